@@ -1,0 +1,162 @@
+//! A span of time, in one machine word so that arithmetic on the path of a segment stays cheap.
+
+use crate::parse::{ParseUnitError, Scale, parse_scaled};
+use core::fmt;
+use core::ops::{Add, AddAssign, Div, Mul, Sub};
+use core::str::FromStr;
+
+/// A span in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration(u64);
+
+impl Duration {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// The longest span there is, 584 years.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// A span of `nanos` nanoseconds.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// A span of `micros` microseconds.
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros.saturating_mul(1_000))
+    }
+
+    /// A span of `millis` milliseconds.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// A span of `secs` seconds.
+    #[must_use]
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(secs.saturating_mul(1_000_000_000))
+    }
+
+    /// The span in nanoseconds.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The span in whole microseconds.
+    #[must_use]
+    pub const fn as_micros(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// The span in whole milliseconds.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
+    /// The span in seconds, for figures that people read.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The absolute difference of two spans.
+    #[must_use]
+    pub const fn abs_diff(self, other: Self) -> Self {
+        Self(self.0.abs_diff(other.0))
+    }
+}
+
+impl Add for Duration {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Duration {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Duration {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Mul<u64> for Duration {
+    type Output = Self;
+    fn mul(self, times: u64) -> Self {
+        Self(self.0.saturating_mul(times))
+    }
+}
+
+/// Division by zero gives the longest span, as every other excess does.
+impl Div<u64> for Duration {
+    type Output = Self;
+    fn div(self, by: u64) -> Self {
+        Self(self.0.checked_div(by).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<core::time::Duration> for Duration {
+    fn from(span: core::time::Duration) -> Self {
+        Self(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Duration> for core::time::Duration {
+    fn from(span: Duration) -> Self {
+        Self::from_nanos(span.0)
+    }
+}
+
+const SCALE: Scale =
+    Scale { unit: "time", suffixes: &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)] };
+
+/// `10ms`, `1.5s`, `200us`, `40ns`; a bare number counts seconds.
+impl FromStr for Duration {
+    type Err = ParseUnitError;
+    fn from_str(text: &str) -> Result<Self, ParseUnitError> {
+        parse_scaled(text, &SCALE, 1_000_000_000).map(Self)
+    }
+}
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.as_secs_f64();
+        match self.0 {
+            0..1_000 => write!(f, "{} ns", self.0),
+            1_000..1_000_000 => write!(f, "{:.1} µs", seconds * 1e6),
+            1_000_000..1_000_000_000 => write!(f, "{:.1} ms", seconds * 1e3),
+            _ => write!(f, "{seconds:.2} s"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn people_read_and_write_spans_with_a_suffix() {
+        assert_eq!("1.5s".parse(), Ok(Duration::from_millis(1_500)));
+        assert_eq!("10".parse(), Ok(Duration::from_secs(10)));
+        assert_eq!("40ms".parse(), Ok(Duration::from_millis(40)));
+        assert_eq!(Duration::from_micros(1_500).to_string(), "1.5 ms");
+        assert!("ten".parse::<Duration>().is_err());
+    }
+
+    #[test]
+    fn dividing_by_zero_saturates() {
+        assert_eq!(Duration::from_secs(1) / 0, Duration::MAX);
+    }
+}

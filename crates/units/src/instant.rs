@@ -1,0 +1,99 @@
+//! A point in time as a host's clock tells it.
+
+use crate::Duration;
+use core::ops::{Add, AddAssign, Sub};
+
+/// Nanoseconds since an epoch that the owner of the clock chose; 584 years fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The epoch itself.
+    pub const ZERO: Self = Self(0);
+    /// Later than anything that will be reached: the deadline of a timer that is not set.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The instant `nanos` nanoseconds after the epoch.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the epoch.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Whole milliseconds since the epoch.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
+    /// How much time went by since `earlier`; zero if `earlier` is the later one.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The first multiple of `grain`, counted from the epoch, that is not before this instant. A
+    /// zero grain is a clock without ticks and leaves the instant as it is.
+    #[must_use]
+    pub const fn round_up(self, grain: Duration) -> Self {
+        match self.0.checked_rem(grain.as_nanos()) {
+            None | Some(0) => self,
+            Some(rest) => Self(self.0.saturating_add(grain.as_nanos() - rest)),
+        }
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+    fn add(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(span.as_nanos()))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, span: Duration) {
+        *self = *self + span;
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Self;
+    fn sub(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(span.as_nanos()))
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+    fn sub(self, earlier: Self) -> Duration {
+        self.since(earlier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_saturates_at_both_ends() {
+        let one = Duration::from_secs(1);
+        assert_eq!(Instant::ZERO - one, Instant::ZERO);
+        assert_eq!(Instant::NEVER + one, Instant::NEVER);
+        assert_eq!(Instant::ZERO - Instant::from_nanos(5), Duration::ZERO);
+    }
+
+    #[test]
+    fn rounding_up_reaches_the_next_tick_of_the_clock() {
+        let grain = Duration::from_millis(200);
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        assert_eq!(at(1).round_up(grain), at(200));
+        assert_eq!(at(200).round_up(grain), at(200));
+        assert_eq!(at(201).round_up(grain), at(400));
+        assert_eq!(at(201).round_up(Duration::ZERO), at(201));
+    }
+}

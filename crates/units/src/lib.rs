@@ -1,0 +1,23 @@
+//! Values that carry their unit: points in time and spans, bit rates, amounts of bytes.
+//!
+//! Nothing here knows about packets or about the operating system. Arithmetic saturates instead of
+//! wrapping: a deadline computed from hostile input is late, never in the past.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod bytes;
+mod clock;
+mod duration;
+mod instant;
+mod parse;
+mod rate;
+
+pub use bytes::Bytes;
+pub use clock::Clock;
+pub use duration::Duration;
+pub use instant::Instant;
+pub use parse::ParseUnitError;
+pub use rate::Rate;

@@ -1,0 +1,97 @@
+//! A bit rate.
+
+use crate::parse::{ParseUnitError, Scale, parse_scaled};
+use crate::{Bytes, Duration};
+use core::fmt;
+use core::str::FromStr;
+
+/// Bits per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// A rate of `bits` bits per second.
+    #[must_use]
+    pub const fn from_bits_per_second(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Bits per second.
+    #[must_use]
+    pub const fn bits_per_second(self) -> u64 {
+        self.0
+    }
+
+    /// The rate at which `bytes` went by in `span`; zero if no time passed.
+    #[must_use]
+    pub fn of(bytes: Bytes, span: Duration) -> Self {
+        let bit_nanos = u128::from(bytes.count()) * 8 * 1_000_000_000;
+        let rate = bit_nanos.checked_div(u128::from(span.as_nanos())).unwrap_or(0);
+        Self(u64::try_from(rate).unwrap_or(u64::MAX))
+    }
+
+    /// How long `bytes` take at this rate; the longest span if the rate is zero.
+    #[must_use]
+    pub fn time_for(self, bytes: Bytes) -> Duration {
+        let bit_nanos = u128::from(bytes.count()) * 8 * 1_000_000_000;
+        match bit_nanos.checked_div(u128::from(self.0)) {
+            Some(nanos) => Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)),
+            None => Duration::MAX,
+        }
+    }
+}
+
+const SCALE: Scale = Scale {
+    unit: "bits per second",
+    suffixes: &[
+        ("bit/s", 1),
+        ("kbit/s", 1_000),
+        ("Mbit/s", 1_000_000),
+        ("Gbit/s", 1_000_000_000),
+        ("kb/s", 1_000),
+        ("Mb/s", 1_000_000),
+        ("Gb/s", 1_000_000_000),
+        ("k", 1_000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+    ],
+};
+
+/// `10Mb/s`, `10M`, `25Gbit/s`; a bare number counts bits per second. Prefixes are decimal.
+impl FromStr for Rate {
+    type Err = ParseUnitError;
+    fn from_str(text: &str) -> Result<Self, ParseUnitError> {
+        parse_scaled(text, &SCALE, 1).map(Self)
+    }
+}
+
+impl fmt::Display for Rate {
+    #[allow(clippy::cast_precision_loss, reason = "three digits of it are shown")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = self.0 as f64;
+        match self.0 {
+            0..1_000 => write!(f, "{} b/s", self.0),
+            1_000..1_000_000 => write!(f, "{:.2} kb/s", bits / 1e3),
+            1_000_000..1_000_000_000 => write!(f, "{:.2} Mb/s", bits / 1e6),
+            _ => write!(f, "{:.2} Gb/s", bits / 1e9),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_maximum_ethernet_frame_takes_1230_microseconds_at_ten_megabits() {
+        let rate: Rate = "10Mb/s".parse().unwrap();
+        assert_eq!(rate.time_for(Bytes::new(1_538)), Duration::from_nanos(1_230_400));
+        assert_eq!(Rate::of(Bytes::new(1_538), Duration::from_nanos(1_230_400)), rate);
+    }
+
+    #[test]
+    fn a_rate_of_zero_never_finishes() {
+        assert_eq!(Rate::default().time_for(Bytes::new(1)), Duration::MAX);
+        assert_eq!(Rate::of(Bytes::new(1), Duration::ZERO), Rate::default());
+    }
+}

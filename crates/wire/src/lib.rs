@@ -1,0 +1,18 @@
+//! The layout of bytes on the wire: headers, options, checksums and serial-number arithmetic.
+//!
+//! Nothing here knows about time, connections, or who is talking, and nothing allocates. Every
+//! parser takes the bytes as they came and answers with a value that cannot be wrong, or with a
+//! [`Malformed`] that says which rule they broke; no input panics.
+
+#![no_std]
+#![deny(unsafe_code)]
+
+mod error;
+mod seq;
+mod tcp;
+mod tcp_options;
+
+pub use error::Malformed;
+pub use seq::SeqNum;
+pub use tcp::{Segment, TcpFlags, TcpHeader};
+pub use tcp_options::{SackBlock, SackBlocks, TIMESTAMPS_PREFIX, TcpOptions, Timestamps};

@@ -1,0 +1,124 @@
+//! Serial-number arithmetic on TCP's 32-bit sequence space (RFC 9293 §3.4).
+
+use core::fmt;
+use core::ops::{Add, AddAssign, Sub};
+
+/// A point in sequence space. There is no `<`: the space is a circle, so one point is only ever
+/// *before* or *after* another, which is meaningful within half the circle (2^31).
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct SeqNum(u32);
+
+impl SeqNum {
+    /// The point with this number on the wire.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The number on the wire.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Is this point strictly before `other`?
+    #[must_use]
+    pub const fn before(self, other: Self) -> bool {
+        self.distance_from(other) < 0
+    }
+
+    /// Is this point strictly after `other`?
+    #[must_use]
+    pub const fn after(self, other: Self) -> bool {
+        self.distance_from(other) > 0
+    }
+
+    /// Does this point lie in the half-open range of `length` numbers that begins at `start`?
+    #[must_use]
+    pub const fn within(self, start: Self, length: u32) -> bool {
+        self.0.wrapping_sub(start.0) < length
+    }
+
+    /// How far this point lies after `other`: negative when it lies before.
+    #[must_use]
+    pub const fn distance_from(self, other: Self) -> i32 {
+        self.0.wrapping_sub(other.0).cast_signed()
+    }
+
+    /// The later of two points.
+    #[must_use]
+    pub const fn later(self, other: Self) -> Self {
+        if self.before(other) { other } else { self }
+    }
+
+    /// The earlier of two points.
+    #[must_use]
+    pub const fn earlier(self, other: Self) -> Self {
+        if self.after(other) { other } else { self }
+    }
+}
+
+impl Add<u32> for SeqNum {
+    type Output = Self;
+    fn add(self, length: u32) -> Self {
+        Self(self.0.wrapping_add(length))
+    }
+}
+
+impl AddAssign<u32> for SeqNum {
+    fn add_assign(&mut self, length: u32) {
+        *self = *self + length;
+    }
+}
+
+impl Sub<u32> for SeqNum {
+    type Output = Self;
+    fn sub(self, length: u32) -> Self {
+        Self(self.0.wrapping_sub(length))
+    }
+}
+
+/// The numbers from `earlier` up to this point, going round the circle. Meaningful only where the
+/// caller knows the order; ask [`SeqNum::before`] where it does not.
+impl Sub for SeqNum {
+    type Output = u32;
+    fn sub(self, earlier: Self) -> u32 {
+        self.0.wrapping_sub(earlier.0)
+    }
+}
+
+impl fmt::Debug for SeqNum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+impl fmt::Display for SeqNum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_survives_the_wrap_of_the_circle() {
+        let (low, high) = (SeqNum::new(5), SeqNum::new(u32::MAX - 5));
+        assert!(high.before(low) && low.after(high));
+        assert_eq!(low - high, 11);
+        assert_eq!(low.distance_from(high), 11);
+        assert_eq!(high.distance_from(low), -11);
+        assert_eq!(high + 11, low);
+        assert_eq!((high.later(low), high.earlier(low)), (low, high));
+    }
+
+    #[test]
+    fn a_range_across_the_wrap_holds_its_start_and_not_its_end() {
+        let start = SeqNum::new(u32::MAX);
+        assert!(start.within(start, 2) && SeqNum::new(0).within(start, 2));
+        assert!(!SeqNum::new(1).within(start, 2) && !start.within(start, 0));
+    }
+}

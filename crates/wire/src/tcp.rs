@@ -1,0 +1,234 @@
+//! The TCP header (RFC 9293 §3.1).
+
+use crate::{Malformed, SeqNum, TcpOptions};
+use bitflags::bitflags;
+use core::fmt;
+
+bitflags! {
+    /// The control bits of a segment.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct TcpFlags: u8 {
+        /// No more data from the sender.
+        const FIN = 0x01;
+        /// Synchronise sequence numbers.
+        const SYN = 0x02;
+        /// Reset the connection.
+        const RST = 0x04;
+        /// The sender's application has nothing more to add for now.
+        const PSH = 0x08;
+        /// The acknowledgement field counts.
+        const ACK = 0x10;
+        /// The urgent pointer counts.
+        const URG = 0x20;
+        /// ECN echo (RFC 3168).
+        const ECE = 0x40;
+        /// Congestion window reduced (RFC 3168).
+        const CWR = 0x80;
+    }
+}
+
+/// A segment as it came: numbers read out of the header, options and payload still in the frame.
+#[derive(Clone, Copy)]
+pub struct Segment<'a> {
+    /// SRC port.
+    pub source_port: u16,
+    /// DST port.
+    pub destination_port: u16,
+    /// SEG.SEQ.
+    pub seq: SeqNum,
+    /// SEG.ACK; counts only with [`TcpFlags::ACK`].
+    pub ack: SeqNum,
+    /// Bytes 12 and 13 of the header as one number: data offset, reserved bits, control bits. Kept
+    /// whole because header prediction compares all of them at once.
+    pub offset_and_flags: u16,
+    /// SEG.WND as written, before scaling.
+    pub window: u16,
+    /// SEG.UP; counts only with [`TcpFlags::URG`].
+    pub urgent: u16,
+    /// The options with their padding; a multiple of four bytes, at most forty.
+    pub options: &'a [u8],
+    /// The data.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Segment<'a> {
+    /// Reads the header at the start of `bytes`; what follows it is the payload. The checksum is
+    /// not judged here: the caller knows the addresses and whether the link has done it already.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the header, or the data offset in it, reaches beyond `bytes`, or the data
+    /// offset points into the fixed header.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let Some((fixed, rest)) = bytes.split_first_chunk::<{ TcpHeader::LENGTH }>() else {
+            return Err(Malformed::Truncated {
+                what: "TCP header",
+                needed: TcpHeader::LENGTH,
+                had: bytes.len(),
+            });
+        };
+        let half = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+        let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+        let header_length = usize::from(fixed[12] >> 4) * 4;
+        let Some(options_length) = header_length.checked_sub(TcpHeader::LENGTH) else {
+            return Err(Malformed::Field {
+                what: "TCP header",
+                field: "data offset",
+                value: u32::from(fixed[12] >> 4),
+            });
+        };
+        let Some((options, payload)) = rest.split_at_checked(options_length) else {
+            return Err(Malformed::Truncated {
+                what: "TCP options",
+                needed: header_length,
+                had: bytes.len(),
+            });
+        };
+        Ok(Self {
+            source_port: half(0),
+            destination_port: half(2),
+            seq: SeqNum::new(word(4)),
+            ack: SeqNum::new(word(8)),
+            offset_and_flags: half(12),
+            window: half(14),
+            urgent: half(18),
+            options,
+            payload,
+        })
+    }
+
+    /// The control bits.
+    #[must_use]
+    pub const fn flags(&self) -> TcpFlags {
+        TcpFlags::from_bits_retain(self.offset_and_flags.to_be_bytes()[1])
+    }
+
+    /// The options, read.
+    #[must_use]
+    pub fn options(&self) -> TcpOptions {
+        TcpOptions::parse(self.options)
+    }
+
+    /// SEG.LEN: the sequence numbers that the segment occupies, SYN and FIN counted.
+    #[must_use]
+    pub fn sequence_length(&self) -> u32 {
+        let controls = (self.flags() & (TcpFlags::SYN | TcpFlags::FIN)).bits().count_ones();
+        // A payload fits the 16-bit length of an IP packet many times over.
+        u32::try_from(self.payload.len()).unwrap_or(u32::MAX).saturating_add(controls)
+    }
+}
+
+impl fmt::Debug for Segment<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}→{} {:?} seq {} ack {} win {} len {} {:?}",
+            self.source_port,
+            self.destination_port,
+            self.flags().0,
+            self.seq,
+            self.ack,
+            self.window,
+            self.payload.len(),
+            self.options(),
+        )
+    }
+}
+
+/// The fixed part of a TCP header, to be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpHeader {
+    /// SRC port.
+    pub source_port: u16,
+    /// DST port.
+    pub destination_port: u16,
+    /// SEG.SEQ.
+    pub seq: SeqNum,
+    /// SEG.ACK.
+    pub ack: SeqNum,
+    /// The control bits.
+    pub flags: TcpFlags,
+    /// SEG.WND, scaled already.
+    pub window: u16,
+    /// SEG.UP.
+    pub urgent: u16,
+}
+
+impl TcpHeader {
+    /// Bytes of the fixed part.
+    pub const LENGTH: usize = 20;
+    /// Bytes of the fixed part and the most options that a data offset can express.
+    pub const MAX_LENGTH: usize = 60;
+    /// Where the checksum lies in the header.
+    pub const CHECKSUM_OFFSET: usize = 16;
+
+    /// Writes the fixed part to the start of `bytes`, with the data offset for `options_length`
+    /// bytes of options that the caller writes behind it, and a checksum of zero.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than the fixed part, or `options_length` is no multiple of four or
+    /// more than forty.
+    pub fn emit(&self, options_length: usize, bytes: &mut [u8]) {
+        assert!(options_length.is_multiple_of(4) && options_length <= 40, "options fill words, up to ten");
+        let Some(fixed) = bytes.first_chunk_mut::<{ Self::LENGTH }>() else {
+            panic!("room for the fixed TCP header");
+        };
+        fixed[0..2].copy_from_slice(&self.source_port.to_be_bytes());
+        fixed[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
+        fixed[4..8].copy_from_slice(&self.seq.number().to_be_bytes());
+        fixed[8..12].copy_from_slice(&self.ack.number().to_be_bytes());
+        #[allow(clippy::cast_possible_truncation, reason = "at most fifteen words, asserted above")]
+        let words = ((Self::LENGTH + options_length) / 4) as u8;
+        fixed[12] = words << 4;
+        fixed[13] = self.flags.bits();
+        fixed[14..16].copy_from_slice(&self.window.to_be_bytes());
+        fixed[16..18].fill(0);
+        fixed[18..20].copy_from_slice(&self.urgent.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: TcpHeader = TcpHeader {
+        source_port: 19,
+        destination_port: 9,
+        seq: SeqNum::new(0x0102_0304),
+        ack: SeqNum::new(0xfffe_fdfc),
+        flags: TcpFlags::ACK.union(TcpFlags::PSH),
+        window: 4_096,
+        urgent: 7,
+    };
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let mut bytes = [0xaa; 30];
+        HEADER.emit(4, &mut bytes);
+        bytes[20..24].copy_from_slice(&[2, 4, 5, 0xb4]);
+        let segment = Segment::parse(&bytes).unwrap();
+        assert_eq!((segment.source_port, segment.destination_port), (19, 9));
+        assert_eq!((segment.seq, segment.ack), (HEADER.seq, HEADER.ack));
+        assert_eq!((segment.flags(), segment.window, segment.urgent), (HEADER.flags, 4_096, 7));
+        assert_eq!(segment.options().mss, Some(1_460));
+        assert_eq!(segment.payload, [0xaa; 6]);
+        assert_eq!(segment.sequence_length(), 6);
+    }
+
+    #[test]
+    fn a_data_offset_into_the_header_or_beyond_the_bytes_is_malformed() {
+        let mut bytes = [0; 20];
+        HEADER.emit(0, &mut bytes);
+        assert!(Segment::parse(&bytes[..19]).is_err());
+        bytes[12] = 4 << 4;
+        assert!(matches!(Segment::parse(&bytes), Err(Malformed::Field { value: 4, .. })));
+        bytes[12] = 6 << 4;
+        assert!(matches!(Segment::parse(&bytes), Err(Malformed::Truncated { needed: 24, had: 20, .. })));
+    }
+
+    #[test]
+    fn syn_and_fin_occupy_a_sequence_number_each() {
+        let mut bytes = [0; 23];
+        TcpHeader { flags: TcpFlags::SYN | TcpFlags::FIN, ..HEADER }.emit(0, &mut bytes);
+        assert_eq!(Segment::parse(&bytes).unwrap().sequence_length(), 5);
+    }
+}

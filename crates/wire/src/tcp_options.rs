@@ -1,0 +1,250 @@
+//! TCP options: maximum segment size (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323),
+//! selective acknowledgement (RFC 2018).
+
+use crate::SeqNum;
+
+/// The first word of an option field that holds timestamps alone, in the aligned layout that RFC
+/// 7323 appendix A recommends and every stack sends: NOP, NOP, kind 8, length 10.
+pub const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
+
+const END: u8 = 0;
+const NOP: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+
+/// TSval and TSecr (RFC 7323 §3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    /// TSval: the sender's clock.
+    pub value: u32,
+    /// TSecr: the peer's clock as the sender last saw it.
+    pub echo: u32,
+}
+
+/// One block of data that arrived beyond a hole: from `left` up to, not including, `right`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlock {
+    /// First sequence number of the block.
+    pub left: SeqNum,
+    /// The sequence number after the block's last.
+    pub right: SeqNum,
+}
+
+/// Up to four blocks, as many as an option field can hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [SackBlock; Self::MOST],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// Blocks that fit beside nothing else.
+    pub const MOST: usize = 4;
+
+    /// Adds a block; a fifth is left out, the option has no room for it.
+    pub fn push(&mut self, block: SackBlock) {
+        if let Some(slot) = self.blocks.get_mut(usize::from(self.count)) {
+            *slot = block;
+            self.count += 1;
+        }
+    }
+
+    /// The blocks in the order of the option.
+    #[must_use]
+    pub fn as_slice(&self) -> &[SackBlock] {
+        &self.blocks[..usize::from(self.count)]
+    }
+
+    /// Is there no block?
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+/// The options that this stack understands; each of the others is skipped by its length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// The largest segment that the sender of this option can receive; only on a SYN.
+    pub mss: Option<u16>,
+    /// The shift of later window fields; only on a SYN.
+    pub window_scale: Option<u8>,
+    /// May the peer send selective acknowledgements? Only on a SYN.
+    pub sack_permitted: bool,
+    /// Timestamps.
+    pub timestamps: Option<Timestamps>,
+    /// Data received beyond holes.
+    pub sack: SackBlocks,
+}
+
+impl TcpOptions {
+    /// Bytes of timestamps in the aligned layout.
+    pub const TIMESTAMPS_LENGTH: usize = 12;
+
+    /// Reads an option field. An option whose length is impossible ends the reading (RFC 9293
+    /// MUST-7: illegal lengths are survived); what was read before it counts. An option of the
+    /// wrong length for its kind is skipped, and of a repeated one the last counts.
+    #[must_use]
+    pub fn parse(field: &[u8]) -> Self {
+        let mut options = Self::default();
+        let mut rest = field;
+        while let [kind, after @ ..] = rest {
+            match (*kind, after) {
+                (END, _) => break,
+                (NOP, _) => rest = after,
+                (kind, [length, ..]) => {
+                    let Some((option, remainder)) = rest.split_at_checked(usize::from(*length)) else {
+                        break;
+                    };
+                    let [_, _, data @ ..] = option else { break };
+                    options.note(kind, data);
+                    rest = remainder;
+                }
+                (_, []) => break,
+            }
+        }
+        options
+    }
+
+    /// Takes in one option.
+    fn note(&mut self, kind: u8, data: &[u8]) {
+        match (kind, data) {
+            (MSS, &[high, low]) => self.mss = Some(u16::from_be_bytes([high, low])),
+            (WINDOW_SCALE, &[shift]) => self.window_scale = Some(shift),
+            (SACK_PERMITTED, []) => self.sack_permitted = true,
+            (TIMESTAMPS, data) if data.len() == 8 => {
+                self.timestamps = Some(Timestamps { value: word(data, 0), echo: word(data, 4) });
+            }
+            (SACK, data) if !data.is_empty() && data.len().is_multiple_of(8) => {
+                self.sack = SackBlocks::default();
+                for block in data.chunks_exact(8) {
+                    let (left, right) = (SeqNum::new(word(block, 0)), SeqNum::new(word(block, 4)));
+                    self.sack.push(SackBlock { left, right });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Bytes that [`TcpOptions::emit`] writes: a multiple of four, at most forty.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        let mss = if self.mss.is_some() { 4 } else { 0 };
+        let scale = if self.window_scale.is_some() { 4 } else { 0 };
+        let permitted = if self.sack_permitted { 4 } else { 0 };
+        let timestamps = if self.timestamps.is_some() { Self::TIMESTAMPS_LENGTH } else { 0 };
+        mss + scale + permitted + timestamps + self.sack_length(mss + scale + permitted + timestamps)
+    }
+
+    /// Bytes of the SACK option when `taken` bytes of the field are used by others.
+    fn sack_length(&self, taken: usize) -> usize {
+        let room = (40_usize.saturating_sub(taken + 4)) / 8;
+        match self.sack.as_slice().len().min(room) {
+            0 => 0,
+            blocks => 4 + 8 * blocks,
+        }
+    }
+
+    /// Writes the options to the start of `field`, each aligned by NOPs in front of it, and returns
+    /// the bytes written, [`TcpOptions::length`]. Blocks of SACK that do not fit beside the rest
+    /// are left out from the end.
+    ///
+    /// # Panics
+    /// If `field` is shorter than [`TcpOptions::length`].
+    pub fn emit(&self, field: &mut [u8]) -> usize {
+        let mut at = 0;
+        let mut put = |bytes: &[u8]| {
+            field[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+            at
+        };
+        if let Some(mss) = self.mss {
+            let [high, low] = mss.to_be_bytes();
+            put(&[MSS, 4, high, low]);
+        }
+        if let Some(shift) = self.window_scale {
+            put(&[NOP, WINDOW_SCALE, 3, shift]);
+        }
+        if self.sack_permitted {
+            put(&[NOP, NOP, SACK_PERMITTED, 2]);
+        }
+        if let Some(timestamps) = self.timestamps {
+            put(&TIMESTAMPS_PREFIX.to_be_bytes());
+            put(&timestamps.value.to_be_bytes());
+            put(&timestamps.echo.to_be_bytes());
+        }
+        let taken = put(&[]);
+        let sack_length = self.sack_length(taken);
+        if let Some(option_length @ 1..) = sack_length.checked_sub(2) {
+            #[allow(clippy::cast_possible_truncation, reason = "four blocks make 34 bytes at the most")]
+            put(&[NOP, NOP, SACK, option_length as u8]);
+            for block in &self.sack.as_slice()[..(option_length - 2) / 8] {
+                put(&block.left.number().to_be_bytes());
+                put(&block.right.number().to_be_bytes());
+            }
+        }
+        put(&[])
+    }
+}
+
+/// The big-endian word at `at`, which the caller has made sure is there.
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(left: u32, right: u32) -> SackBlock {
+        SackBlock { left: SeqNum::new(left), right: SeqNum::new(right) }
+    }
+
+    #[test]
+    fn the_options_of_a_syn_are_read_back() {
+        let options = TcpOptions {
+            mss: Some(1_460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some(Timestamps { value: 1, echo: 2 }),
+            sack: SackBlocks::default(),
+        };
+        let mut field = [0xff; 40];
+        let length = options.emit(&mut field);
+        assert_eq!(length, options.length());
+        assert_eq!(TcpOptions::parse(&field[..length]), options);
+    }
+
+    #[test]
+    fn beside_timestamps_three_blocks_fit() {
+        let mut options = TcpOptions { timestamps: Some(Timestamps::default()), ..TcpOptions::default() };
+        for left in [10, 30, 50, 70] {
+            options.sack.push(block(left, left + 10));
+        }
+        let mut field = [0; 40];
+        let length = options.emit(&mut field);
+        assert_eq!(length, 40);
+        assert_eq!(TcpOptions::parse(&field).sack.as_slice(), &options.sack.as_slice()[..3]);
+    }
+
+    #[test]
+    fn impossible_lengths_end_the_reading_without_harm() {
+        for field in [
+            &[MSS][..],
+            &[MSS, 0],
+            &[MSS, 1, 0, 0],
+            &[MSS, 40, 0, 0],
+            &[99, 2],
+            &[SACK, 2],
+            &[SACK, 9, 0, 0, 0, 0, 0, 0, 0],
+        ] {
+            assert_eq!(TcpOptions::parse(field), TcpOptions::default(), "{field:?}");
+        }
+        let field = [NOP, NOP, SACK_PERMITTED, 2, 77, 4, 0, 0, MSS, 4, 1, 2];
+        let options = TcpOptions::parse(&field);
+        assert_eq!((options.sack_permitted, options.mss), (true, Some(258)));
+    }
+}
