@@ -7,12 +7,16 @@
 #![no_std]
 #![deny(unsafe_code)]
 
+pub mod checksum;
 mod error;
+mod protocol;
 mod seq;
 mod tcp;
 mod tcp_options;
 
+pub use checksum::Sum;
 pub use error::Malformed;
+pub use protocol::Protocol;
 pub use seq::SeqNum;
 pub use tcp::{Segment, TcpFlags, TcpHeader};
 pub use tcp_options::{SackBlock, SackBlocks, TIMESTAMPS_PREFIX, TcpOptions, Timestamps};

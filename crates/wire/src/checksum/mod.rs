@@ -1,0 +1,136 @@
+//! The Internet checksum (RFC 1071): the ones'-complement sum of 16-bit words.
+//!
+//! ```
+//! use linerate_wire::{Protocol, Sum, checksum};
+//!
+//! let (source, destination) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
+//! let mut datagram = [0, 19, 0, 9, 0, 12, 0, 0, b'o', b'k', b'!', b'\n'];
+//! let pseudo = checksum::pseudo_header_v4(source, destination, Protocol::UDP, datagram.len());
+//!
+//! let sum = pseudo + Sum::of(&datagram);
+//! datagram[6..8].copy_from_slice(&sum.finish().to_be_bytes());
+//! assert!((pseudo + Sum::of(&datagram)).is_valid());
+//! ```
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code, reason = "vector loads, and calls that only a CPU with AVX2 may make")]
+mod avx2;
+mod portable;
+mod update;
+
+pub use update::{update, update_u32};
+
+use crate::Protocol;
+use core::net::Ipv4Addr;
+use core::ops::{Add, AddAssign};
+
+/// The sum of some of the bytes that a checksum covers.
+///
+/// Sums of parts combine to the sum of the whole, whatever the order in which the parts were
+/// summed: [`Sum::append`] for a part that follows, `+` for one that begins at an even offset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sum(
+    /// Folded, in the machine's byte order (RFC 1071 §2 B). Invariant: zero only if every byte
+    /// summed was zero; other multiples of 65,535 are 65,535, the "-0" of RFC 1624.
+    u16,
+);
+
+impl Sum {
+    /// The sum over `bytes`; an odd one counts as if a zero followed.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if bytes.len() >= avx2::WORTHWHILE
+            && let Some(avx2) = avx2::Avx2::detect()
+        {
+            return Self(avx2.sum(bytes));
+        }
+        Self(portable::sum(bytes))
+    }
+
+    /// The sum over the bytes of both, where those of `next` follow the `own_length` bytes that
+    /// this sum covers.
+    #[must_use]
+    pub const fn append(self, next: Self, own_length: usize) -> Self {
+        let aligned = if own_length.is_multiple_of(2) { next.0 } else { next.0.swap_bytes() };
+        Self(add(self.0, aligned))
+    }
+
+    /// The sum with one more field, at an even offset.
+    #[must_use]
+    pub const fn add_u16(self, field: u16) -> Self {
+        Self(add(self.0, field.to_be()))
+    }
+
+    /// The checksum: the value of the header's field that makes the sum over everything
+    /// [valid](Sum::is_valid), if the field was zero when it was summed.
+    #[must_use]
+    pub const fn finish(self) -> u16 {
+        !u16::from_be(self.0)
+    }
+
+    /// Does a sum over bytes that include their checksum say that they are intact?
+    #[must_use]
+    pub const fn is_valid(self) -> bool {
+        self.0 == u16::MAX
+    }
+}
+
+/// The sum over both parts, where the second begins at an even offset of the whole.
+impl Add for Sum {
+    type Output = Self;
+    fn add(self, next: Self) -> Self {
+        Self(add(self.0, next.0))
+    }
+}
+
+impl AddAssign for Sum {
+    fn add_assign(&mut self, next: Self) {
+        *self = *self + next;
+    }
+}
+
+/// Copies `from` to `to` and returns the sum over it.
+///
+/// # Panics
+/// If the two differ in length.
+pub fn copy_and_sum(from: &[u8], to: &mut [u8]) -> Sum {
+    assert_eq!(from.len(), to.len(), "a copy has the length of the original");
+    #[cfg(target_arch = "x86_64")]
+    if from.len() >= avx2::WORTHWHILE
+        && let Some(avx2) = avx2::Avx2::detect()
+    {
+        return Sum(avx2.copy_and_sum(from, to));
+    }
+    to.copy_from_slice(from);
+    Sum(portable::sum(from))
+}
+
+/// The sum over the pseudo-header that TCP and UDP put in front of their `length` bytes of header
+/// and payload (RFC 9293 §3.1, RFC 768). It covers an even number of bytes.
+#[must_use]
+pub fn pseudo_header_v4(source: Ipv4Addr, destination: Ipv4Addr, protocol: Protocol, length: usize) -> Sum {
+    let address = |address: Ipv4Addr| u64::from(address.to_bits());
+    let fields =
+        address(source) + address(destination) + u64::from(protocol.number()) + (length as u64 & 0xffff_ffff);
+    Sum(fold(fields).to_be())
+}
+
+/// Ones'-complement addition: the carry comes round to the other end.
+const fn add(left: u16, right: u16) -> u16 {
+    let (sum, carry) = left.overflowing_add(right);
+    // Cannot overflow: with a carry the sum is less than either part.
+    sum + carry as u16
+}
+
+/// The 64-bit number modulo 65,535, where only zero itself becomes zero.
+#[allow(clippy::cast_possible_truncation, reason = "each fold leaves at most sixteen bits and a carry")]
+const fn fold(number: u64) -> u16 {
+    let words = (number >> 32) + (number & 0xffff_ffff);
+    let halves = (words >> 16) + (words & 0xffff);
+    let carried = (halves >> 16) + (halves & 0xffff);
+    ((carried >> 16) + (carried & 0xffff)) as u16
+}
+
+#[cfg(test)]
+mod tests;

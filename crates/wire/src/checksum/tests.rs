@@ -1,0 +1,180 @@
+//! Every form of the sum equals the naïve one.
+
+use super::*;
+use proptest::prelude::*;
+extern crate std;
+use std::vec::Vec;
+
+/// RFC 1071 §4.1, word by word, with the folded sum in network order.
+fn naive(bytes: &[u8]) -> u16 {
+    let mut sum: u16 = 0;
+    for pair in bytes.chunks(2) {
+        let word = u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]);
+        let (wrapped, carry) = sum.overflowing_add(word);
+        sum = wrapped + u16::from(carry);
+    }
+    sum
+}
+
+/// Bytes of any length up to 200, or around a packet's, or beyond 64 KiB; often all ones, which carries most.
+fn some_bytes() -> impl Strategy<Value = Vec<u8>> {
+    let length = prop_oneof![4 => 0..200_usize, 2 => 1_400..1_600_usize, 1 => 65_000..200_000_usize];
+    let byte = prop_oneof![3 => Just(None), 1 => Just(Some(0xff)), 1 => any::<u8>().prop_map(Some)];
+    (length, byte, any::<u64>()).prop_map(|(length, byte, seed)| {
+        let mut state = seed | 1;
+        core::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let [random, ..] = state.to_be_bytes();
+            byte.unwrap_or(random)
+        })
+        .take(length)
+        .collect()
+    })
+}
+
+fn in_network_order(sum: u16) -> u16 {
+    u16::from_be(sum)
+}
+
+proptest! {
+    #[test]
+    fn the_portable_sum_is_the_naive_sum(bytes in some_bytes(), skip in 0..40_usize) {
+        let bytes = bytes.get(skip..).unwrap_or(&[]);
+        prop_assert_eq!(in_network_order(portable::sum(bytes)), naive(bytes));
+    }
+
+    #[test]
+    fn the_chosen_sum_is_the_naive_sum(bytes in some_bytes(), skip in 0..40_usize) {
+        let bytes = bytes.get(skip..).unwrap_or(&[]);
+        prop_assert_eq!(Sum::of(bytes).finish(), !naive(bytes));
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_avx2_sum_is_the_naive_sum(bytes in some_bytes(), skip in 0..40_usize) {
+        let bytes = bytes.get(skip..).unwrap_or(&[]);
+        if let Some(avx2) = avx2::Avx2::detect() {
+            prop_assert_eq!(in_network_order(avx2.sum(bytes)), naive(bytes));
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_avx2_copy_is_a_copy_and_its_sum_the_naive_sum(
+        bytes in some_bytes(), skip in 0..40_usize, shift in 0..40_usize
+    ) {
+        let bytes = bytes.get(skip..).unwrap_or(&[]);
+        let mut copy = std::vec![0xa5; shift + bytes.len()];
+        if let Some(avx2) = avx2::Avx2::detect() {
+            prop_assert_eq!(in_network_order(avx2.copy_and_sum(bytes, &mut copy[shift..])), naive(bytes));
+            prop_assert_eq!(&copy[shift..], bytes);
+            prop_assert!(copy[..shift].iter().all(|&byte| byte == 0xa5));
+        }
+    }
+
+    #[test]
+    fn the_chosen_copy_is_a_copy_and_its_sum_the_naive_sum(bytes in some_bytes()) {
+        let mut copy = std::vec![0; bytes.len()];
+        prop_assert_eq!(copy_and_sum(&bytes, &mut copy).finish(), !naive(&bytes));
+        prop_assert_eq!(copy, bytes);
+    }
+
+    #[test]
+    fn the_sums_of_parts_append_to_the_sum_of_the_whole(bytes in some_bytes(), at in any::<prop::sample::Index>()) {
+        let at = at.index(bytes.len() + 1);
+        let (head, tail) = bytes.split_at(at);
+        prop_assert_eq!(Sum::of(head).append(Sum::of(tail), at), Sum::of(&bytes));
+        if at.is_multiple_of(2) {
+            prop_assert_eq!(Sum::of(tail) + Sum::of(head), Sum::of(&bytes));
+        }
+    }
+
+    #[test]
+    fn one_more_field_counts_as_its_two_bytes(bytes in some_bytes(), field: u16) {
+        let appended = Sum::of(&bytes) + Sum::of(&field.to_be_bytes());
+        prop_assert_eq!(Sum::of(&bytes).add_u16(field), appended);
+    }
+
+    #[test]
+    fn the_pseudo_header_is_the_sum_over_its_twelve_bytes(
+        source: [u8; 4], destination: [u8; 4], protocol: u8, length: u16
+    ) {
+        let mut bytes = [0; 12];
+        bytes[..4].copy_from_slice(&source);
+        bytes[4..8].copy_from_slice(&destination);
+        bytes[9] = protocol;
+        bytes[10..].copy_from_slice(&length.to_be_bytes());
+        let sum = pseudo_header_v4(source.into(), destination.into(), Protocol::new(protocol), length.into());
+        prop_assert_eq!(sum, Sum::of(&bytes));
+    }
+
+    #[test]
+    fn bytes_with_their_checksum_are_valid_and_with_a_wrong_one_are_not(
+        mut bytes in prop::collection::vec(any::<u8>(), 2..100), wrong in 1..0xffff_u16
+    ) {
+        bytes[..2].fill(0);
+        let checksum = Sum::of(&bytes).finish();
+        bytes[..2].copy_from_slice(&checksum.to_be_bytes());
+        prop_assert!(Sum::of(&bytes).is_valid());
+        bytes[..2].copy_from_slice(&checksum.wrapping_add(wrong).to_be_bytes());
+        // The two zeros of ones' complement are the same number.
+        let zeros = [checksum, checksum.wrapping_add(wrong)] == [0, 0xffff]
+            || [checksum, checksum.wrapping_add(wrong)] == [0xffff, 0];
+        prop_assert_eq!(Sum::of(&bytes).is_valid(), zeros && Sum::of(&bytes) != Sum::default());
+    }
+
+    #[test]
+    fn an_updated_checksum_is_the_one_from_scratch(words: [BoundaryWord; 6], new: [BoundaryWord; 2]) {
+        let words = words.map(|word| word.0);
+        let checksum = checksum_of(&words);
+        let mut changed = words;
+        changed[2] = new[0].0;
+        prop_assume!(changed != [0; 6]);
+        prop_assert_eq!(update(checksum, words[2], changed[2]), checksum_of(&changed));
+        changed[3] = new[1].0;
+        prop_assume!(changed != [0; 6]);
+        let long = |words: &[u16; 6]| u32::from(words[2]) << 16 | u32::from(words[3]);
+        prop_assert_eq!(update_u32(checksum, long(&words), long(&changed)), checksum_of(&changed));
+    }
+}
+
+/// A word that is often one of the zeros of ones' complement or next to one.
+#[derive(Clone, Copy, Debug)]
+struct BoundaryWord(u16);
+
+impl Arbitrary for BoundaryWord {
+    type Parameters = ();
+    type Strategy = BoxedStrategy<Self>;
+    fn arbitrary_with((): ()) -> Self::Strategy {
+        let boundary = prop::sample::select(&[0, 0xffff, 1, 0xfffe, 0x5555, 0xaaaa][..]);
+        prop_oneof![boundary, any::<u16>()].prop_map(Self).boxed()
+    }
+}
+
+fn checksum_of(words: &[u16]) -> u16 {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+    !naive(&bytes)
+}
+
+#[test]
+fn the_example_of_rfc_1624_gives_zero_and_not_minus_zero() {
+    assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0);
+}
+
+#[test]
+fn the_example_of_rfc_1071_sums_to_ddf2() {
+    assert_eq!(Sum::of(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]).finish(), !0xddf2);
+}
+
+#[test]
+fn nothing_but_zeros_without_a_checksum_is_not_valid() {
+    assert!(!Sum::of(&[0; 8]).is_valid());
+    assert_eq!(Sum::of(&[0; 6]).finish(), 0xffff);
+    assert!(Sum::of(&[0, 0, 0xff, 0xff, 0, 0]).is_valid());
+}
+
+#[test]
+#[should_panic(expected = "a copy has the length of the original")]
+fn a_copy_into_less_room_panics_before_it_copies() {
+    copy_and_sum(&[1, 2, 3], &mut [0; 2]);
+}

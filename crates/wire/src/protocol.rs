@@ -1,0 +1,40 @@
+//! What an IP packet carries.
+
+use core::fmt;
+
+/// The number in the protocol field of an IPv4 header; any of them may arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Protocol(u8);
+
+impl Protocol {
+    /// Internet control messages (RFC 792).
+    pub const ICMP: Self = Self(1);
+    /// The transmission control protocol (RFC 9293).
+    pub const TCP: Self = Self(6);
+    /// User datagrams (RFC 768).
+    pub const UDP: Self = Self(17);
+
+    /// The protocol with this number on the wire.
+    #[must_use]
+    pub const fn new(number: u8) -> Self {
+        Self(number)
+    }
+
+    /// The number on the wire.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::ICMP => f.pad("ICMP"),
+            Self::TCP => f.pad("TCP"),
+            Self::UDP => f.pad("UDP"),
+            Self(number) => write!(f, "protocol {number}"),
+        }
+    }
+}
