@@ -1,0 +1,113 @@
+//! The command line: which commands there are, and how a wrong one is answered.
+
+use crate::commands::sweep::SweepArgs;
+use crate::output::Failure;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+/// TCP at line rate in user space, and the experiment that shows where the rest of the line rate went.
+#[derive(Debug, Parser)]
+#[command(name = "linerate", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure a transfer for every pair of send and receive buffers, in random order.
+    Sweep(Box<SweepArgs>),
+}
+
+/// What the words on the command line ask for.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    /// To do something.
+    Command(Command),
+    /// To read a text: help or version.
+    Text(String),
+}
+
+/// Reads the command line. A wrong one becomes a single line that says what is wrong and what helps.
+pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
+    match Cli::try_parse_from(words) {
+        Ok(cli) => Ok(Parsed::Command(cli.command)),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                Ok(Parsed::Text(error.render().to_string()))
+            }
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+                Err(Failure::input("no command is given — see `linerate --help`"))
+            }
+            _ => Err(Failure::input(one_line(&error))),
+        },
+    }
+}
+
+/// Clap's message without its paragraphs: what is wrong, and the remedy.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let paragraph = text.split("\n\n").next().unwrap_or(&text);
+    let message = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = message.strip_prefix("error: ").unwrap_or(&message);
+    match suggestion(error) {
+        Some(suggestion) => format!("{message} — did you mean `{suggestion}`?"),
+        None if message.contains(": ") => message.to_owned(),
+        None => format!("{message} — see `{} --help`", command_of(error)),
+    }
+}
+
+/// The word that clap thinks was meant.
+fn suggestion(error: &clap::Error) -> Option<String> {
+    let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand];
+    kinds.into_iter().find_map(|kind| match error.get(kind)? {
+        ContextValue::String(word) => Some(word.clone()),
+        ContextValue::Strings(words) => words.first().cloned(),
+        _ => None,
+    })
+}
+
+/// The command whose help would have told: `linerate sweep`, as far as the usage line knows it.
+fn command_of(error: &clap::Error) -> String {
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    let words = usage.trim_start_matches("Usage:").split_whitespace();
+    let words = words.take_while(|word| word.starts_with(|first: char| first.is_ascii_lowercase()));
+    let command = words.collect::<Vec<_>>().join(" ");
+    if command.is_empty() { "linerate".to_owned() } else { command }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn refused(words: &[&str]) -> String {
+        parse(words.iter().map(OsString::from)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_commands_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_line_is_answered_with_one_line() {
+        for (words, says) in [
+            (&["linerate"][..], "--help"),
+            (&["linerate", "swep"], "did you mean `sweep`?"),
+            (&["linerate", "sweep", "--reciv-buffers", "1"], "did you mean `--receive-buffers`?"),
+            (&["linerate", "sweep", "--zzz"], "see `linerate sweep --help`"),
+            (&["linerate", "sweep", "--send-buffers", "9..1"], "write the smaller end first"),
+            (&["linerate", "sweep", "--on", "moon"], "stack, tap, kernel"),
+            (&["linerate", "sweep", "--bytes"], "--bytes <SIZE>"),
+        ] {
+            let line = refused(words);
+            assert!(line.contains(says) && !line.contains('\n'), "{words:?}: {line}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! One file for each command.
+
+pub(crate) mod sweep;
+
+use crate::args::Command;
+use crate::interrupt;
+use crate::output::Failure;
+
+/// Does what was asked for. Each command gets its flags and the wish to stop.
+pub(crate) fn run(command: &Command) -> Result<(), Failure> {
+    let interrupt = interrupt::on_signals()?;
+    match command {
+        Command::Sweep(args) => sweep::run(args, &interrupt),
+    }
+}

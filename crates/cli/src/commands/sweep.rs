@@ -1,0 +1,203 @@
+//! `linerate sweep`: from the flags to a plan.
+
+use crate::output::Failure;
+use clap::{Args, ValueEnum};
+use linerate_lab::{BenchKind, BufferList, Direction, Draft, Interrupt, Peer, Plan};
+use linerate_units::{Bytes, Duration, Rate};
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate sweep                                     the experiment of 1988 on linerate's own TCP
+  linerate sweep --diagonal --repeat 10              equal buffers only, with tighter intervals
+  linerate sweep --send-buffers 1..64/4 --receive-buffers 16KiB..256KiB/16KiB
+  linerate sweep --on tap --direction from-kernel    the kernel sends, linerate receives
+  linerate sweep 192.0.2.7 --line-rate 1Gb/s         the kernel's TCP, to a `linerate sink` over there
+  linerate sweep --resume linerate-out/20261121T020000Z-1988";
+
+/// The flags of `linerate sweep`. An option that is not given is `None`, so that a resumed plan can
+/// be told from a default.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SweepArgs {
+    /// The machine where `linerate sink` runs; without it both ends are on this one
+    #[arg(value_name = "HOST[:PORT]")]
+    peer: Option<Peer>,
+
+    /// Whose TCP: linerate's at both ends (stack), linerate's against the kernel's (tap), the
+    /// kernel's (kernel) [default: stack, or kernel with a HOST]
+    #[arg(long, value_enum, help_heading = "What is measured")]
+    on: Option<On>,
+
+    /// Which way the bytes go --on tap [default: to-kernel]
+    #[arg(long, value_enum, help_heading = "What is measured")]
+    direction: Option<Way>,
+
+    /// The sender's socket buffers, in packets of one MSS, or in bytes with a suffix: 1..17, 1,2,4,
+    /// 1..64/4, 16KiB..256KiB/16KiB [default: 1..17]
+    #[arg(long, value_name = "LIST", help_heading = "What is measured")]
+    send_buffers: Option<BufferList>,
+
+    /// The receiver's socket buffers, written likewise [default: 1..17]
+    #[arg(long, value_name = "LIST", help_heading = "What is measured")]
+    receive_buffers: Option<BufferList>,
+
+    /// Only the cells where both buffers are equal
+    #[arg(long, help_heading = "What is measured")]
+    diagonal: bool,
+
+    /// Runs of each cell [default: 4]
+    #[arg(long, value_name = "COUNT", value_parser = count, help_heading = "What is measured")]
+    repeat: Option<NonZeroU32>,
+
+    /// Bytes that each run transfers [default: 8MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "What is measured")]
+    bytes: Option<NonZeroU64>,
+
+    /// A run that takes longer is cut short, and marked [default: 10]
+    #[arg(long, value_name = "SECONDS", help_heading = "What is measured")]
+    max_seconds: Option<Duration>,
+
+    /// Decides the order of the runs, and whatever is drawn in them [default: 1988]
+    #[arg(long, value_name = "NUMBER", help_heading = "What is measured")]
+    seed: Option<u64>,
+
+    /// Compare what arrives with what was sent, byte for byte
+    #[arg(long, help_heading = "What is measured")]
+    verify: bool,
+
+    /// Bytes that the source offers in one write [default: 64KiB]
+    #[arg(long, value_name = "SIZE", value_parser = small_size, help_heading = "How it is sent")]
+    write_size: Option<NonZeroU32>,
+
+    /// Bytes that the sink asks for in one read [default: 64KiB]
+    #[arg(long, value_name = "SIZE", value_parser = small_size, help_heading = "How it is sent")]
+    read_size: Option<NonZeroU32>,
+
+    /// Largest IP packet, in bytes [default: 1500]
+    #[arg(long, value_name = "BYTES", help_heading = "How it is sent")]
+    mtu: Option<u16>,
+
+    /// The sender's congestion control
+    #[arg(long, value_name = "NAME", help_heading = "How it is sent")]
+    congestion: Option<String>,
+
+    /// The rules that linerate's TCP keeps to: modern, bsd_tahoe, bsd_reno [default: modern]
+    #[arg(long, value_name = "NAME", help_heading = "How it is sent")]
+    profile: Option<String>,
+
+    /// The link's bit rate, where its driver does not tell: 10Mb/s, 25G
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "How it is sent")]
+    line_rate: Option<NonZeroU64>,
+
+    /// Keep the runs in this new folder [default: linerate-out/TIME-SEED]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume", help_heading = "Results")]
+    out: Option<PathBuf>,
+
+    /// Go on with the sweep that was interrupted in this folder; a finished one is only reported
+    #[arg(long, value_name = "DIR", help_heading = "Results")]
+    resume: Option<PathBuf>,
+
+    /// Write everything that is known about the sweep to this file
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    json: Option<PathBuf>,
+
+    /// Write one row for each run to this file
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    csv: Option<PathBuf>,
+
+    /// Write every frame of every run to this pcapng file
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pcap: Option<PathBuf>,
+
+    /// No progress, only the report
+    #[arg(long, help_heading = "Results")]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum On {
+    Stack,
+    Tap,
+    Kernel,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Way {
+    ToKernel,
+    FromKernel,
+}
+
+/// Runs the experiment and prints its report.
+pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let plan = plan(args)?;
+    if interrupt.is_raised() {
+        return Err(Failure::interrupted("interrupted before the first run"));
+    }
+    Err(Failure::running(format!("no bench is built for --on {}", plan.on)))
+}
+
+/// The plan that the flags ask for.
+fn plan(args: &SweepArgs) -> Result<Plan, Failure> {
+    let on = match (args.on, &args.peer) {
+        (Some(On::Stack), _) | (None, None) => BenchKind::Stack,
+        (Some(On::Tap), _) => BenchKind::Tap,
+        (Some(On::Kernel), _) | (None, Some(_)) => BenchKind::Kernel,
+    };
+    Plan::new(changed(Draft::of_1988(on), args)).map_err(|error| Failure::input(error.to_string()))
+}
+
+/// `base` with every option that was given.
+fn changed(base: Draft, args: &SweepArgs) -> Draft {
+    Draft {
+        on: base.on,
+        peer: args.peer.clone().or(base.peer),
+        direction: args.direction.map(Direction::from).or(base.direction),
+        send_buffers: args.send_buffers.clone().unwrap_or(base.send_buffers),
+        receive_buffers: args.receive_buffers.clone().unwrap_or(base.receive_buffers),
+        diagonal: args.diagonal || base.diagonal,
+        repeat: args.repeat.unwrap_or(base.repeat),
+        bytes: args.bytes.unwrap_or(base.bytes),
+        max_time: args.max_seconds.unwrap_or(base.max_time),
+        seed: args.seed.unwrap_or(base.seed),
+        write_size: args.write_size.unwrap_or(base.write_size),
+        read_size: args.read_size.unwrap_or(base.read_size),
+        mtu: args.mtu.unwrap_or(base.mtu),
+        congestion: args.congestion.clone().or(base.congestion),
+        profile: args.profile.clone().or(base.profile),
+        line_rate: args.line_rate.or(base.line_rate),
+        verify: args.verify || base.verify,
+    }
+}
+
+impl From<Way> for Direction {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::ToKernel => Self::ToKernel,
+            Way::FromKernel => Self::FromKernel,
+        }
+    }
+}
+
+fn count(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("write a whole number from 1 to {}", u32::MAX))
+}
+
+fn size(text: &str) -> Result<NonZeroU64, String> {
+    let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?;
+    NonZeroU64::new(bytes.count()).ok_or_else(|| "zero bytes: the least is 1".to_owned())
+}
+
+fn small_size(text: &str) -> Result<NonZeroU32, String> {
+    const MOST: u64 = 64 << 20;
+    let bytes = size(text)?.get();
+    let within = u32::try_from(bytes).ok().filter(|_| bytes <= MOST).and_then(NonZeroU32::new);
+    within.ok_or_else(|| format!("{} is too large: the most is {}", Bytes::new(bytes), Bytes::new(MOST)))
+}
+
+fn rate(text: &str) -> Result<NonZeroU64, String> {
+    let rate = text.parse::<Rate>().map_err(|error| error.to_string())?;
+    NonZeroU64::new(rate.bits_per_second())
+        .ok_or_else(|| "a rate of zero carries nothing: write 10Mb/s".into())
+}

@@ -1,0 +1,20 @@
+//! Ctrl-C: the first asks everything to stop in order, the second ends the process at once.
+
+use crate::output::Failure;
+use linerate_lab::Interrupt;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A flag that SIGINT and SIGTERM raise.
+pub(crate) fn on_signals() -> Result<Interrupt, Failure> {
+    let raised = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // The order matters: the second signal must find the flag that the first one has set.
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&raised))
+            .and_then(|_| flag::register(signal, Arc::clone(&raised)))
+            .map_err(|error| Failure::running(format!("signals cannot be handled ({error})")))?;
+    }
+    Ok(Interrupt::from_flag(raised))
+}

@@ -1,0 +1,18 @@
+//! The `linerate` command: words people type, and what they mean.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod interrupt;
+mod output;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match args::parse(std::env::args_os()) {
+        Ok(args::Parsed::Command(command)) => output::finish(commands::run(&command)),
+        Ok(args::Parsed::Text(text)) => output::finish(output::print(&text)),
+        Err(failure) => output::finish(Err(failure)),
+    }
+}

@@ -1,0 +1,92 @@
+//! What the command says when it is done, and its exit code.
+
+use linerate_lab::BenchError;
+use linerate_lab::bench::Fault;
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Why a command did not do what it was asked to: one line for people, and who can mend it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    line: String,
+    fault: Fault,
+}
+
+impl Failure {
+    /// The person who typed the command, or the machine it was typed on, has to change something.
+    pub(crate) fn input(line: impl Into<String>) -> Self {
+        Self { line: line.into(), fault: Fault::Input }
+    }
+
+    /// Something broke on the way.
+    pub(crate) fn running(line: impl Into<String>) -> Self {
+        Self { line: line.into(), fault: Fault::Running }
+    }
+
+    /// Somebody asked to stop.
+    pub(crate) fn interrupted(line: impl Into<String>) -> Self {
+        Self { line: line.into(), fault: Fault::Interrupted }
+    }
+
+    /// 2 for what the caller can mend, 1 for what broke, 130 after an interruption (as shells count
+    /// SIGINT).
+    fn exit_code(&self) -> u8 {
+        match self.fault {
+            Fault::Input => 2,
+            Fault::Running => 1,
+            Fault::Interrupted => 130,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.fault {
+            Fault::Input | Fault::Running => write!(f, "error: {}", self.line),
+            Fault::Interrupted => f.write_str(&self.line),
+        }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        Self { line: error.to_string(), fault: error.fault() }
+    }
+}
+
+/// Prints to standard output. A reader that has gone away (`| head`) is no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::input(format!("standard output cannot be written ({error}) — see where it goes")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The end of the command: its one line on standard error, if it failed, and its exit code.
+pub(crate) fn finish(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Nobody is left to tell if standard error is closed.
+            let _ = writeln!(io::stderr(), "{failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_fault_it_is_decides_the_exit_code() {
+        assert_eq!(Failure::input("x").exit_code(), 2);
+        assert_eq!(Failure::running("x").exit_code(), 1);
+        assert_eq!(Failure::interrupted("x").exit_code(), 130);
+        assert_eq!(Failure::from(BenchError::PortInUse { port: 7 }).exit_code(), 2);
+    }
+}

@@ -1,0 +1,123 @@
+//! Why a transfer could not take place.
+
+use std::io;
+use thiserror::Error;
+
+/// Who can do something about it, and so how the command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// What was asked for, or the machine it was asked on: mend it and ask again.
+    Input,
+    /// Something broke while it ran.
+    Running,
+    /// Somebody asked to stop.
+    Interrupted,
+}
+
+/// Why a transfer could not take place. Each sentence ends with what to do about it.
+#[derive(Debug, Error)]
+pub enum BenchError {
+    /// The bench does not know a name that the plan uses.
+    #[error("there is no {what} `{name}`: choose one of {known}")]
+    UnknownName {
+        /// What was named: `congestion control`, `profile`.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The packets of the plan do not fit the link, or leave no room for data.
+    #[error("an MTU of {mtu} bytes cannot be used here: {remedy}")]
+    Mtu {
+        /// The MTU of the plan.
+        mtu: u32,
+        /// What would be possible.
+        remedy: String,
+    },
+    /// The kernel or the stack grants less than the plan asks for.
+    #[error("a {which} buffer of {requested} bytes is not to be had, {granted} are granted: {remedy}")]
+    BufferTooLarge {
+        /// `send` or `receive`.
+        which: &'static str,
+        /// Bytes asked for.
+        requested: u64,
+        /// Bytes granted.
+        granted: u64,
+        /// How to get more, or what else to ask for.
+        remedy: String,
+    },
+    /// The machine does not permit what the bench needs.
+    #[error("no permission for {what}: {remedy}")]
+    NoPermission {
+        /// What is forbidden.
+        what: String,
+        /// How to get it.
+        remedy: String,
+    },
+    /// Somebody else has the port.
+    #[error("port {port} is in use: choose another one or end the program that has it")]
+    PortInUse {
+        /// The port.
+        port: u16,
+    },
+    /// The peer does not answer.
+    #[error("{peer} cannot be reached ({source}): see that the machine is up and `linerate sink` runs on it")]
+    Unreachable {
+        /// Its address.
+        peer: String,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// Something else listens there.
+    #[error("{peer} is no linerate: start `linerate sink` there, or name the port it listens on")]
+    NotLinerate {
+        /// Its address.
+        peer: String,
+    },
+    /// The peer is a linerate, but did not keep to what was agreed, or says that it cannot.
+    #[error("{peer} cannot go on ({what}): see what it printed")]
+    PeerFailed {
+        /// Its address.
+        peer: String,
+        /// What it said or did.
+        what: String,
+    },
+    /// The connection ended before its bytes were through.
+    #[error("the connection ended after {bytes} bytes ({what}): run it again, with --pcap to see why")]
+    ConnectionLost {
+        /// Bytes that the sink had read.
+        bytes: u64,
+        /// What ended it.
+        what: String,
+    },
+    /// The operating system refused something.
+    #[error("{what} failed ({source}): see `linerate doctor`")]
+    Io {
+        /// What was attempted.
+        what: String,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl BenchError {
+    /// Who can do something about it.
+    #[must_use]
+    pub const fn fault(&self) -> Fault {
+        match self {
+            Self::UnknownName { .. }
+            | Self::Mtu { .. }
+            | Self::BufferTooLarge { .. }
+            | Self::NoPermission { .. }
+            | Self::PortInUse { .. }
+            | Self::Unreachable { .. }
+            | Self::NotLinerate { .. } => Fault::Input,
+            Self::PeerFailed { .. } | Self::ConnectionLost { .. } | Self::Io { .. } => Fault::Running,
+            Self::Interrupted => Fault::Interrupted,
+        }
+    }
+}

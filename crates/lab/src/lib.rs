@@ -1,0 +1,18 @@
+//! The experiment: what is to be measured, in which order, on which bench, and what came out.
+//!
+//! A [`Plan`] is everything that decides the bytes; a [`Bench`] carries one transfer out and says
+//! what happened. The laboratory never knows flags or terminals, and of a protocol no more than its
+//! public counters.
+
+#![forbid(unsafe_code)]
+
+pub mod bench;
+mod buffers;
+mod interrupt;
+mod plan;
+pub mod workload;
+
+pub use bench::{Bench, BenchError};
+pub use buffers::{BufferList, BufferSize, ParseBuffersError};
+pub use interrupt::Interrupt;
+pub use plan::{BenchKind, Direction, Draft, Peer, Plan, PlanError};

@@ -1,0 +1,171 @@
+//! A bulk transfer's bytes: each depends on its position, so that a byte that is lost, doubled or
+//! moved is found, and any part can be made or checked without the parts before it.
+
+/// An endless run of bytes that a seed decides.
+///
+/// The bytes are those of the words w(0), w(1) … in little-endian order, where w(n) is n, moved by the
+/// seed, times an odd constant, and folded over itself: no two words are equal, and a shift by any
+/// distance changes nearly every byte. From one word to the next it is an addition, cheap enough to
+/// stand beside a memory copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    seed: u64,
+}
+
+/// Bytes of one word.
+const WORD: usize = size_of::<u64>();
+
+impl Pattern {
+    /// The pattern of `seed`.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) }
+    }
+
+    /// Writes the bytes from `position` on.
+    pub fn fill(self, position: u64, into: &mut [u8]) {
+        let (mut index, offset) = split(position);
+        let mut rest = into;
+        if offset > 0 {
+            let (head, tail) = rest.split_at_mut(rest.len().min(WORD - offset));
+            head.copy_from_slice(&self.word(index)[offset..offset + head.len()]);
+            (rest, index) = (tail, index.wrapping_add(1));
+        }
+        let mut words = rest.chunks_exact_mut(WORD);
+        for word in &mut words {
+            word.copy_from_slice(&self.word(index));
+            index = index.wrapping_add(1);
+        }
+        let tail = words.into_remainder();
+        tail.copy_from_slice(&self.word(index)[..tail.len()]);
+    }
+
+    /// Are these the bytes from `position` on? If not, the position of the first wrong one.
+    ///
+    /// # Errors
+    /// The position of the first byte that is not what it should be.
+    pub fn verify(self, position: u64, bytes: &[u8]) -> Result<(), u64> {
+        if self.matches(position, bytes) {
+            return Ok(());
+        }
+        let expected = |at: u64| {
+            let (index, offset) = split(at);
+            self.word(index)[offset]
+        };
+        let positions = (0..).map(|distance| position.wrapping_add(distance));
+        match bytes.iter().zip(positions).find(|&(&byte, at)| byte != expected(at)) {
+            Some((_, at)) => Err(at),
+            None => Ok(()),
+        }
+    }
+
+    /// The quick question, without a position in its answer.
+    fn matches(self, position: u64, bytes: &[u8]) -> bool {
+        let (mut index, offset) = split(position);
+        let mut rest = bytes;
+        let mut wrong = false;
+        if offset > 0 {
+            let (head, tail) = rest.split_at(rest.len().min(WORD - offset));
+            wrong |= head != &self.word(index)[offset..offset + head.len()];
+            (rest, index) = (tail, index.wrapping_add(1));
+        }
+        // Differences are gathered by blocks, so that the loop inside has no way out and is unrolled.
+        for block in rest.chunks(64 * WORD) {
+            let mut difference = 0;
+            let words = block.chunks_exact(WORD);
+            let tail = words.remainder();
+            for word in words {
+                difference |= u64::from_le_bytes(word.try_into().unwrap_or_default()) ^ self.number(index);
+                index = index.wrapping_add(1);
+            }
+            wrong |= difference != 0 || tail != &self.word(index)[..tail.len()];
+            if wrong {
+                break;
+            }
+        }
+        !wrong
+    }
+
+    fn word(self, index: u64) -> [u8; WORD] {
+        self.number(index).to_le_bytes()
+    }
+
+    const fn number(self, index: u64) -> u64 {
+        let mixed = index.wrapping_add(self.seed).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        mixed ^ (mixed >> 32)
+    }
+}
+
+/// The word that holds the byte at `position`, and where in it.
+#[allow(clippy::cast_possible_truncation, reason = "a remainder of eight")]
+const fn split(position: u64) -> (u64, usize) {
+    (position / WORD as u64, (position % WORD as u64) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes(pattern: Pattern, position: u64, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        pattern.fill(position, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_shift_is_found_at_once() {
+        let pattern = Pattern::new(1);
+        for shift in [1, 2, 8, 1_448, 1_460, 65_536] {
+            let wrong = bytes(pattern, shift, 4_096);
+            assert!(pattern.verify(0, &wrong).unwrap_err() < 4, "a shift by {shift}");
+        }
+    }
+
+    #[test]
+    fn the_first_wrong_byte_is_named() {
+        let pattern = Pattern::new(2);
+        for at in [0, 1, 7, 8, 700, 1_447, 3_999] {
+            let mut wrong = bytes(pattern, 13, 4_000);
+            wrong[at] ^= 0x10;
+            assert_eq!(pattern.verify(13, &wrong), Err(13 + at as u64));
+        }
+    }
+
+    #[test]
+    fn another_seed_is_another_pattern() {
+        let right = bytes(Pattern::new(3), 0, 64);
+        assert!(Pattern::new(4).verify(0, &right).is_err());
+        assert!(Pattern::new(0).verify(0, &bytes(Pattern::new(0), 0, 64)).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn any_part_is_what_it_is_in_the_whole(
+            seed: u64,
+            start in prop_oneof![0..4_096_u64, (u64::MAX / 2)..(u64::MAX - 8_192)],
+            cuts in proptest::collection::vec(0..700_usize, 1..12),
+        ) {
+            let pattern = Pattern::new(seed);
+            let total = cuts.iter().sum::<usize>();
+            let whole = bytes(pattern, start, total);
+            let mut at = 0;
+            for cut in cuts {
+                let part = &whole[at..at + cut];
+                let position = start + at as u64;
+                prop_assert_eq!(part, &bytes(pattern, position, cut)[..]);
+                prop_assert_eq!(pattern.verify(position, part), Ok(()));
+                at += cut;
+            }
+        }
+
+        #[test]
+        fn any_wrong_bit_is_found(seed: u64, position in 0..1_u64 << 40, length in 1..3_000_usize, at: prop::sample::Index, bit in 0..8_u32) {
+            let pattern = Pattern::new(seed);
+            let mut wrong = bytes(pattern, position, length);
+            let at = at.index(length);
+            wrong[at] ^= 1_u8 << bit;
+            prop_assert_eq!(pattern.verify(position, &wrong), Err(position + at as u64));
+        }
+    }
+}
