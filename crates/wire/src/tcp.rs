@@ -1,6 +1,7 @@
 //! The TCP header (RFC 9293 §3.1).
 
-use crate::{Malformed, SeqNum, TcpOptions};
+use crate::layout::{half, room, split_fixed, word};
+use crate::{Malformed, SeqNum, Sum, TcpOptions};
 use bitflags::bitflags;
 use core::fmt;
 
@@ -59,15 +60,7 @@ impl<'a> Segment<'a> {
     /// [`Malformed`] if the header, or the data offset in it, reaches beyond `bytes`, or the data
     /// offset points into the fixed header.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let Some((fixed, rest)) = bytes.split_first_chunk::<{ TcpHeader::LENGTH }>() else {
-            return Err(Malformed::Truncated {
-                what: "TCP header",
-                needed: TcpHeader::LENGTH,
-                had: bytes.len(),
-            });
-        };
-        let half = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
-        let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+        let (fixed, rest) = split_fixed::<{ TcpHeader::LENGTH }>("TCP header", bytes)?;
         let header_length = usize::from(fixed[12] >> 4) * 4;
         let Some(options_length) = header_length.checked_sub(TcpHeader::LENGTH) else {
             return Err(Malformed::Field {
@@ -84,13 +77,13 @@ impl<'a> Segment<'a> {
             });
         };
         Ok(Self {
-            source_port: half(0),
-            destination_port: half(2),
-            seq: SeqNum::new(word(4)),
-            ack: SeqNum::new(word(8)),
-            offset_and_flags: half(12),
-            window: half(14),
-            urgent: half(18),
+            source_port: half(fixed, 0),
+            destination_port: half(fixed, 2),
+            seq: SeqNum::new(word(fixed, 4)),
+            ack: SeqNum::new(word(fixed, 8)),
+            offset_and_flags: half(fixed, 12),
+            window: half(fixed, 14),
+            urgent: half(fixed, 18),
             options,
             payload,
         })
@@ -169,9 +162,7 @@ impl TcpHeader {
     /// more than forty.
     pub fn emit(&self, options_length: usize, bytes: &mut [u8]) {
         assert!(options_length.is_multiple_of(4) && options_length <= 40, "options fill words, up to ten");
-        let Some(fixed) = bytes.first_chunk_mut::<{ Self::LENGTH }>() else {
-            panic!("room for the fixed TCP header");
-        };
+        let fixed = room::<{ Self::LENGTH }>(bytes);
         fixed[0..2].copy_from_slice(&self.source_port.to_be_bytes());
         fixed[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
         fixed[4..8].copy_from_slice(&self.seq.number().to_be_bytes());
@@ -183,6 +174,39 @@ impl TcpHeader {
         fixed[14..16].copy_from_slice(&self.window.to_be_bytes());
         fixed[16..18].fill(0);
         fixed[18..20].copy_from_slice(&self.urgent.to_be_bytes());
+    }
+
+    /// Writes the ports into the segment at `bytes`, which was emitted with zeros there, and returns
+    /// its sum, given the `sum` with the zeros.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than the fixed header.
+    #[must_use = "the checksum must cover the ports"]
+    pub fn fill_ports(bytes: &mut [u8], source: u16, destination: u16, sum: Sum) -> Sum {
+        let fixed = room::<{ Self::LENGTH }>(bytes);
+        fixed[0..2].copy_from_slice(&source.to_be_bytes());
+        fixed[2..4].copy_from_slice(&destination.to_be_bytes());
+        sum.add_u16(source).add_u16(destination)
+    }
+
+    /// Writes the checksum into the segment at `bytes`, which was emitted with zero there: `pseudo` is
+    /// the sum over its pseudo-header and `sum` the one over the segment.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than the fixed header.
+    pub fn fill_checksum(bytes: &mut [u8], pseudo: Sum, sum: Sum) {
+        let at = Self::CHECKSUM_OFFSET;
+        room::<{ Self::LENGTH }>(bytes)[at..at + 2].copy_from_slice(&(pseudo + sum).finish().to_be_bytes());
+    }
+
+    /// Judges the checksum of the whole segment at `bytes`; `pseudo` is the sum over its
+    /// pseudo-header.
+    ///
+    /// # Errors
+    /// [`Malformed::Checksum`] if it does not fit (RFC 9293 MUST-3: such a segment is discarded).
+    pub fn verify_checksum(bytes: &[u8], pseudo: Sum) -> Result<(), Malformed> {
+        let is_valid = (pseudo + Sum::of(bytes)).is_valid();
+        if is_valid { Ok(()) } else { Err(Malformed::Checksum { what: "TCP segment" }) }
     }
 }
 
@@ -223,6 +247,20 @@ mod tests {
         assert!(matches!(Segment::parse(&bytes), Err(Malformed::Field { value: 4, .. })));
         bytes[12] = 6 << 4;
         assert!(matches!(Segment::parse(&bytes), Err(Malformed::Truncated { needed: 24, had: 20, .. })));
+    }
+
+    #[test]
+    fn a_filled_checksum_is_verified_and_a_changed_byte_found() {
+        let pseudo = Sum::of(&[192, 0, 2, 1, 192, 0, 2, 2, 0, 6, 0, 23]);
+        let mut bytes = [7; 23];
+        TcpHeader { source_port: 0, destination_port: 0, ..HEADER }.emit(0, &mut bytes);
+        let without_ports = Sum::of(&bytes);
+        let sum = TcpHeader::fill_ports(&mut bytes, 19, 9, without_ports);
+        TcpHeader::fill_checksum(&mut bytes, pseudo, sum);
+        assert_eq!(TcpHeader::verify_checksum(&bytes, pseudo), Ok(()));
+        assert_eq!(Segment::parse(&bytes).unwrap().destination_port, 9);
+        bytes[22] ^= 1;
+        assert!(TcpHeader::verify_checksum(&bytes, pseudo).is_err());
     }
 
     #[test]

@@ -1,0 +1,156 @@
+//! User datagrams (RFC 768).
+
+use crate::layout::{half, room, split_fixed};
+use crate::{Malformed, Sum};
+
+/// Who speaks to whom on two hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UdpHeader {
+    /// The sender's port; zero if it wants no answer.
+    pub source_port: u16,
+    /// The receiver's port.
+    pub destination_port: u16,
+}
+
+impl UdpHeader {
+    /// Bytes of a header.
+    pub const LENGTH: usize = 8;
+    /// Where the checksum lies in the header.
+    pub const CHECKSUM_OFFSET: usize = 6;
+
+    /// Writes the header of a datagram of `payload_length` bytes to the start of `bytes`, with a
+    /// checksum of zero, which says that there is none, and returns its length.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than [`UdpHeader::LENGTH`], or the datagram longer than 65,535 bytes.
+    pub fn emit(&self, payload_length: usize, bytes: &mut [u8]) -> usize {
+        let Ok(length) = u16::try_from(Self::LENGTH + payload_length) else {
+            panic!("a datagram of 8 + {payload_length} bytes exceeds 65,535");
+        };
+        let fixed = room::<{ Self::LENGTH }>(bytes);
+        fixed[0..2].copy_from_slice(&self.source_port.to_be_bytes());
+        fixed[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
+        fixed[4..6].copy_from_slice(&length.to_be_bytes());
+        fixed[6..8].fill(0);
+        Self::LENGTH
+    }
+
+    /// Writes the checksum into the datagram at `bytes`, which was emitted with none: `pseudo` is the
+    /// sum over its pseudo-header and `sum` the one over the datagram. A checksum that comes out as
+    /// zero is sent as all ones, the other zero of ones' complement.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than the header.
+    pub fn fill_checksum(bytes: &mut [u8], pseudo: Sum, sum: Sum) {
+        let checksum = match (pseudo + sum).finish() {
+            0 => u16::MAX,
+            checksum => checksum,
+        };
+        let at = Self::CHECKSUM_OFFSET;
+        room::<{ Self::LENGTH }>(bytes)[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+    }
+}
+
+/// A datagram as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpDatagram<'a> {
+    /// The ports.
+    pub header: UdpHeader,
+    /// The data.
+    pub payload: &'a [u8],
+    /// Header and payload.
+    bytes: &'a [u8],
+}
+
+impl<'a> UdpDatagram<'a> {
+    /// Reads the datagram at the start of `bytes`; what follows its length is left out. The
+    /// checksum is not judged here: the caller knows the addresses and whether the link has done it
+    /// already.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the header, or the length in it, reaches beyond `bytes`, or the length does
+    /// not cover the header.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (fixed, _) = split_fixed::<{ UdpHeader::LENGTH }>("UDP header", bytes)?;
+        let length = half(fixed, 4);
+        let Some(bytes) = bytes.get(..usize::from(length)) else {
+            return Err(Malformed::Truncated {
+                what: "UDP datagram",
+                needed: usize::from(length),
+                had: bytes.len(),
+            });
+        };
+        let Some(payload) = bytes.get(UdpHeader::LENGTH..) else {
+            return Err(Malformed::Field { what: "UDP header", field: "length", value: length.into() });
+        };
+        let header = UdpHeader { source_port: half(fixed, 0), destination_port: half(fixed, 2) };
+        Ok(Self { header, payload, bytes })
+    }
+
+    /// Bytes of header and payload, which is what the pseudo-header counts.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Judges the checksum, if there is one; `pseudo` is the sum over a pseudo-header of
+    /// [`UdpDatagram::length`].
+    ///
+    /// # Errors
+    /// [`Malformed::Checksum`] if it does not fit (RFC 1122 §4.1.3.4: such a datagram is discarded).
+    pub fn verify_checksum(&self, pseudo: Sum) -> Result<(), Malformed> {
+        let at = UdpHeader::CHECKSUM_OFFSET;
+        let is_absent = self.bytes[at..at + 2] == [0, 0];
+        if is_absent || (pseudo + Sum::of(self.bytes)).is_valid() {
+            return Ok(());
+        }
+        Err(Malformed::Checksum { what: "UDP datagram" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: UdpHeader = UdpHeader { source_port: 19, destination_port: 9 };
+
+    fn pseudo() -> Sum {
+        Sum::of(&[192, 0, 2, 1, 192, 0, 2, 2, 0, 17, 0, 10])
+    }
+
+    #[test]
+    fn the_length_and_not_the_packet_ends_the_payload() {
+        let mut bytes = [0xee; 18];
+        assert_eq!(HEADER.emit(2, &mut bytes), 8);
+        assert_eq!(bytes[..9], [0, 19, 0, 9, 0, 10, 0, 0, 0xee]);
+        let datagram = UdpDatagram::parse(&bytes).unwrap();
+        assert_eq!((datagram.header, datagram.payload, datagram.length()), (HEADER, &[0xee; 2][..], 10));
+    }
+
+    #[test]
+    fn a_length_within_the_header_or_beyond_the_bytes_is_malformed() {
+        let mut bytes = [0; 10];
+        HEADER.emit(0, &mut bytes);
+        bytes[5] = 7;
+        assert!(matches!(UdpDatagram::parse(&bytes), Err(Malformed::Field { value: 7, .. })));
+        bytes[5] = 11;
+        assert!(matches!(UdpDatagram::parse(&bytes), Err(Malformed::Truncated { needed: 11, had: 10, .. })));
+        assert!(UdpDatagram::parse(&bytes[..7]).is_err());
+    }
+
+    #[test]
+    fn no_checksum_is_never_wrong_and_a_checksum_is_never_none() {
+        let mut bytes = [0; 10];
+        HEADER.emit(2, &mut bytes);
+        assert_eq!(UdpDatagram::parse(&bytes).unwrap().verify_checksum(pseudo()), Ok(()));
+        // Data that brings the sum to all ones.
+        let rest = (pseudo() + Sum::of(&bytes)).finish();
+        bytes[8..].copy_from_slice(&rest.to_be_bytes());
+        let sum = Sum::of(&bytes);
+        UdpHeader::fill_checksum(&mut bytes, pseudo(), sum);
+        assert_eq!(bytes[6..8], [0xff, 0xff]);
+        assert_eq!(UdpDatagram::parse(&bytes).unwrap().verify_checksum(pseudo()), Ok(()));
+        bytes[8] ^= 1;
+        assert!(UdpDatagram::parse(&bytes).unwrap().verify_checksum(pseudo()).is_err());
+    }
+}
