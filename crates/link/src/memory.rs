@@ -1,0 +1,348 @@
+//! A link inside of the process: two ends, each of which may live in a thread of its own.
+//!
+//! A frame is written once, into the memory from which the other end reads it. There is no line and
+//! no rate; what there is when the ring is full is a link without room.
+
+use crate::MonotonicClock;
+use crate::bell::Bell;
+use crate::sys::ring::{Consumer, Producer, ring};
+use crate::wait::Readiness;
+use linerate_stack::{Capabilities, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame};
+use linerate_units::{Clock, Instant, Rate};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Room for one 802.1Q tag in front of a packet of the full MTU.
+const TAG: usize = 4;
+/// After so many frames of one batch the other end is shown what is there, so that it can begin.
+const SHOWN_AT_ONCE: usize = 16;
+
+/// How the two ends of a memory link are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryConfig {
+    /// Bytes of the largest IP packet; 68 to 65,535.
+    pub mtu: usize,
+    /// Frames that fit into each direction, rounded up to a power of two; 1 to 65,536.
+    pub capacity: usize,
+    /// What the frames begin with.
+    pub medium: Medium,
+    /// What the receiving host is told of the checksums. They are always there; a host that sums them
+    /// all the same does the work that it would do on a wire.
+    pub checksum: RxChecksum,
+    /// The bit rate to claim. Nothing slows the frames down to it.
+    pub rate: Option<Rate>,
+}
+
+/// An Ethernet of 1,500 bytes, 256 frames each way, checksums to be verified.
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self {
+            mtu: 1_500,
+            capacity: 256,
+            medium: Medium::Ethernet,
+            checksum: RxChecksum::Unverified,
+            rate: None,
+        }
+    }
+}
+
+/// Why there is no memory link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum MemoryError {
+    /// The caller asked for packets that IPv4 does not know.
+    #[error("a link cannot have an MTU of {0} bytes: choose 68 to 65535")]
+    Mtu(usize),
+    /// The caller asked for no frames at all, or for too many.
+    #[error("a link cannot hold {0} frames each way: choose 1 to 65536")]
+    Capacity(usize),
+    /// The machine grants no eventfd.
+    #[error(
+        "the system grants no wake-up descriptor (error {errno}): close files, or raise the limit `ulimit -n`"
+    )]
+    Descriptor {
+        /// The error number of the system.
+        errno: i32,
+    },
+}
+
+/// Two ends, connected to each other.
+///
+/// # Errors
+/// [`MemoryError`] for a configuration that cannot be, or a system that has no descriptor left.
+pub fn pair(config: MemoryConfig) -> Result<(MemoryLink, MemoryLink), MemoryError> {
+    pair_with_clock(config, MonotonicClock)
+}
+
+/// Two ends, connected to each other, that stamp arriving frames by `clock`.
+///
+/// # Errors
+/// As for [`pair`].
+pub fn pair_with_clock<C: Clock + Clone>(
+    config: MemoryConfig,
+    clock: C,
+) -> Result<(MemoryLink<C>, MemoryLink<C>), MemoryError> {
+    if !(68..=65_535).contains(&config.mtu) {
+        return Err(MemoryError::Mtu(config.mtu));
+    }
+    if !(1..=65_536).contains(&config.capacity) {
+        return Err(MemoryError::Capacity(config.capacity));
+    }
+    let room = config.mtu + config.medium.header_length() + TAG;
+    let (to_right, from_left) = ring(config.capacity, room);
+    let (to_left, from_right) = ring(config.capacity, room);
+    let (left, right) = (new_bell()?, new_bell()?);
+    let end = |sender, receiver, bell: &Arc<Bell>, other: &Arc<Bell>, clock| MemoryLink {
+        sender,
+        receiver,
+        starved: false,
+        config,
+        clock,
+        bell: Arc::clone(bell),
+        other: OtherEnd(Arc::clone(other)),
+    };
+    let left_end = end(to_right, from_right, &left, &right, clock.clone());
+    Ok((left_end, end(to_left, from_left, &right, &left, clock)))
+}
+
+fn new_bell() -> Result<Arc<Bell>, MemoryError> {
+    let bell = Bell::new().map_err(|errno| MemoryError::Descriptor { errno: errno.raw_os_error() })?;
+    Ok(Arc::new(bell))
+}
+
+/// One end of a link inside of the process. When the other end is dropped, the frames on their way
+/// still arrive, and then the link is down.
+#[derive(Debug)]
+pub struct MemoryLink<C = MonotonicClock> {
+    sender: Producer,
+    receiver: Consumer,
+    /// Whether the last transmission ended because the ring was full.
+    starved: bool,
+    config: MemoryConfig,
+    clock: C,
+    bell: Arc<Bell>,
+    // Last, because fields are dropped in order: the other end is woken when it can see why.
+    other: OtherEnd,
+}
+
+impl<C: Clock> Link for MemoryLink<C> {
+    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        // Asked first: what was sent before the other end went is then seen below.
+        let abandoned = self.receiver.is_abandoned();
+        let mut received = 0;
+        while received < budget {
+            let Some((bytes, stamp)) = self.receiver.front() else { break };
+            let arrived = Instant::from_nanos(stamp);
+            on_frame(RxFrame { bytes, arrived, checksum: self.config.checksum });
+            self.receiver.advance();
+            received += 1;
+        }
+        if self.receiver.release() {
+            self.other.wake();
+        }
+        if received == 0 && budget > 0 && abandoned { Err(LinkError::Down) } else { Ok(received) }
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        if self.sender.is_abandoned() {
+            return Err(LinkError::Down);
+        }
+        self.starved = false;
+        let mut sent = 0;
+        let mut stamp = 0;
+        while sent < budget {
+            let Some(slot) = self.sender.offer() else {
+                self.starved = true;
+                break;
+            };
+            let Some(frame) = fill(slot) else { break };
+            if sent % SHOWN_AT_ONCE == 0 {
+                self.show();
+                stamp = self.clock.now().as_nanos();
+            }
+            self.sender.commit(frame.length, stamp);
+            sent += 1;
+        }
+        self.show();
+        Ok(sent)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { medium: self.config.medium, mtu: self.config.mtu, rate: self.config.rate }
+    }
+}
+
+impl<C> MemoryLink<C> {
+    fn show(&mut self) {
+        if self.sender.publish() {
+            self.other.wake();
+        }
+    }
+}
+
+impl<C: Clock> Readiness for MemoryLink<C> {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.receiver.has_frame() || self.receiver.is_abandoned() || (self.starved && self.sender.has_room())
+    }
+
+    /// The bell tells of room, too, so there is no need to poll for it.
+    fn prepare_to_sleep(&mut self) -> bool {
+        let sleeps = self.receiver.fall_asleep()
+            && !self.receiver.is_abandoned()
+            && (!self.starved || self.sender.fall_asleep());
+        if !sleeps {
+            self.awake(false);
+        }
+        sleeps
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        self.receiver.awake();
+        self.sender.awake();
+        if signalled {
+            self.bell.silence();
+        }
+    }
+}
+
+/// The bell of the other end, which also rings when this end is gone.
+#[derive(Debug)]
+struct OtherEnd(Arc<Bell>);
+
+impl OtherEnd {
+    fn wake(&self) {
+        self.0.ring();
+    }
+}
+
+impl Drop for OtherEnd {
+    fn drop(&mut self) {
+        self.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ManualClock, Waiter};
+    use linerate_units::Duration;
+    use std::thread;
+
+    fn send<C: Clock>(link: &mut MemoryLink<C>, frames: &[&[u8]]) -> usize {
+        let mut frames = frames.iter();
+        link.transmit(usize::MAX, |bytes| {
+            let frame = frames.next()?;
+            bytes[..frame.len()].copy_from_slice(frame);
+            Some(TxFrame { length: frame.len() })
+        })
+        .unwrap()
+    }
+
+    fn take<C: Clock>(link: &mut MemoryLink<C>) -> Vec<(Vec<u8>, Instant)> {
+        let mut frames = Vec::new();
+        link.receive(usize::MAX, |frame| frames.push((frame.bytes.to_vec(), frame.arrived))).unwrap();
+        frames
+    }
+
+    #[test]
+    fn what_one_end_sends_the_other_receives_with_the_time_at_which_it_was_sent() {
+        let clock = ManualClock::new(Instant::from_nanos(100));
+        let (mut left, mut right) = pair_with_clock(MemoryConfig::default(), clock.clone()).unwrap();
+        assert_eq!(send(&mut left, &[b"to the right"]), 1);
+        assert_eq!(send(&mut right, &[b"to the left", b"again"]), 2);
+        clock.advance(Duration::from_nanos(11));
+        assert_eq!(take(&mut right), [(b"to the right".to_vec(), Instant::from_nanos(100))]);
+        assert_eq!(take(&mut left).len(), 2);
+        assert!(take(&mut left).is_empty());
+    }
+
+    #[test]
+    fn a_full_link_offers_nothing_and_a_budget_is_kept_on_both_sides() {
+        let config = MemoryConfig { capacity: 4, ..MemoryConfig::default() };
+        let (mut left, mut right) = pair(config).unwrap();
+        assert_eq!(left.transmit(3, |_| Some(TxFrame { length: 60 })), Ok(3));
+        assert_eq!(left.transmit(3, |_| Some(TxFrame { length: 60 })), Ok(1));
+        assert_eq!(left.transmit(3, |_| panic!("there is no room")), Ok(0));
+        assert_eq!(right.receive(3, |_| ()), Ok(3));
+        assert_eq!(right.receive(3, |_| ()), Ok(1));
+    }
+
+    #[test]
+    fn an_offered_frame_has_room_for_the_largest_packet_behind_a_tagged_header() {
+        for medium in [Medium::Ethernet, Medium::Ip] {
+            let (mut left, _right) = pair(MemoryConfig { medium, ..MemoryConfig::default() }).unwrap();
+            let capabilities = left.capabilities();
+            let mut room = 0;
+            left.transmit(1, |bytes| {
+                room = bytes.len();
+                None
+            })
+            .unwrap();
+            assert_eq!(room, capabilities.frame_length() + 4);
+        }
+    }
+
+    #[test]
+    fn the_link_is_down_once_the_other_end_is_gone_and_its_last_frame_was_read() {
+        let (mut left, mut right) = pair(MemoryConfig::default()).unwrap();
+        send(&mut left, &[b"last words"]);
+        drop(left);
+        let mut waiter = Waiter::new().unwrap();
+        assert!(waiter.wait(&mut right, Instant::NEVER).unwrap().link);
+        assert_eq!(take(&mut right).len(), 1);
+        assert!(waiter.wait(&mut right, Instant::NEVER).unwrap().link);
+        assert_eq!(right.receive(1, |_| ()), Err(LinkError::Down));
+        assert_eq!(right.transmit(1, |_| None), Err(LinkError::Down));
+    }
+
+    #[test]
+    fn what_cannot_be_configured_is_refused_with_the_range_that_can() {
+        let mtu = MemoryConfig { mtu: 67, ..MemoryConfig::default() };
+        assert_eq!(pair(mtu).unwrap_err(), MemoryError::Mtu(67));
+        let capacity = MemoryConfig { capacity: 0, ..MemoryConfig::default() };
+        assert!(pair(capacity).unwrap_err().to_string().contains("1 to 65536"));
+    }
+
+    #[test]
+    fn a_sleeper_wakes_for_a_frame_and_for_room_however_the_threads_interleave() {
+        const FRAMES: u64 = 30_000;
+        // So small that each end sleeps for want of room about as often as for want of frames.
+        let config = MemoryConfig { capacity: 2, ..MemoryConfig::default() };
+        let (mut left, mut right) = pair(config).unwrap();
+        let sender = thread::spawn(move || {
+            let mut waiter = Waiter::new().unwrap();
+            let mut next = 0_u64;
+            while next < FRAMES {
+                left.transmit(3, |bytes| {
+                    bytes[..8].copy_from_slice(&next.to_be_bytes());
+                    next += 1;
+                    (next <= FRAMES).then_some(TxFrame { length: 60 })
+                })
+                .unwrap();
+                if next < FRAMES {
+                    waiter.wait(&mut left, Instant::NEVER).unwrap();
+                }
+            }
+        });
+        let mut waiter = Waiter::new().unwrap().with_spins(2);
+        let mut next = 0;
+        while next < FRAMES {
+            let outcome = right.receive(64, |frame| {
+                assert_eq!(frame.bytes[..8], next.to_be_bytes());
+                next += 1;
+            });
+            if outcome == Ok(0) {
+                waiter.wait(&mut right, Instant::NEVER).unwrap();
+            }
+        }
+        sender.join().unwrap();
+    }
+}

@@ -1,0 +1,4 @@
+//! Everything of this crate that the compiler cannot check: memory shared by two threads, the
+//! system calls that take raw memory. Each file hands out an interface that is safe to use.
+
+pub(crate) mod ring;

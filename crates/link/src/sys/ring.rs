@@ -1,0 +1,477 @@
+//! A ring of frames between two threads: one writes into the ring's memory, the other reads there.
+//!
+//! The two ends share two free-running indices. `tail` belongs to the producer: every slot before it
+//! holds a frame. `head` belongs to the consumer: every slot before it is free again. Each lies on
+//! cache lines of its own, and each end works with a copy of the other's index and looks at the real
+//! one only when the copy says full or empty, so that a batch of frames moves two cache lines of
+//! bookkeeping and no more. Nothing here waits; how a sleeping end is told is the caller's business,
+//! that it must be told is answered by [`Producer::publish`] and [`Consumer::release`].
+
+use std::cell::UnsafeCell;
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+
+/// Bytes of a cache line; slots begin on one.
+const LINE: usize = 64;
+/// Bytes in front of the frame in its slot: the stamp, the length, and padding, so that the packet
+/// behind a 14-byte Ethernet header begins on a multiple of 32, where its 32-bit fields are aligned.
+const FRAME_OFFSET: usize = 18;
+
+/// A ring of at least `capacity` slots, each with room for a frame of `room` bytes.
+pub(crate) fn ring(capacity: usize, room: usize) -> (Producer, Consumer) {
+    let slots = capacity.next_power_of_two();
+    let lines_per_slot = (FRAME_OFFSET + room).div_ceil(LINE);
+    let shared = Arc::new(Shared {
+        tail: OwnLines(AtomicUsize::new(0)),
+        head: OwnLines(AtomicUsize::new(0)),
+        flags: OwnLines(Flags::default()),
+        memory: (0..slots * lines_per_slot).map(|_| UnsafeCell::new(Line([0; LINE]))).collect(),
+        stride: lines_per_slot * LINE,
+        slots,
+        room,
+    });
+    let producer = Producer { shared: Arc::clone(&shared), tail: 0, published: 0, head_seen: 0 };
+    (producer, Consumer { shared, head: 0, released: 0, tail_seen: 0 })
+}
+
+/// The end that writes frames.
+#[derive(Debug)]
+pub(crate) struct Producer {
+    shared: Arc<Shared>,
+    /// The slot to be written next. Invariant: `published ≤ tail ≤ head_seen + slots`, in wrapping
+    /// arithmetic, as for all indices here.
+    tail: usize,
+    /// What the consumer was told of. Always equal to `shared.tail`.
+    published: usize,
+    /// What `shared.head` was when it was last looked at.
+    head_seen: usize,
+}
+
+impl Producer {
+    /// The memory of the next free slot, or `None` if the ring is full. Asking again without
+    /// [`commit`](Self::commit) offers the same slot.
+    pub(crate) fn offer(&mut self) -> Option<&mut [u8]> {
+        if !self.has_room() {
+            return None;
+        }
+        let room = self.shared.room;
+        Some(&mut self.next_slot()[FRAME_OFFSET..FRAME_OFFSET + room])
+    }
+
+    /// Whether the next slot is free.
+    pub(crate) fn has_room(&mut self) -> bool {
+        if self.tail.wrapping_sub(self.head_seen) == self.shared.slots {
+            // Acquire: the consumer has read everything it will read of the slots it gave back.
+            self.head_seen = self.shared.head.0.load(Ordering::Acquire);
+        }
+        self.tail.wrapping_sub(self.head_seen) < self.shared.slots
+    }
+
+    /// The slot that was offered holds a frame of `length` bytes, stamped with `stamp`. The consumer
+    /// sees it after the next [`publish`](Self::publish). Without an offer this does nothing.
+    pub(crate) fn commit(&mut self, length: usize, stamp: u64) {
+        if !self.has_room() {
+            return;
+        }
+        let length = u32::try_from(length.min(self.shared.room)).unwrap_or(u32::MAX);
+        let slot = self.next_slot();
+        slot[..8].copy_from_slice(&stamp.to_ne_bytes());
+        slot[8..12].copy_from_slice(&length.to_ne_bytes());
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    /// Shows the consumer everything that was committed. True if the consumer sleeps and the caller
+    /// has to wake it.
+    #[must_use = "a sleeping consumer waits for ever"]
+    pub(crate) fn publish(&mut self) -> bool {
+        if self.published == self.tail {
+            return false;
+        }
+        self.published = self.tail;
+        // Release: the frames are in memory before the index that shows them.
+        self.shared.tail.0.store(self.tail, Ordering::Release);
+        wakes(&self.shared.flags.0.consumer_asleep)
+    }
+
+    /// Announces that this end sleeps until there is room. False, and nothing announced, if there is
+    /// room already.
+    pub(crate) fn fall_asleep(&mut self) -> bool {
+        falls_asleep(&self.shared.flags.0.producer_asleep, || {
+            self.tail.wrapping_sub(self.shared.head.0.load(Ordering::Acquire)) < self.shared.slots
+        })
+    }
+
+    /// Takes the announcement back.
+    pub(crate) fn awake(&self) {
+        self.shared.flags.0.producer_asleep.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the consumer exists no longer.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.shared.flags.0.consumer_gone.load(Ordering::Relaxed)
+    }
+
+    fn next_slot(&mut self) -> &mut [u8] {
+        // SAFETY: `tail` is this end's own index and the caller has seen that the slot is free, so the
+        // consumer does not touch it before `publish`; `&mut self` keeps it to one reference here.
+        unsafe { self.shared.slot_mut(self.tail) }
+    }
+}
+
+/// Says so to the consumer, which has to be woken by the owner of this end.
+impl Drop for Producer {
+    fn drop(&mut self) {
+        // Release: whoever sees the flag sees the last published index, too.
+        self.shared.flags.0.producer_gone.store(true, Ordering::Release);
+    }
+}
+
+/// The end that reads frames.
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    shared: Arc<Shared>,
+    /// The slot to be read next. Invariant: `released ≤ head ≤ tail_seen`.
+    head: usize,
+    /// What the producer was told of. Always equal to `shared.head`.
+    released: usize,
+    /// What `shared.tail` was when it was last looked at.
+    tail_seen: usize,
+}
+
+impl Consumer {
+    /// The next frame and its stamp, where the producer wrote it, or `None` if none is there.
+    pub(crate) fn front(&mut self) -> Option<(&[u8], u64)> {
+        if !self.has_frame() {
+            return None;
+        }
+        // SAFETY: `head < tail_seen ≤ tail`, so the producer has published this slot, and does not
+        // touch it before `release`, which needs `&mut self` and hence the end of this borrow.
+        let slot = unsafe { self.shared.slot(self.head) };
+        let stamp = u64::from_ne_bytes(slot[..8].try_into().ok()?);
+        let length = u32::from_ne_bytes(slot[8..12].try_into().ok()?) as usize;
+        Some((&slot[FRAME_OFFSET..FRAME_OFFSET + length], stamp))
+    }
+
+    /// Whether a frame is there.
+    pub(crate) fn has_frame(&mut self) -> bool {
+        if self.head == self.tail_seen {
+            // Acquire: pairs with the release in `publish`; the frames are there.
+            self.tail_seen = self.shared.tail.0.load(Ordering::Acquire);
+        }
+        self.head != self.tail_seen
+    }
+
+    /// Goes on to the frame after the front one. Does nothing if there is none.
+    pub(crate) fn advance(&mut self) {
+        if self.head != self.tail_seen {
+            self.head = self.head.wrapping_add(1);
+        }
+    }
+
+    /// Gives the slots that were read back. True if the producer sleeps until there is room and the
+    /// caller has to wake it.
+    #[must_use = "a sleeping producer waits for ever"]
+    pub(crate) fn release(&mut self) -> bool {
+        if self.released == self.head {
+            return false;
+        }
+        self.released = self.head;
+        // Release: the reads of these slots come before any write of the producer.
+        self.shared.head.0.store(self.head, Ordering::Release);
+        wakes(&self.shared.flags.0.producer_asleep)
+    }
+
+    /// Announces that this end sleeps until a frame comes. False, and nothing announced, if one is
+    /// there already.
+    pub(crate) fn fall_asleep(&mut self) -> bool {
+        falls_asleep(&self.shared.flags.0.consumer_asleep, || {
+            self.head != self.shared.tail.0.load(Ordering::Acquire)
+        })
+    }
+
+    /// Takes the announcement back.
+    pub(crate) fn awake(&self) {
+        self.shared.flags.0.consumer_asleep.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the producer exists no longer. What it had published before it went is there to be
+    /// read: ask for the next frame once more after this has said so.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.shared.flags.0.producer_gone.load(Ordering::Acquire)
+    }
+}
+
+/// Says so to the producer, which has to be woken by the owner of this end.
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        self.shared.flags.0.consumer_gone.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The waking side's half of the bargain, after its index is stored.
+///
+/// Each side writes one thing and then reads the other's: the waking side its index, then the flag;
+/// the sleeping side the flag, then the index. Without an order between the write and the read, both
+/// could read the old value, and a frame would lie in front of a sleeper for ever. Each side therefore
+/// has a sequentially consistent fence between the two. The fences have one order for all threads:
+/// whoever comes second in it reads what the other wrote before its own. So the index is seen by the
+/// one or the flag by the other, perhaps both, never neither.
+fn wakes(asleep: &AtomicBool) -> bool {
+    fence(Ordering::SeqCst);
+    // Only the first of several publications wakes; the swap decides which.
+    asleep.load(Ordering::Relaxed) && asleep.swap(false, Ordering::Relaxed)
+}
+
+/// The sleeping side's half: see [`wakes`].
+fn falls_asleep(asleep: &AtomicBool, something_is_there: impl Fn() -> bool) -> bool {
+    asleep.store(true, Ordering::Relaxed);
+    fence(Ordering::SeqCst);
+    let sleeps = !something_is_there();
+    if !sleeps {
+        asleep.store(false, Ordering::Relaxed);
+    }
+    sleeps
+}
+
+/// What both ends see.
+#[derive(Debug)]
+struct Shared {
+    tail: OwnLines<AtomicUsize>,
+    head: OwnLines<AtomicUsize>,
+    flags: OwnLines<Flags>,
+    /// `slots` slots of `stride` bytes; which end may touch which is told by the indices.
+    memory: Box<[UnsafeCell<Line>]>,
+    /// Bytes from one slot to the next, whole cache lines.
+    stride: usize,
+    /// Slots, a power of two.
+    slots: usize,
+    /// Bytes of the largest frame.
+    room: usize,
+}
+
+// SAFETY: `memory` is the only part that is not `Sync` by itself. A slot is written by the one
+// `Producer` only while `tail` and `head` say that it is free, and read by the one `Consumer` only
+// while they say that it is filled; both indices are handed over with release and acquire.
+unsafe impl Sync for Shared {}
+// SAFETY: as above; nothing in it is bound to a thread.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    /// The memory of the slot that `index` stands for.
+    ///
+    /// # Safety
+    /// The slot must be filled and stay so for the lifetime of the answer.
+    unsafe fn slot(&self, index: usize) -> &[u8] {
+        let start = self.slot_start(index);
+        // SAFETY: `stride` bytes from there on lie within `memory` and are initialised; the caller
+        // promises that nobody writes to them.
+        unsafe { slice::from_raw_parts(start, self.stride) }
+    }
+
+    /// The memory of the slot that `index` stands for, to be written.
+    ///
+    /// # Safety
+    /// The slot must be free and stay so, and have no other reference, for the lifetime of the answer.
+    #[allow(clippy::mut_from_ref, reason = "the indices, not the borrow, say who may write: see above")]
+    unsafe fn slot_mut(&self, index: usize) -> &mut [u8] {
+        let start = self.slot_start(index);
+        // SAFETY: `stride` bytes from there on lie within `memory` and are initialised, the cells
+        // permit writing, and the caller promises that there is no other reference.
+        unsafe { slice::from_raw_parts_mut(start, self.stride) }
+    }
+
+    fn slot_start(&self, index: usize) -> *mut u8 {
+        let offset = (index & (self.slots - 1)) * self.stride;
+        // The pointer comes from the whole slice, so it may reach every byte of it.
+        let memory = self.memory.as_ptr().cast::<u8>().cast_mut();
+        memory.wrapping_add(offset)
+    }
+}
+
+/// What is written only when an end sleeps or goes, and read at every batch: a line that both caches
+/// can keep.
+#[derive(Debug, Default)]
+struct Flags {
+    consumer_asleep: AtomicBool,
+    producer_asleep: AtomicBool,
+    consumer_gone: AtomicBool,
+    producer_gone: AtomicBool,
+}
+
+/// One cache line of frame memory.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code, reason = "read and written through pointers")] [u8; LINE]);
+
+/// A value that shares its cache lines with nothing else. Two lines, because processors fetch the
+/// neighbour of a line along with it.
+#[derive(Debug)]
+#[repr(align(128))]
+struct OwnLines<T>(T);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    /// Few under miri, which runs a thousand times slower.
+    const FRAMES: u64 = if cfg!(miri) { 300 } else { 200_000 };
+
+    fn put(producer: &mut Producer, text: &[u8], stamp: u64) -> bool {
+        let Some(slot) = producer.offer() else { return false };
+        slot[..text.len()].copy_from_slice(text);
+        producer.commit(text.len(), stamp);
+        true
+    }
+
+    #[test]
+    fn frames_come_out_as_they_went_in_once_they_are_published() {
+        let (mut producer, mut consumer) = ring(4, 100);
+        assert!(put(&mut producer, b"one", 1));
+        assert!(put(&mut producer, b"", 2));
+        assert!(consumer.front().is_none());
+        assert!(!producer.publish());
+        assert_eq!(consumer.front(), Some((&b"one"[..], 1)));
+        assert_eq!(consumer.front(), Some((&b"one"[..], 1)));
+        consumer.advance();
+        assert_eq!(consumer.front(), Some((&b""[..], 2)));
+        consumer.advance();
+        assert!(consumer.front().is_none());
+        consumer.advance();
+        assert!(consumer.front().is_none());
+    }
+
+    #[test]
+    fn a_full_ring_offers_nothing_until_slots_are_given_back() {
+        let (mut producer, mut consumer) = ring(3, 8);
+        let filled = (0..10).take_while(|&n| put(&mut producer, &[n], 0)).count();
+        assert_eq!(filled, 4, "the capacity is rounded up to a power of two");
+        producer.commit(8, 0);
+        assert!(!producer.publish());
+        assert_eq!(consumer.front().unwrap().0, [0]);
+        consumer.advance();
+        assert!(!producer.has_room(), "read, and not yet given back");
+        assert!(!consumer.release());
+        assert!(put(&mut producer, b"x", 0));
+        assert!(!producer.has_room());
+    }
+
+    #[test]
+    fn the_offered_slot_has_exactly_the_room_asked_for_and_the_packet_in_it_is_aligned() {
+        let (mut producer, _consumer) = ring(2, 1_518);
+        let slot = producer.offer().unwrap();
+        assert_eq!(slot.len(), 1_518);
+        assert_eq!(slot[14..].as_ptr() as usize % 32, 0);
+        assert_eq!(producer.shared.stride, 1_536);
+    }
+
+    #[test]
+    fn a_sleeper_is_to_be_woken_once_and_does_not_fall_asleep_over_a_frame() {
+        let (mut producer, mut consumer) = ring(2, 8);
+        assert!(consumer.fall_asleep());
+        put(&mut producer, b"1", 0);
+        assert!(producer.publish());
+        put(&mut producer, b"2", 0);
+        assert!(!producer.publish());
+        assert!(!consumer.fall_asleep());
+        assert!(producer.fall_asleep(), "the ring is full");
+        consumer.front();
+        consumer.advance();
+        assert!(consumer.release());
+        assert!(!producer.fall_asleep());
+        consumer.front();
+        consumer.advance();
+        assert!(!consumer.release(), "the producer is awake");
+    }
+
+    #[test]
+    fn each_end_learns_that_the_other_is_gone_and_loses_nothing_by_it() {
+        let (mut producer, mut consumer) = ring(2, 8);
+        put(&mut producer, b"last", 0);
+        assert!(!producer.publish());
+        drop(producer);
+        assert!(consumer.is_abandoned());
+        assert_eq!(consumer.front().unwrap().0, b"last");
+
+        let (producer, consumer) = ring(2, 8);
+        assert!(!producer.is_abandoned());
+        drop(consumer);
+        assert!(producer.is_abandoned());
+    }
+
+    /// The contents of frame `number`: its length and every byte depend on it.
+    fn contents(number: u64) -> Vec<u8> {
+        let length = number % 61;
+        (0..length).map(|at| (number * 31 + at).to_le_bytes()[0]).collect()
+    }
+
+    fn expect(consumer: &mut Consumer, number: u64) -> bool {
+        let Some((frame, stamp)) = consumer.front() else { return false };
+        assert_eq!(stamp, number);
+        assert_eq!(frame, contents(number));
+        consumer.advance();
+        true
+    }
+
+    #[test]
+    fn two_threads_exchange_frames_in_order_and_intact() {
+        let (mut producer, mut consumer) = ring(8, 64);
+        let writer = thread::spawn(move || {
+            let mut next = 0;
+            while next < FRAMES {
+                let before = next;
+                while next < FRAMES && next - before < 5 && put(&mut producer, &contents(next), next) {
+                    next += 1;
+                }
+                let _ = producer.publish();
+                thread::yield_now();
+            }
+        });
+        let mut next = 0;
+        while next < FRAMES {
+            while expect(&mut consumer, next) {
+                next += 1;
+            }
+            let _ = consumer.release();
+            thread::yield_now();
+        }
+        writer.join().unwrap();
+        assert!(consumer.front().is_none());
+    }
+
+    #[test]
+    fn ends_that_sleep_whenever_they_may_are_woken_whenever_they_must() {
+        let (mut producer, mut consumer) = ring(2, 64);
+        let reader = thread::current();
+        let writer = thread::spawn(move || {
+            for number in 0..FRAMES / 10 {
+                while !put(&mut producer, &contents(number), number) {
+                    if producer.fall_asleep() {
+                        // Parking may end for no reason; a frame of the ring decides, not the wake-up.
+                        while producer.shared.flags.0.producer_asleep.load(Ordering::Relaxed) {
+                            thread::park();
+                        }
+                    }
+                }
+                if producer.publish() {
+                    reader.unpark();
+                }
+            }
+        });
+        let mut next = 0;
+        while next < FRAMES / 10 {
+            if expect(&mut consumer, next) {
+                next += 1;
+                if consumer.release() {
+                    writer.thread().unpark();
+                }
+            } else if consumer.fall_asleep() {
+                while consumer.shared.flags.0.consumer_asleep.load(Ordering::Relaxed) {
+                    thread::park();
+                }
+            }
+        }
+        writer.join().unwrap();
+    }
+}
