@@ -9,10 +9,17 @@
 pub mod bench;
 mod buffers;
 mod interrupt;
+mod maximum;
 mod plan;
+mod run;
+pub mod stats;
+mod sweep;
 pub mod workload;
 
 pub use bench::{Bench, BenchError};
 pub use buffers::{BufferList, BufferSize, ParseBuffersError};
 pub use interrupt::Interrupt;
+pub use maximum::Maximum;
 pub use plan::{BenchKind, Direction, Draft, Peer, Plan, PlanError};
+pub use run::{BufferRecord, RunRecord};
+pub use sweep::{Cell, PlannedRun, schedule};

@@ -2,9 +2,11 @@
 
 mod counters;
 mod error;
+mod framing;
 
 pub use counters::{Counters, EndCounters, FastPath, names};
 pub use error::{BenchError, Fault};
+pub use framing::Framing;
 
 use crate::Interrupt;
 use linerate_units::{Duration, Rate};
@@ -18,8 +20,10 @@ pub trait Bench {
 
     /// Carries the request's bytes through the same link and threads, copied and summed as many
     /// times as a run does, with no protocol. `None` if the bench has a line rate to be measured
-    /// against, or no way of leaving the protocol out. Called several times; the buffers of the
-    /// request are the largest of the plan.
+    /// against, or no way of leaving the protocol out.
+    ///
+    /// Called before the first run, perhaps several times, with the largest buffers of the plan: the
+    /// moment to refuse what will not be granted, rather than in the middle of a night.
     ///
     /// # Errors
     /// As [`Bench::run`].
@@ -64,23 +68,6 @@ impl LineRate {
     pub const fn rate(&self) -> Rate {
         Rate::from_bits_per_second(self.bits_per_second)
     }
-}
-
-/// Bytes that each packet occupies on the wire besides its payload.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Framing {
-    /// The framing's name, such as `Ethernet`.
-    pub name: String,
-    /// IP and TCP headers with the options that every segment carries.
-    pub headers: u32,
-    /// Bytes of the link around each IP packet: its header, check sequence, preamble and gap.
-    pub overhead: u32,
-    /// The least that a packet occupies, all of the overhead included.
-    pub minimum: u32,
-    /// Data segments for each acknowledgement.
-    pub segments_per_ack: u32,
-    /// Do both directions share the medium?
-    pub half_duplex: bool,
 }
 
 /// One transfer, as the runner asks for it.

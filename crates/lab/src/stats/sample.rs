@@ -1,0 +1,85 @@
+//! Measurements of one thing.
+
+/// At least one measurement, all of them finite, in rising order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample(Vec<f64>);
+
+impl Sample {
+    /// The sample, unless there is no measurement, or one that is no number.
+    #[must_use]
+    pub fn new(mut values: Vec<f64>) -> Option<Self> {
+        if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
+            return None;
+        }
+        values.sort_by(f64::total_cmp);
+        Some(Self(values))
+    }
+
+    /// The measurements, smallest first.
+    #[must_use]
+    pub fn values(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// The middle one, or the mean of the two in the middle.
+    #[must_use]
+    pub fn median(&self) -> f64 {
+        median_of_sorted(&self.0)
+    }
+
+    /// The largest.
+    #[must_use]
+    pub fn max(&self) -> f64 {
+        self.0[self.0.len() - 1]
+    }
+
+    /// Half of the measurements are no further than this from the median, scaled so that for a
+    /// normal distribution it is the standard deviation.
+    #[must_use]
+    pub fn robust_deviation(&self) -> f64 {
+        const OF_A_NORMAL_DISTRIBUTION: f64 = 1.482_602_218_505_602;
+        let median = self.median();
+        let mut distances: Vec<f64> = self.0.iter().map(|value| (value - median).abs()).collect();
+        distances.sort_by(f64::total_cmp);
+        median_of_sorted(&distances) * OF_A_NORMAL_DISTRIBUTION
+    }
+}
+
+/// The median of values that are in order and not none.
+pub(super) fn median_of_sorted(values: &[f64]) -> f64 {
+    let middle = values.len() / 2;
+    if values.len().is_multiple_of(2) {
+        f64::midpoint(values[middle - 1], values[middle])
+    } else {
+        values[middle]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(values: &[f64]) -> Sample {
+        Sample::new(values.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(sample(&[3.0, 1.0, 2.0]).median(), 2.0);
+        assert_eq!(sample(&[4.0, 1.0, 2.0, 100.0]).median(), 3.0);
+        assert_eq!(sample(&[7.0]).median(), 7.0);
+    }
+
+    #[test]
+    fn one_outlier_does_not_move_the_deviation() {
+        let quiet = sample(&[9.0, 10.0, 11.0, 12.0, 8.0]);
+        let loud = sample(&[9.0, 10.0, 11.0, 12.0, 8_000.0]);
+        assert!((quiet.robust_deviation() - loud.robust_deviation()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_and_what_is_no_number_make_no_sample() {
+        assert_eq!(Sample::new(vec![]), None);
+        assert_eq!(Sample::new(vec![1.0, f64::NAN]), None);
+    }
+}
