@@ -1,0 +1,181 @@
+//! Internet control messages (RFC 792).
+
+mod error;
+mod quote;
+
+pub use error::{IcmpError, Redirect, TimeExceeded, Unreachable};
+pub use quote::Quote;
+
+use crate::layout::{half, room, split_fixed};
+use crate::{Malformed, Sum};
+
+/// A question whether somebody is there, or the answer to it, which repeats what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Echo<'a> {
+    /// Tells the questions of one program from another's.
+    pub identifier: u16,
+    /// Tells the questions of a program apart.
+    pub sequence: u16,
+    /// What shall come back.
+    pub data: &'a [u8],
+}
+
+/// A control message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IcmpMessage<'a> {
+    /// Is somebody there?
+    EchoRequest(Echo<'a>),
+    /// Yes.
+    EchoReply(Echo<'a>),
+    /// A packet met a problem. Never an occasion for another error (RFC 1122 §3.2.2).
+    Error {
+        /// The problem.
+        error: IcmpError,
+        /// The beginning of the packet.
+        quote: Quote<'a>,
+    },
+    /// A message that this stack does not know; a host says nothing to it (RFC 1122 §3.2.2).
+    Other {
+        /// The type's number.
+        kind: u8,
+        /// The code's number.
+        code: u8,
+        /// Everything behind the checksum, at least four bytes.
+        body: &'a [u8],
+    },
+}
+
+const ECHO_REPLY: u8 = 0;
+const ECHO_REQUEST: u8 = 8;
+
+impl<'a> IcmpMessage<'a> {
+    /// Bytes of the header that all messages begin with.
+    pub const HEADER_LENGTH: usize = 8;
+
+    /// Reads the message that `bytes` consists of.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the header reaches beyond `bytes`, the checksum is wrong, or an error quotes
+    /// something that does not begin with an IPv4 header.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (fixed, rest) = split_fixed::<{ IcmpMessage::HEADER_LENGTH }>("ICMP header", bytes)?;
+        if !Sum::of(bytes).is_valid() {
+            return Err(Malformed::Checksum { what: "ICMP message" });
+        }
+        let [kind, code, _, _, a, b, c, d] = *fixed;
+        let echo = Echo { identifier: half(fixed, 4), sequence: half(fixed, 6), data: rest };
+        Ok(match (kind, code) {
+            (ECHO_REQUEST, 0) => Self::EchoRequest(echo),
+            (ECHO_REPLY, 0) => Self::EchoReply(echo),
+            _ => match IcmpError::read(kind, code, [a, b, c, d]) {
+                Some(error) => Self::Error { error, quote: Quote::parse(rest)? },
+                None => Self::Other { kind, code, body: &bytes[4..] },
+            },
+        })
+    }
+
+    /// Bytes that [`IcmpMessage::emit`] writes.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        let body = match self {
+            Self::EchoRequest(echo) | Self::EchoReply(echo) => Self::HEADER_LENGTH - 4 + echo.data.len(),
+            Self::Error { quote, .. } => Self::HEADER_LENGTH - 4 + quote.bytes().len(),
+            Self::Other { body, .. } => body.len(),
+        };
+        4 + body
+    }
+
+    /// Writes the message to the start of `bytes`, with its checksum, and returns its length.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than [`IcmpMessage::length`].
+    pub fn emit(&self, bytes: &mut [u8]) -> usize {
+        match *self {
+            Self::EchoRequest(echo) => emit(ECHO_REQUEST, 0, &echo.identifiers(), echo.data, bytes),
+            Self::EchoReply(echo) => emit(ECHO_REPLY, 0, &echo.identifiers(), echo.data, bytes),
+            Self::Error { error, quote } => {
+                let (kind, code, field) = error.fields();
+                emit(kind, code, &field, quote.bytes(), bytes)
+            }
+            Self::Other { kind, code, body } => emit(kind, code, &[], body, bytes),
+        }
+    }
+}
+
+impl Echo<'_> {
+    /// The second word of the header.
+    const fn identifiers(&self) -> [u8; 4] {
+        let ([a, b], [c, d]) = (self.identifier.to_be_bytes(), self.sequence.to_be_bytes());
+        [a, b, c, d]
+    }
+}
+
+fn emit(kind: u8, code: u8, field: &[u8], rest: &[u8], bytes: &mut [u8]) -> usize {
+    *room(bytes) = [kind, code, 0, 0];
+    let (field_end, end) = (4 + field.len(), 4 + field.len() + rest.len());
+    bytes[4..field_end].copy_from_slice(field);
+    bytes[field_end..end].copy_from_slice(rest);
+    let checksum = Sum::of(&bytes[..end]).finish();
+    bytes[2..4].copy_from_slice(&checksum.to_be_bytes());
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ipv4Header, Protocol};
+    use core::net::Ipv4Addr;
+
+    #[test]
+    fn an_echo_has_the_bytes_that_rfc_792_draws_and_its_answer_repeats_it() {
+        let echo = Echo { identifier: 0x1234, sequence: 7, data: b"abc" };
+        let mut bytes = [0; 11];
+        assert_eq!(IcmpMessage::EchoRequest(echo).emit(&mut bytes), 11);
+        assert_eq!((&bytes[..2], &bytes[4..]), (&[8, 0][..], &b"\x12\x34\0\x07abc"[..]));
+        assert_eq!(IcmpMessage::parse(&bytes), Ok(IcmpMessage::EchoRequest(echo)));
+        IcmpMessage::EchoReply(echo).emit(&mut bytes);
+        assert_eq!(IcmpMessage::parse(&bytes), Ok(IcmpMessage::EchoReply(echo)));
+    }
+
+    #[test]
+    fn an_answer_of_nothing_but_zeros_carries_a_checksum_of_ones() {
+        let mut bytes = [0; 8];
+        IcmpMessage::EchoReply(Echo { identifier: 0, sequence: 0, data: &[] }).emit(&mut bytes);
+        assert_eq!(bytes, [0, 0, 0xff, 0xff, 0, 0, 0, 0]);
+        assert!(IcmpMessage::parse(&bytes).is_ok() && IcmpMessage::parse(&[0; 8]).is_err());
+    }
+
+    #[test]
+    fn a_packet_too_big_tells_the_mtu_and_quotes_the_packet() {
+        let (source, destination) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
+        let mut packet = [9; 1_500];
+        Ipv4Header::new(source, destination, Protocol::TCP).emit(1_480, &mut packet);
+        let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_400 };
+        let message = IcmpMessage::Error { error, quote: Quote::of(&packet).unwrap() };
+        let mut bytes = [0; 576];
+        let length = message.emit(&mut bytes);
+        assert_eq!((length, message.length()), (556, 556));
+        assert_eq!(bytes[..2], [3, 4]);
+        assert_eq!(bytes[4..8], [0, 0, 0x05, 0x78]);
+        assert_eq!(IcmpMessage::parse(&bytes[..length]), Ok(message));
+    }
+
+    #[test]
+    fn unknown_types_and_codes_are_kept_as_they_are() {
+        for (kind, code) in [(13, 0), (3, 16), (8, 1), (200, 200)] {
+            let message = IcmpMessage::Other { kind, code, body: &[1, 2, 3, 4, 5] };
+            let mut bytes = [0; 9];
+            assert_eq!(message.emit(&mut bytes), 9);
+            assert_eq!(IcmpMessage::parse(&bytes), Ok(message));
+        }
+    }
+
+    #[test]
+    fn a_message_cut_short_or_with_a_wrong_checksum_is_malformed() {
+        let mut bytes = [0; 8];
+        IcmpMessage::EchoRequest(Echo { identifier: 1, sequence: 1, data: &[] }).emit(&mut bytes);
+        assert!(matches!(IcmpMessage::parse(&bytes[..7]), Err(Malformed::Truncated { .. })));
+        bytes[7] ^= 4;
+        assert_eq!(IcmpMessage::parse(&bytes), Err(Malformed::Checksum { what: "ICMP message" }));
+    }
+}
