@@ -2,7 +2,61 @@
 //!
 //! Nothing here knows about time, connections, or who is talking, and nothing allocates. Every
 //! parser takes the bytes as they came and answers with a value that cannot be wrong, or with a
-//! [`Malformed`] that says which rule they broke; no input panics.
+//! [`Malformed`] that says which rule they broke; no input panics. Every `emit` writes to the start
+//! of the room that it is given and panics if there is too little, which is its caller's mistake.
+//!
+//! # A packet out, and in again
+//!
+//! The payload goes into the buffer first or last; the checksum of a transport covers it, so it
+//! comes at the end.
+//!
+//! ```
+//! use linerate_wire::{
+//!     EtherType, EthernetFrame, EthernetHeader, FrameLine, Ipv4Header, Ipv4Packet, MacAddress, Protocol,
+//!     Segment, SeqNum, Sum, TcpFlags, TcpHeader, VlanTags,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let ethernet = EthernetHeader {
+//!     destination: "02:00:00:00:00:02".parse()?,
+//!     source: "02:00:00:00:00:01".parse()?,
+//!     tags: VlanTags::NONE,
+//!     ether_type: EtherType::IPV4,
+//! };
+//! let ip = Ipv4Header::new("192.0.2.1".parse()?, "192.0.2.2".parse()?, Protocol::TCP);
+//! let tcp = TcpHeader {
+//!     source_port: 49_152,
+//!     destination_port: 9,
+//!     seq: SeqNum::new(u32::MAX - 2),
+//!     ack: SeqNum::new(17),
+//!     flags: TcpFlags::PSH | TcpFlags::ACK,
+//!     window: 8_192,
+//!     urgent: 0,
+//! };
+//! let data = b"line rate";
+//!
+//! let mut frame = vec![0; 14 + 20 + 20 + data.len()];
+//! let ip_at = ethernet.emit(&mut frame);
+//! let tcp_at = ip_at + ip.emit(20 + data.len(), &mut frame[ip_at..]);
+//! let segment = &mut frame[tcp_at..];
+//! tcp.emit(0, segment);
+//! segment[20..].copy_from_slice(data);
+//! let (pseudo, sum) = (ip.pseudo_header(segment.len()), Sum::of(segment));
+//! TcpHeader::fill_checksum(segment, pseudo, sum);
+//!
+//! let line = "IP 192.0.2.1.49152 > 192.0.2.2.9: Flags [P.], seq 4294967293:6, ack 17, win 8192, length 9";
+//! assert_eq!(FrameLine(&frame).to_string(), line);
+//!
+//! let frame = EthernetFrame::parse(&frame)?;
+//! assert_eq!(frame.header.source, MacAddress::new([2, 0, 0, 0, 0, 1]));
+//! let packet = Ipv4Packet::parse(frame.payload)?;
+//! TcpHeader::verify_checksum(packet.payload, packet.header.pseudo_header(packet.payload.len()))?;
+//! let segment = Segment::parse(packet.payload)?;
+//! assert!(segment.seq.before(segment.seq + segment.sequence_length()), "across the end of the circle too");
+//! assert_eq!(segment.payload, data);
+//! # Ok(())
+//! # }
+//! ```
 
 #![no_std]
 #![deny(unsafe_code)]
@@ -16,6 +70,7 @@ mod ipv4;
 mod ipv4_cidr;
 mod layout;
 mod mac_address;
+mod print;
 mod protocol;
 mod seq;
 mod tcp;
@@ -32,6 +87,7 @@ pub use icmp::{Echo, IcmpError, IcmpMessage, Quote, Redirect, TimeExceeded, Unre
 pub use ipv4::{Ipv4Header, Ipv4Packet};
 pub use ipv4_cidr::{Ipv4Cidr, ParseIpv4CidrError};
 pub use mac_address::{MacAddress, ParseMacAddressError};
+pub use print::{FrameLine, PacketLine};
 pub use protocol::Protocol;
 pub use seq::SeqNum;
 pub use tcp::{Segment, TcpFlags, TcpHeader};

@@ -1,0 +1,250 @@
+//! One line of text per packet, much as tcpdump writes it.
+//!
+//! Sequence numbers are the ones on the wire. Whatever the bytes are, the line says what of them
+//! makes sense and what does not; a checksum that does not fit is mentioned.
+
+mod tcp;
+
+use crate::{
+    ArpOperation, ArpPacket, EtherType, EthernetFrame, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote,
+    UdpDatagram, VlanTags,
+};
+use core::fmt;
+
+/// The line for an Ethernet frame.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameLine<'a>(
+    /// The frame, without its check sequence.
+    pub &'a [u8],
+);
+
+impl fmt::Display for FrameLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let EthernetFrame { header, payload } = match EthernetFrame::parse(self.0) {
+            Ok(frame) => frame,
+            Err(error) => return write!(f, "{error}"),
+        };
+        write_tags(f, header.tags)?;
+        match header.ether_type {
+            EtherType::IPV4 => PacketLine(payload).fmt(f),
+            EtherType::ARP => write_arp(f, payload),
+            ether_type => {
+                let kind = if ether_type.is_length() { "802.3 length" } else { "type" };
+                let (source, destination) = (header.source, header.destination);
+                write!(f, "{source} > {destination}: {kind} {ether_type}, length {}", payload.len())
+            }
+        }
+    }
+}
+
+/// The line for an IPv4 packet.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketLine<'a>(
+    /// The packet, and perhaps padding behind it.
+    pub &'a [u8],
+);
+
+impl fmt::Display for PacketLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let packet = match Ipv4Packet::parse(self.0) {
+            Ok(packet) => packet,
+            Err(error) => return write!(f, "IP {error}"),
+        };
+        let header = &packet.header;
+        f.write_str("IP ")?;
+        if header.is_fragment() {
+            return write_fragment(f, &packet);
+        }
+        match header.protocol {
+            Protocol::TCP => tcp::write(f, header, packet.payload),
+            Protocol::UDP => write_udp(f, header, packet.payload),
+            Protocol::ICMP => write_icmp(f, header, packet.payload),
+            protocol => {
+                let (source, destination) = (header.source, header.destination);
+                write!(f, "{source} > {destination}: {protocol}, length {}", packet.payload.len())
+            }
+        }
+    }
+}
+
+fn write_tags(f: &mut fmt::Formatter<'_>, tags: VlanTags) -> fmt::Result {
+    for tag in tags.iter() {
+        write!(f, "vlan {}, p {}, ", tag.id(), tag.priority())?;
+    }
+    Ok(())
+}
+
+fn write_arp(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    match ArpPacket::parse(bytes) {
+        Ok(ArpPacket { operation: ArpOperation::Request, sender_ip, target_ip, .. }) => {
+            write!(f, "ARP who-has {target_ip} tell {sender_ip}")
+        }
+        Ok(ArpPacket { operation: ArpOperation::Reply, sender_ip, sender_mac, .. }) => {
+            write!(f, "ARP {sender_ip} is-at {sender_mac}")
+        }
+        Err(error) => write!(f, "{error}"),
+    }
+}
+
+/// A part of a datagram: only the first has the transport's header, and none its whole payload.
+fn write_fragment(f: &mut fmt::Formatter<'_>, packet: &Ipv4Packet<'_>) -> fmt::Result {
+    let Ipv4Header { source, destination, protocol, identification, fragment_offset, .. } = packet.header;
+    let end = usize::from(fragment_offset) + packet.payload.len();
+    let more = if packet.header.more_fragments { "+" } else { "" };
+    write!(
+        f,
+        "{source} > {destination}: {protocol} fragment, id {identification}, bytes {fragment_offset}:{end}{more}"
+    )
+}
+
+fn write_udp(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -> fmt::Result {
+    let datagram = match UdpDatagram::parse(bytes) {
+        Ok(datagram) => datagram,
+        Err(error) => return write!(f, "{} > {}: {error}", ip.source, ip.destination),
+    };
+    write_ends(f, ip, datagram.header.source_port, datagram.header.destination_port)?;
+    write!(f, "UDP, length {}", datagram.payload.len())?;
+    write_verdict(f, datagram.verify_checksum(ip.pseudo_header(datagram.length())).is_ok())
+}
+
+fn write_icmp(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -> fmt::Result {
+    write!(f, "{} > {}: ", ip.source, ip.destination)?;
+    match IcmpMessage::parse(bytes) {
+        Ok(IcmpMessage::EchoRequest(echo)) => {
+            write!(f, "ICMP echo request, id {}, seq {}", echo.identifier, echo.sequence)?;
+        }
+        Ok(IcmpMessage::EchoReply(echo)) => {
+            write!(f, "ICMP echo reply, id {}, seq {}", echo.identifier, echo.sequence)?;
+        }
+        Ok(IcmpMessage::Error { error, quote }) => {
+            write!(f, "ICMP {error}")?;
+            write_quote(f, &quote)?;
+        }
+        Ok(IcmpMessage::Other { kind, code, .. }) => write!(f, "ICMP type {kind}, code {code}")?,
+        Err(error) => return write!(f, "{error}"),
+    }
+    write!(f, ", length {}", bytes.len())
+}
+
+/// What the packet was that an error is about.
+fn write_quote(f: &mut fmt::Formatter<'_>, quote: &Quote<'_>) -> fmt::Result {
+    let Ipv4Header { source, destination, protocol, .. } = quote.header;
+    match quote.ports() {
+        Some((from, to)) => write!(f, ", for {protocol} {source}.{from} > {destination}.{to}")?,
+        None => write!(f, ", for {protocol} {source} > {destination}")?,
+    }
+    match quote.tcp_seq() {
+        Some(seq) => write!(f, " seq {seq}"),
+        None => Ok(()),
+    }
+}
+
+fn write_ends(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, from: u16, to: u16) -> fmt::Result {
+    write!(f, "{}.{from} > {}.{to}: ", ip.source, ip.destination)
+}
+
+fn write_verdict(f: &mut fmt::Formatter<'_>, is_valid: bool) -> fmt::Result {
+    if is_valid { Ok(()) } else { f.write_str(", wrong checksum") }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::{Echo, EthernetHeader, IcmpError, MacAddress, TcpHeader, Unreachable, VlanTag};
+    use core::net::Ipv4Addr;
+    use std::string::{String, ToString};
+
+    const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+    const MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 1]);
+
+    /// The line for a frame of this type with this payload.
+    fn frame(ether_type: EtherType, tags: VlanTags, payload: &[u8]) -> String {
+        let mut bytes = [0; 128];
+        let header = EthernetHeader { destination: MacAddress::BROADCAST, source: MAC, tags, ether_type };
+        let at = header.emit(&mut bytes);
+        bytes[at..at + payload.len()].copy_from_slice(payload);
+        FrameLine(&bytes[..at + payload.len()]).to_string()
+    }
+
+    /// The line for a packet with this header and payload.
+    fn packet(header: &Ipv4Header, payload: &[u8]) -> String {
+        let mut bytes = [0; 128];
+        let at = header.emit(payload.len(), &mut bytes);
+        bytes[at..at + payload.len()].copy_from_slice(payload);
+        PacketLine(&bytes[..at + payload.len()]).to_string()
+    }
+
+    #[test]
+    fn arp_asks_and_tells() {
+        let request = ArpPacket::request(MAC, A, B);
+        let mut bytes = [0; 28];
+        request.emit(&mut bytes);
+        assert_eq!(frame(EtherType::ARP, VlanTags::NONE, &bytes), "ARP who-has 192.0.2.2 tell 192.0.2.1");
+        request.reply(MAC).emit(&mut bytes);
+        let tags = VlanTags::one(VlanTag::new(3, 12).unwrap());
+        assert_eq!(
+            frame(EtherType::ARP, tags, &bytes),
+            "vlan 12, p 3, ARP 192.0.2.2 is-at 02:00:00:00:00:01"
+        );
+    }
+
+    #[test]
+    fn what_is_no_ip_shows_stations_type_and_length() {
+        let ends = "02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff:";
+        let line = frame(EtherType::IPV6, VlanTags::NONE, &[0; 40]);
+        assert_eq!(line, std::format!("{ends} type IPv6, length 40"));
+        let line = frame(EtherType::new(3), VlanTags::NONE, &[0; 46]);
+        assert_eq!(line, std::format!("{ends} 802.3 length 0x0003, length 46"));
+        let line = packet(&Ipv4Header::new(A, B, Protocol::new(89)), &[0; 4]);
+        assert_eq!(line, "IP 192.0.2.1 > 192.0.2.2: protocol 89, length 4");
+    }
+
+    #[test]
+    fn a_datagram_shows_its_ports_and_whether_its_checksum_is_wrong() {
+        let header = Ipv4Header::new(A, B, Protocol::UDP);
+        let (right, wrong) = ([0, 53, 0, 54, 0, 9, 0, 0, 7], [0, 53, 0, 54, 0, 9, 1, 2, 7]);
+        assert_eq!(packet(&header, &right), "IP 192.0.2.1.53 > 192.0.2.2.54: UDP, length 1");
+        assert_eq!(packet(&header, &wrong), "IP 192.0.2.1.53 > 192.0.2.2.54: UDP, length 1, wrong checksum");
+    }
+
+    #[test]
+    fn a_fragment_shows_its_place() {
+        let header = Ipv4Header {
+            dont_fragment: false,
+            more_fragments: true,
+            fragment_offset: 16,
+            identification: 5,
+            ..Ipv4Header::new(A, B, Protocol::UDP)
+        };
+        let line = "IP 192.0.2.1 > 192.0.2.2: UDP fragment, id 5, bytes 16:24+";
+        assert_eq!(packet(&header, &[0; 8]), line);
+    }
+
+    #[test]
+    fn control_messages_show_what_they_are_about() {
+        let header = Ipv4Header::new(A, B, Protocol::ICMP);
+        let mut bytes = [0; 128];
+        let length =
+            IcmpMessage::EchoRequest(Echo { identifier: 5, sequence: 6, data: &[0; 4] }).emit(&mut bytes);
+        let line = "IP 192.0.2.1 > 192.0.2.2: ICMP echo request, id 5, seq 6, length 12";
+        assert_eq!(packet(&header, &bytes[..length]), line);
+
+        let mut quoted = [0; 40];
+        Ipv4Header::new(B, A, Protocol::TCP).emit(20, &mut quoted);
+        TcpHeader { source_port: 9, destination_port: 19, ..TcpHeader::default() }.emit(0, &mut quoted[20..]);
+        let (error, quote) = (IcmpError::Unreachable(Unreachable::Port), Quote::of(&quoted).unwrap());
+        let length = IcmpMessage::Error { error, quote }.emit(&mut bytes);
+        let line = "IP 192.0.2.1 > 192.0.2.2: ICMP port unreachable, \
+                    for TCP 192.0.2.2.9 > 192.0.2.1.19 seq 0, length 48";
+        assert_eq!(packet(&header, &bytes[..length]), line);
+    }
+
+    #[test]
+    fn what_is_malformed_says_why() {
+        assert_eq!(FrameLine(&[1; 5]).to_string(), "Ethernet header is cut short: 14 bytes needed, 5 there");
+        let line = packet(&Ipv4Header::new(A, B, Protocol::TCP), &[0; 4]);
+        assert_eq!(line, "IP 192.0.2.1 > 192.0.2.2: TCP header is cut short: 20 bytes needed, 4 there");
+    }
+}

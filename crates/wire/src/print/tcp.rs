@@ -1,0 +1,145 @@
+//! The line for a TCP segment.
+
+use super::{write_ends, write_verdict};
+use crate::{Ipv4Header, Segment, TcpFlags, TcpHeader, TcpOptions};
+use core::fmt;
+
+/// Flags, the range of sequence numbers, acknowledgement, window, options.
+pub(super) fn write(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -> fmt::Result {
+    let segment = match Segment::parse(bytes) {
+        Ok(segment) => segment,
+        Err(error) => return write!(f, "{} > {}: {error}", ip.source, ip.destination),
+    };
+    write_ends(f, ip, segment.source_port, segment.destination_port)?;
+    write!(f, "Flags [{}], seq {}", FlagLetters(segment.flags()), segment.seq)?;
+    if !segment.payload.is_empty() {
+        let controls = segment.flags() & (TcpFlags::SYN | TcpFlags::FIN);
+        write!(f, ":{}", segment.seq + (segment.sequence_length() - controls.bits().count_ones()))?;
+    }
+    if segment.flags().contains(TcpFlags::ACK) {
+        write!(f, ", ack {}", segment.ack)?;
+    }
+    write!(f, ", win {}", segment.window)?;
+    if segment.flags().contains(TcpFlags::URG) {
+        write!(f, ", urg {}", segment.urgent)?;
+    }
+    if !segment.options.is_empty() {
+        write!(f, ", options [{}]", OptionWords(&segment.options()))?;
+    }
+    write!(f, ", length {}", segment.payload.len())?;
+    write_verdict(f, TcpHeader::verify_checksum(bytes, ip.pseudo_header(bytes.len())).is_ok())
+}
+
+/// A letter for each control bit; a point stands for ACK.
+struct FlagLetters(TcpFlags);
+
+impl fmt::Display for FlagLetters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LETTERS: [(TcpFlags, &str); 8] = [
+            (TcpFlags::SYN, "S"),
+            (TcpFlags::FIN, "F"),
+            (TcpFlags::RST, "R"),
+            (TcpFlags::PSH, "P"),
+            (TcpFlags::URG, "U"),
+            (TcpFlags::ECE, "E"),
+            (TcpFlags::CWR, "W"),
+            (TcpFlags::ACK, "."),
+        ];
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        LETTERS
+            .iter()
+            .filter(|(flag, _)| self.0.contains(*flag))
+            .try_for_each(|(_, letter)| f.write_str(letter))
+    }
+}
+
+/// The options that this stack understands, between commas.
+struct OptionWords<'a>(&'a TcpOptions);
+
+impl fmt::Display for OptionWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        let mut put = |word: fmt::Arguments<'_>| {
+            f.write_str(core::mem::replace(&mut separator, ","))?;
+            f.write_fmt(word)
+        };
+        if let Some(mss) = self.0.mss {
+            put(format_args!("mss {mss}"))?;
+        }
+        if let Some(shift) = self.0.window_scale {
+            put(format_args!("wscale {shift}"))?;
+        }
+        if self.0.sack_permitted {
+            put(format_args!("sackOK"))?;
+        }
+        if let Some(timestamps) = self.0.timestamps {
+            put(format_args!("TS val {} ecr {}", timestamps.value, timestamps.echo))?;
+        }
+        for block in self.0.sack.as_slice() {
+            put(format_args!("sack {}:{}", block.left, block.right))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::print::PacketLine;
+    use crate::{Protocol, SackBlock, SeqNum, Sum, Timestamps};
+    use core::net::Ipv4Addr;
+    use std::string::{String, ToString};
+    use std::vec;
+
+    /// The line for a segment with these flags, options and bytes of payload.
+    fn line(flags: TcpFlags, options: &TcpOptions, payload_length: usize) -> String {
+        let ip = Ipv4Header::new(Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2), Protocol::TCP);
+        let length = TcpHeader::LENGTH + options.length() + payload_length;
+        let mut bytes = vec![0xee; Ipv4Header::LENGTH + length];
+        let at = ip.emit(length, &mut bytes);
+        let segment = &mut bytes[at..];
+        let (seq, ack) = (SeqNum::new(u32::MAX), SeqNum::new(7));
+        let header =
+            TcpHeader { source_port: 19, destination_port: 9, seq, ack, flags, window: 512, urgent: 3 };
+        header.emit(options.length(), segment);
+        options.emit(&mut segment[TcpHeader::LENGTH..]);
+        let sum = Sum::of(segment);
+        TcpHeader::fill_checksum(segment, ip.pseudo_header(length), sum);
+        PacketLine(&bytes).to_string()
+    }
+
+    #[test]
+    fn a_segment_shows_flags_range_acknowledgement_window_and_length() {
+        assert_eq!(
+            line(TcpFlags::PSH | TcpFlags::ACK | TcpFlags::FIN, &TcpOptions::default(), 3),
+            "IP 192.0.2.1.19 > 192.0.2.2.9: Flags [FP.], seq 4294967295:2, ack 7, win 512, length 3"
+        );
+        assert_eq!(
+            line(TcpFlags::RST, &TcpOptions::default(), 0),
+            "IP 192.0.2.1.19 > 192.0.2.2.9: Flags [R], seq 4294967295, win 512, length 0"
+        );
+        let flags = TcpFlags::URG | TcpFlags::ECE | TcpFlags::CWR;
+        assert!(line(flags, &TcpOptions::default(), 1).contains("[UEW], seq 4294967295:0, win 512, urg 3"));
+        assert!(line(TcpFlags::empty(), &TcpOptions::default(), 0).contains("Flags [none]"));
+    }
+
+    #[test]
+    fn options_stand_between_brackets() {
+        let timestamps = Some(Timestamps { value: 5, echo: 6 });
+        let syn = TcpOptions {
+            mss: Some(1_460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps,
+            ..TcpOptions::default()
+        };
+        let words = "options [mss 1460,wscale 7,sackOK,TS val 5 ecr 6], length 0";
+        assert!(line(TcpFlags::SYN, &syn, 0).ends_with(words));
+        let mut sack = TcpOptions { timestamps, ..TcpOptions::default() };
+        sack.sack.push(SackBlock { left: SeqNum::new(10), right: SeqNum::new(20) });
+        assert!(line(TcpFlags::ACK, &sack, 0).contains("[TS val 5 ecr 6,sack 10:20]"));
+    }
+}
