@@ -8,18 +8,28 @@
 
 pub mod bench;
 mod buffers;
+mod facts;
 mod interrupt;
 mod maximum;
 mod plan;
 mod run;
+mod runner;
 pub mod stats;
+mod store;
 mod sweep;
+#[cfg(test)]
+mod testing;
+mod utc;
 pub mod workload;
 
 pub use bench::{Bench, BenchError};
 pub use buffers::{BufferList, BufferSize, ParseBuffersError};
+pub use facts::{CpuFacts, Facts, MachineFacts, Versions};
 pub use interrupt::Interrupt;
 pub use maximum::Maximum;
 pub use plan::{BenchKind, Direction, Draft, Peer, Plan, PlanError};
 pub use run::{BufferRecord, RunRecord};
+pub use runner::{NightError, Observer, Progress, make_runs};
+pub use store::{Start, Store, StoreError};
 pub use sweep::{Cell, PlannedRun, schedule};
+pub use utc::Utc;

@@ -90,6 +90,7 @@ impl FromStr for Peer {
 /// A plan as somebody asks for it. Each field is right by itself; [`Plan::new`] checks that they fit
 /// together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Draft {
     /// What carries the bytes.
     pub on: BenchKind,

@@ -5,7 +5,7 @@ use crate::plan::Plan;
 use oorandom::Rand64;
 
 /// A pair of buffers, which is what the experiment varies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
     /// The sender's buffer.
     pub send: BufferSize,

@@ -1,0 +1,389 @@
+//! A sweep on disk, kept so that whatever ends the program, what was measured stays.
+//!
+//! A folder holds `plan.json`, which says what is to be measured, `facts.json`, on what and against
+//! which maximum, and `runs.jsonl`, one line for each run, written as the run ends. Only the last
+//! line can be torn, by a crash or a full disk: it is dropped and its run made again. Anything else
+//! that is not as it was written is damage, and is told rather than guessed at.
+
+use crate::facts::Facts;
+use crate::maximum::Maximum;
+use crate::plan::Plan;
+use crate::run::RunRecord;
+use crate::sweep::{PlannedRun, schedule};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+const PLAN: &str = "plan.json";
+const START: &str = "facts.json";
+const RUNS: &str = "runs.jsonl";
+
+/// What was found out before the first run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// The machine, the programs and the bench.
+    pub facts: Facts,
+    /// What a hundred per cent is.
+    pub maximum: Maximum,
+}
+
+/// A sweep's folder, held by this process alone.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    plan: Plan,
+    schedule: Vec<PlannedRun>,
+    start: Option<Start>,
+    runs: Vec<RunRecord>,
+    file: File,
+}
+
+impl Store {
+    /// A new folder for `plan`. It may exist already if it is empty.
+    ///
+    /// # Errors
+    /// If there is something in it, or it cannot be written.
+    pub fn create(folder: &Path, plan: Plan) -> Result<Self, StoreError> {
+        let at = |error| StoreError::writing(folder, error);
+        fs::create_dir_all(folder).map_err(at)?;
+        if fs::read_dir(folder).map_err(at)?.next().is_some() {
+            return Err(StoreError::NotEmpty(folder.to_owned()));
+        }
+        let file = open(&folder.join(RUNS), true)?;
+        write_whole(folder, PLAN, &plan)?;
+        let schedule = schedule(&plan);
+        Ok(Self { folder: folder.to_owned(), plan, schedule, start: None, runs: Vec::new(), file })
+    }
+
+    /// The sweep that an earlier process began in `folder`. A torn last line is dropped.
+    ///
+    /// # Errors
+    /// If there is no sweep, another process is at it, or it is damaged.
+    pub fn resume(folder: &Path) -> Result<Self, StoreError> {
+        let plan: Plan = read_whole(folder, PLAN)?.ok_or_else(|| StoreError::NoSweep(folder.to_owned()))?;
+        let start = read_whole(folder, START)?;
+        let path = folder.join(RUNS);
+        let file = open(&path, false)?;
+        let text = fs::read(&path).map_err(|error| StoreError::reading(&path, error))?;
+        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        if whole < text.len() {
+            file.set_len(whole as u64).map_err(|error| StoreError::writing(&path, error))?;
+        }
+        let schedule = schedule(&plan);
+        let runs = read_runs(&path, &text[..whole], &schedule)?;
+        if start.is_none() && !runs.is_empty() {
+            let what = "there are runs, but not what they were made on".to_owned();
+            return Err(StoreError::Damaged { path: folder.join(START), what });
+        }
+        Ok(Self { folder: folder.to_owned(), plan, schedule, start, runs, file })
+    }
+
+    /// Where the sweep is kept.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What is to be measured.
+    #[must_use]
+    pub const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What was found out before the first run, if it came to that.
+    #[must_use]
+    pub const fn start(&self) -> Option<&Start> {
+        self.start.as_ref()
+    }
+
+    /// The runs that have been made, in the order in which they were.
+    #[must_use]
+    pub fn runs(&self) -> &[RunRecord] {
+        &self.runs
+    }
+
+    /// The runs still to be made, in their order.
+    #[must_use]
+    pub fn remaining(&self) -> &[PlannedRun] {
+        &self.schedule[self.runs.len()..]
+    }
+
+    /// Keeps what was found out before the first run.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn begin(&mut self, start: Start) -> Result<(), StoreError> {
+        write_whole(&self.folder, START, &start)?;
+        self.start = Some(start);
+        Ok(())
+    }
+
+    /// Keeps a run, which must be the first of those that remain.
+    ///
+    /// # Errors
+    /// If it cannot be written; the folder can then still be resumed.
+    ///
+    /// # Panics
+    /// If it is another run.
+    pub fn append(&mut self, run: RunRecord) -> Result<(), StoreError> {
+        let is_next = self.remaining().first().is_some_and(|next| run.is_of(next));
+        assert!(is_next, "runs are kept in the order of the schedule");
+        let path = self.folder.join(RUNS);
+        append_line(&mut self.file, &run).map_err(|error| StoreError::writing(&path, error))?;
+        self.runs.push(run);
+        Ok(())
+    }
+
+    /// Makes sure that what was appended survives the machine, not only the process.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        self.file.sync_data().map_err(|error| StoreError::writing(&self.folder.join(RUNS), error))
+    }
+}
+
+/// Opens the file of runs, and keeps other processes from it.
+fn open(path: &Path, new: bool) -> Result<File, StoreError> {
+    let file = OpenOptions::new().append(true).create_new(new).open(path);
+    let file = file.map_err(|error| StoreError::writing(path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Busy(path.to_owned())),
+        Err(TryLockError::Error(error)) => Err(StoreError::writing(path, error)),
+    }
+}
+
+/// One write for a line, so that a crash tears at most the last one.
+fn append_line(file: &mut File, run: &RunRecord) -> io::Result<()> {
+    let mut line = serde_json::to_vec(run)?;
+    line.push(b'\n');
+    file.write_all(&line)
+}
+
+/// The runs of a file, each compared with what should have been run in its place.
+fn read_runs(path: &Path, text: &[u8], schedule: &[PlannedRun]) -> Result<Vec<RunRecord>, StoreError> {
+    let mut planned = schedule.iter();
+    let lines = text.split_inclusive(|&byte| byte == b'\n');
+    let runs = lines.zip(1..).map(|(line, number)| {
+        let damaged = |what: String| StoreError::Damaged {
+            path: path.to_owned(),
+            what: format!("line {number}: {what}"),
+        };
+        let run: RunRecord = serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
+        match planned.next() {
+            Some(planned) if run.is_of(planned) => Ok(run),
+            Some(_) => Err(damaged("this is not the run that the plan has in this place".to_owned())),
+            None => Err(damaged("the plan has no run in this place".to_owned())),
+        }
+    });
+    runs.collect()
+}
+
+/// Writes a file in one piece: it is there as a whole, or as it was before.
+fn write_whole(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+    let path = folder.join(name);
+    let unfinished = folder.join(format!("{name}.new"));
+    let write = || {
+        let mut text = serde_json::to_vec_pretty(value)?;
+        text.push(b'\n');
+        let mut file = File::create(&unfinished)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, &path)
+    };
+    write().map_err(|error| StoreError::writing(&path, error))
+}
+
+/// Reads a file that [`write_whole`] wrote, if there is one.
+fn read_whole<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, StoreError> {
+    let path = folder.join(name);
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(|error| StoreError::reading(&path, error))?,
+    };
+    let damaged =
+        |error: serde_json::Error| StoreError::Damaged { path: path.clone(), what: error.to_string() };
+    serde_json::from_slice(&text).map(Some).map_err(damaged)
+}
+
+/// Why a sweep cannot be kept or found again. All of it can be mended by whoever runs the command.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The folder for a new sweep holds something.
+    #[error("{} is not empty: name a new folder, or go on with the sweep in it by --resume", .0.display())]
+    NotEmpty(PathBuf),
+    /// The folder to be resumed holds no sweep.
+    #[error("{} holds no sweep: name a folder that `linerate sweep` has made", .0.display())]
+    NoSweep(PathBuf),
+    /// Another process writes into it.
+    #[error("{} is being written by another sweep: wait until it has ended", .0.display())]
+    Busy(PathBuf),
+    /// What is there is not what was written.
+    #[error("{} is damaged ({what}): begin a new sweep, or put the file back as it was", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The disk is full.
+    #[error("the disk is full at {}: make room, then go on with --resume", .0.display())]
+    Full(PathBuf),
+    /// The system does not let us write.
+    #[error("{} cannot be written ({source}): name a folder that can", path.display())]
+    Writing {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system does not let us read.
+    #[error("{} cannot be read ({source}): see its permissions", path.display())]
+    Reading {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl StoreError {
+    /// What a failed write of `path` means.
+    #[must_use]
+    pub fn writing(path: &Path, source: io::Error) -> Self {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        match source.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => Self::Full(path.to_owned()),
+            _ => Self::Writing { path: path.to_owned(), source },
+        }
+    }
+
+    fn reading(path: &Path, source: io::Error) -> Self {
+        Self::Reading { path: path.to_owned(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{record, small_plan, start};
+
+    /// A folder with `count` runs in it, and the directory that is removed in the end.
+    fn folder_with(count: usize) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join("night");
+        let mut store = Store::create(&folder, small_plan()).unwrap();
+        store.begin(start()).unwrap();
+        for run in &schedule(&small_plan())[..count] {
+            store.append(record(run, 1e6)).unwrap();
+        }
+        (directory, folder)
+    }
+
+    fn change(path: &Path, change: impl FnOnce(Vec<u8>) -> Vec<u8>) {
+        fs::write(path, change(fs::read(path).unwrap())).unwrap();
+    }
+
+    #[test]
+    fn what_was_kept_is_found_again() {
+        let (_directory, folder) = folder_with(3);
+        let store = Store::resume(&folder).unwrap();
+        assert_eq!((store.plan(), store.start()), (&small_plan(), Some(&start())));
+        let expected: Vec<_> = schedule(&small_plan())[..3].iter().map(|run| record(run, 1e6)).collect();
+        assert_eq!(store.runs(), expected);
+        assert_eq!(store.remaining()[0].order, 3);
+    }
+
+    #[test]
+    fn a_line_torn_anywhere_is_dropped_and_its_run_made_again() {
+        let (_directory, folder) = folder_with(3);
+        let whole = fs::read(folder.join(RUNS)).unwrap();
+        let third = whole[..whole.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
+        for end in third..whole.len() {
+            fs::write(folder.join(RUNS), &whole[..end]).unwrap();
+            let mut store = Store::resume(&folder).unwrap();
+            assert_eq!(store.runs().len(), 2, "torn after {end} bytes");
+            let again = record(&store.remaining()[0].clone(), 1e6);
+            store.append(again).unwrap();
+            assert_eq!(fs::read(folder.join(RUNS)).unwrap(), whole);
+        }
+    }
+
+    #[test]
+    fn other_damage_is_told_with_its_line() {
+        let (_directory, folder) = folder_with(3);
+        let whole = fs::read(folder.join(RUNS)).unwrap();
+        let runs = folder.join(RUNS);
+        let lines: Vec<_> = whole.split_inclusive(|&byte| byte == b'\n').collect();
+        for (damaged, says) in [
+            ([lines[0], b"{}\n", lines[2]].concat(), "line 2: missing field"),
+            ([lines[1], lines[0], lines[2]].concat(), "line 1: this is not the run"),
+            ([lines[0], b"\0\0\n"].concat(), "line 2: "),
+            ([&whole[..], lines[0]].concat(), "line 4: this is not the run"),
+        ] {
+            fs::write(&runs, damaged).unwrap();
+            let error = Store::resume(&folder).unwrap_err().to_string();
+            assert!(error.contains(says) && error.contains("begin a new sweep"), "{error}");
+        }
+    }
+
+    #[test]
+    fn more_runs_than_the_plan_has_are_damage() {
+        let (_directory, folder) = folder_with(schedule(&small_plan()).len());
+        change(&folder.join(RUNS), |mut text| {
+            let first = text.iter().position(|&byte| byte == b'\n').unwrap();
+            text.extend_from_within(..=first);
+            text
+        });
+        let error = Store::resume(&folder).unwrap_err().to_string();
+        assert!(error.contains("the plan has no run in this place"), "{error}");
+    }
+
+    #[test]
+    fn a_plan_that_somebody_changed_is_damage() {
+        let (_directory, folder) = folder_with(1);
+        change(&folder.join(PLAN), |text| {
+            String::from_utf8(text).unwrap().replace("\"repeat\": 2", "\"repeat\": 0").into_bytes()
+        });
+        assert!(matches!(Store::resume(&folder), Err(StoreError::Damaged { .. })));
+        change(&folder.join(PLAN), |_| Vec::new());
+        assert!(matches!(Store::resume(&folder), Err(StoreError::Damaged { .. })));
+    }
+
+    #[test]
+    fn runs_without_what_they_were_made_on_are_damage() {
+        let (_directory, folder) = folder_with(1);
+        fs::remove_file(folder.join(START)).unwrap();
+        assert!(matches!(Store::resume(&folder), Err(StoreError::Damaged { .. })));
+    }
+
+    #[test]
+    fn one_process_at_a_time() {
+        let (_directory, folder) = folder_with(1);
+        let first = Store::resume(&folder).unwrap();
+        assert!(matches!(Store::resume(&folder), Err(StoreError::Busy(_))));
+        drop(first);
+        Store::resume(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_new_sweep_takes_a_new_folder() {
+        let (_directory, folder) = folder_with(1);
+        assert!(matches!(Store::create(&folder, small_plan()), Err(StoreError::NotEmpty(_))));
+        let nowhere = folder.join("nowhere");
+        assert!(matches!(Store::resume(&nowhere), Err(StoreError::NoSweep(_))));
+    }
+
+    #[test]
+    fn a_full_disk_is_called_so() {
+        let mut full = OpenOptions::new().append(true).open("/dev/full").unwrap();
+        let error = append_line(&mut full, &record(&schedule(&small_plan())[0], 1e6)).unwrap_err();
+        let error = StoreError::writing(Path::new("night"), error);
+        assert!(matches!(error, StoreError::Full(_)));
+        assert!(error.to_string().contains("make room"), "{error}");
+    }
+}
