@@ -1,0 +1,260 @@
+//! What a connection is told once, at its birth: sizes, rules and patience; and the profiles, sets
+//! of these that belong together.
+
+use crate::{AckRule, CongestionName, RtoLimits};
+use core::fmt;
+use core::str::FromStr;
+use linerate_units::Duration;
+use thiserror::Error;
+
+/// The largest socket buffer: what a scaled window can offer (RFC 7323 §2.3).
+pub const LARGEST_BUFFER: usize = 1 << 30;
+
+/// When a segment that is not full may leave although others are in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NagleRule {
+    /// RFC 896: not while anything is in flight.
+    Classic,
+    /// Minshall's variation, as in Linux: not while another segment that was not full is in flight.
+    /// A send buffer of one and a half segments then does not wait for a delayed acknowledgement.
+    Minshall,
+}
+
+/// Whether a silent peer is asked for a sign of life (RFC 9293 §3.8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// Silence before the first probe. The RFC's default is two hours.
+    pub idle: Duration,
+    /// Time between probes.
+    pub interval: Duration,
+    /// Probes without an answer after which the connection is given up.
+    pub probes: u32,
+}
+
+impl Default for KeepAlive {
+    fn default() -> Self {
+        Self { idle: Duration::from_secs(7_200), interval: Duration::from_secs(75), probes: 9 }
+    }
+}
+
+/// Everything that a connection is configured with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Bytes that the application can write ahead of the peer's acknowledgements.
+    pub send_buffer: usize,
+    /// Bytes that the peer can send ahead of the application's reads.
+    pub receive_buffer: usize,
+    /// Send segments that are not full at once (no Nagle).
+    pub no_delay: bool,
+    /// The Nagle rule that holds without [`Config::no_delay`].
+    pub nagle: NagleRule,
+    /// Probe a silent peer; `None` leaves it in peace, the RFC's default.
+    pub keep_alive: Option<KeepAlive>,
+    /// How long after the application's close unsent data is still cared for: `None` without limit,
+    /// zero resets at once (as `SO_LINGER`).
+    pub linger: Option<Duration>,
+    /// Offer window scaling (RFC 7323 §2).
+    pub window_scaling: bool,
+    /// Offer timestamps (RFC 7323 §3).
+    pub timestamps: bool,
+    /// Offer to receive selective acknowledgements, and send them (RFC 2018).
+    pub selective_acks: bool,
+    /// Use header prediction. Off, every segment takes the slow path: to measure what it earns.
+    pub header_prediction: bool,
+    /// Congestion control.
+    pub congestion: CongestionName,
+    /// Segments that may be sent before the first acknowledgement (RFC 6928: ten).
+    pub initial_window: u32,
+    /// When received data is acknowledged.
+    pub acks: AckRule,
+    /// The longest that an acknowledgement is held back (RFC 9293 MUST: below 0.5 s).
+    pub delayed_ack: Duration,
+    /// Clock tick of delayed acknowledgements; zero for a clock without ticks.
+    pub delayed_ack_tick: Duration,
+    /// Clock tick of all other timers; zero for a clock without ticks.
+    pub slow_tick: Duration,
+    /// Limits of the retransmission timeout.
+    pub rto: RtoLimits,
+    /// Limits of the interval between window probes.
+    pub persist: (Duration, Duration),
+    /// R2 (RFC 9293 §3.8.3): a peer that does not acknowledge for so long is given up.
+    pub give_up_after: Duration,
+    /// The same for a SYN; at least three minutes by the RFC.
+    pub give_up_syn_after: Duration,
+    /// Maximum segment lifetime; TIME-WAIT lasts twice as long.
+    pub msl: Duration,
+    /// How long a connection that no application holds waits for the peer's FIN, or for a closed
+    /// window to open.
+    pub orphan_patience: Duration,
+    /// Stretches beyond holes that are remembered; segments that would need more are dropped.
+    pub reassembly_stretches: usize,
+}
+
+impl Config {
+    /// TCP as one expects it today.
+    #[must_use]
+    pub const fn modern() -> Self {
+        Self {
+            send_buffer: 256 << 10,
+            receive_buffer: 256 << 10,
+            no_delay: false,
+            nagle: NagleRule::Minshall,
+            keep_alive: None,
+            linger: None,
+            window_scaling: true,
+            timestamps: true,
+            selective_acks: true,
+            header_prediction: true,
+            congestion: CongestionName::NewReno,
+            initial_window: 10,
+            acks: AckRule::Modern { quick: 16 },
+            delayed_ack: Duration::from_millis(40),
+            delayed_ack_tick: Duration::ZERO,
+            slow_tick: Duration::ZERO,
+            rto: RtoLimits {
+                initial: Duration::from_secs(1),
+                minimum: Duration::from_millis(200),
+                maximum: Duration::from_secs(120),
+                granularity: Duration::from_millis(1),
+            },
+            persist: (Duration::from_millis(200), Duration::from_secs(60)),
+            give_up_after: Duration::from_secs(15 * 60),
+            give_up_syn_after: Duration::from_secs(180),
+            msl: Duration::from_secs(30),
+            orphan_patience: Duration::from_secs(60),
+            reassembly_stretches: 64,
+        }
+    }
+
+    /// 4.3BSD Tahoe of 1988: no options but MSS, clocks of 200 and 500 ms, slow start from one
+    /// segment on a LAN too, and a window update when the window can grow by two segments or by
+    /// 35 % of the buffer.
+    #[must_use]
+    pub const fn bsd_tahoe() -> Self {
+        Self {
+            send_buffer: 4 << 10,
+            receive_buffer: 4 << 10,
+            nagle: NagleRule::Classic,
+            window_scaling: false,
+            timestamps: false,
+            selective_acks: false,
+            congestion: CongestionName::Tahoe,
+            initial_window: 1,
+            acks: AckRule::Bsd { window_update_percent: 35 },
+            delayed_ack: Duration::from_millis(1),
+            delayed_ack_tick: Duration::from_millis(200),
+            slow_tick: Duration::from_millis(500),
+            rto: RtoLimits {
+                initial: Duration::from_secs(6),
+                minimum: Duration::from_secs(1),
+                maximum: Duration::from_secs(64),
+                granularity: Duration::from_millis(500),
+            },
+            persist: (Duration::from_secs(5), Duration::from_secs(60)),
+            ..Self::modern()
+        }
+    }
+
+    /// 4.3BSD Reno of 1990: Tahoe with fast recovery, and a window update at 50 % of the buffer.
+    #[must_use]
+    pub const fn bsd_reno() -> Self {
+        Self {
+            congestion: CongestionName::Reno,
+            acks: AckRule::Bsd { window_update_percent: 50 },
+            ..Self::bsd_tahoe()
+        }
+    }
+
+    /// The same with every size in the range that the protocol can express.
+    #[must_use]
+    pub(crate) fn within_limits(mut self) -> Self {
+        self.send_buffer = self.send_buffer.clamp(1, LARGEST_BUFFER);
+        self.receive_buffer = self.receive_buffer.clamp(1, LARGEST_BUFFER);
+        self.reassembly_stretches = self.reassembly_stretches.max(1);
+        self
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::modern()
+    }
+}
+
+/// A set of rules by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// [`Config::modern`].
+    #[default]
+    Modern,
+    /// [`Config::bsd_tahoe`].
+    BsdTahoe,
+    /// [`Config::bsd_reno`].
+    BsdReno,
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Modern, Self::BsdTahoe, Self::BsdReno];
+
+    /// What the profile stands for.
+    #[must_use]
+    pub const fn config(self) -> Config {
+        match self {
+            Self::Modern => Config::modern(),
+            Self::BsdTahoe => Config::bsd_tahoe(),
+            Self::BsdReno => Config::bsd_reno(),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Modern => "modern",
+            Self::BsdTahoe => "bsd_tahoe",
+            Self::BsdReno => "bsd_reno",
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No profile has this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no profile of this name: use modern, bsd_tahoe or bsd_reno")]
+pub struct UnknownProfile;
+
+impl FromStr for Profile {
+    type Err = UnknownProfile;
+    fn from_str(text: &str) -> Result<Self, UnknownProfile> {
+        Self::ALL.into_iter().find(|profile| profile.name() == text).ok_or(UnknownProfile)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn every_profile_is_found_by_its_name() {
+        for profile in Profile::ALL {
+            assert_eq!(profile.to_string().parse(), Ok(profile));
+        }
+        assert!("vax".parse::<Profile>().is_err());
+    }
+
+    #[test]
+    fn profiles_keep_the_limits_of_the_rfcs() {
+        for profile in Profile::ALL {
+            let config = profile.config();
+            assert!(config.delayed_ack + config.delayed_ack_tick < Duration::from_millis(500));
+            assert!(config.rto.maximum >= Duration::from_secs(60));
+            assert!(config.give_up_syn_after >= Duration::from_secs(180));
+            assert!(config.give_up_after >= Duration::from_secs(100));
+        }
+    }
+}

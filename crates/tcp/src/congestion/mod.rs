@@ -1,0 +1,190 @@
+//! Congestion control: how much may be in flight (RFC 5681).
+//!
+//! Finding out *that* something was lost is `send/loss.rs`; a controller says what it means for
+//! the window.
+
+mod new_reno;
+mod reno;
+mod tahoe;
+mod window;
+
+use new_reno::NewReno;
+use reno::Reno;
+use tahoe::Tahoe;
+use window::Window;
+
+use core::fmt;
+use core::str::FromStr;
+use thiserror::Error;
+
+/// The controllers there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CongestionName {
+    /// 4.3BSD Tahoe, 1988: every loss begins slow start again.
+    Tahoe,
+    /// 4.3BSD Reno, 1990: fast recovery until the first new acknowledgement.
+    Reno,
+    /// RFC 6582: fast recovery until everything that was in flight at the loss is acknowledged.
+    NewReno,
+}
+
+impl CongestionName {
+    /// All of them, in the order of their history.
+    pub const ALL: [Self; 3] = [Self::Tahoe, Self::Reno, Self::NewReno];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Tahoe => "tahoe",
+            Self::Reno => "reno",
+            Self::NewReno => "new-reno",
+        }
+    }
+}
+
+impl fmt::Display for CongestionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No controller has this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no congestion control of this name: use tahoe, reno or new-reno")]
+pub struct UnknownCongestion;
+
+impl FromStr for CongestionName {
+    type Err = UnknownCongestion;
+    fn from_str(text: &str) -> Result<Self, UnknownCongestion> {
+        Self::ALL.into_iter().find(|name| name.name() == text).ok_or(UnknownCongestion)
+    }
+}
+
+/// How a controller wants three duplicate acknowledgements to be answered, besides the one segment
+/// that is sent again at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FastRecovery {
+    /// By slow start.
+    None,
+    /// By fast recovery that ends with the first acknowledgement of new data.
+    UntilNewAck,
+    /// By fast recovery that ends when all that was in flight is acknowledged.
+    UntilRecovered,
+}
+
+/// What every controller answers. Windows and amounts are bytes; `flight` is what was sent and not
+/// acknowledged when the thing happened.
+pub(crate) trait Controller {
+    /// The window that the controller works on.
+    fn window(&self) -> &Window;
+
+    /// The same, to be changed.
+    fn window_mut(&mut self) -> &mut Window;
+
+    /// What follows a fast retransmission.
+    fn fast_recovery(&self) -> FastRecovery;
+
+    /// `acked` new bytes were acknowledged outside recovery, and the window was what limited us.
+    fn on_acknowledged(&mut self, acked: u32) {
+        self.window_mut().grow(acked);
+    }
+
+    /// Three duplicate acknowledgements have come.
+    fn on_loss(&mut self, flight: u32);
+
+    /// One more duplicate acknowledgement during recovery: a segment has left the network.
+    fn on_duplicate(&mut self) {}
+
+    /// During recovery some, but not all, of what was in flight was acknowledged.
+    fn on_partial(&mut self, _acked: u32) {}
+
+    /// Recovery is over; `flight` is still out.
+    fn on_recovered(&mut self, _flight: u32) {}
+
+    /// The retransmission timer has expired (RFC 5681 §3.1): one segment, and slow start.
+    fn on_timeout(&mut self, flight: u32) {
+        self.window_mut().halve_threshold(flight);
+        self.window_mut().restart();
+    }
+}
+
+/// The controller of one connection.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Congestion {
+    Tahoe(Tahoe),
+    Reno(Reno),
+    NewReno(NewReno),
+}
+
+impl Congestion {
+    /// A controller that begins with `initial_segments` segments of `mss` bytes.
+    pub(crate) fn new(name: CongestionName, mss: u32, initial_segments: u32) -> Self {
+        let window = Window::new(mss, initial_segments);
+        match name {
+            CongestionName::Tahoe => Self::Tahoe(Tahoe::new(window)),
+            CongestionName::Reno => Self::Reno(Reno::new(window)),
+            CongestionName::NewReno => Self::NewReno(NewReno::new(window)),
+        }
+    }
+
+    /// The controller behind the name.
+    pub(crate) fn controller(&mut self) -> &mut dyn Controller {
+        match self {
+            Self::Tahoe(tahoe) => tahoe,
+            Self::Reno(reno) => reno,
+            Self::NewReno(new_reno) => new_reno,
+        }
+    }
+
+    /// CWND and SSTHRESH, as they stand.
+    pub(crate) fn window(&self) -> &Window {
+        match self {
+            Self::Tahoe(tahoe) => tahoe.window(),
+            Self::Reno(reno) => reno.window(),
+            Self::NewReno(new_reno) => new_reno.window(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn every_controller_is_found_by_its_name() {
+        for name in CongestionName::ALL {
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+        assert_eq!("vegas".parse::<CongestionName>(), Err(UnknownCongestion));
+    }
+
+    #[test]
+    fn slow_start_doubles_and_congestion_avoidance_adds_one_segment_a_round_trip() {
+        let mut congestion = Congestion::new(CongestionName::NewReno, 1_000, 2);
+        for _ in 0..2 {
+            congestion.controller().on_acknowledged(1_000);
+        }
+        assert_eq!(congestion.window().cwnd(), 4_000);
+        congestion.controller().on_timeout(4_000);
+        assert_eq!((congestion.window().cwnd(), congestion.window().ssthresh()), (1_000, 2_000));
+        congestion.controller().on_acknowledged(1_000);
+        assert_eq!(congestion.window().cwnd(), 2_000);
+        for _ in 0..2 {
+            congestion.controller().on_acknowledged(1_000);
+        }
+        assert_eq!(congestion.window().cwnd(), 3_000);
+    }
+
+    #[test]
+    fn tahoe_starts_again_where_reno_only_halves() {
+        let after_loss = |name| {
+            let mut congestion = Congestion::new(name, 1_000, 10);
+            congestion.controller().on_loss(10_000);
+            congestion.controller().on_recovered(0);
+            congestion.window().cwnd()
+        };
+        assert_eq!(after_loss(CongestionName::Tahoe), 1_000);
+        assert_eq!(after_loss(CongestionName::Reno), 5_000);
+        assert_eq!(after_loss(CongestionName::NewReno), 2_000);
+    }
+}

@@ -1,0 +1,44 @@
+//! NewReno: as Reno, but recovery goes on, a hole a round trip, until everything that was in flight
+//! at the loss is acknowledged (RFC 6582).
+
+use super::{Controller, FastRecovery, Window};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NewReno(Window);
+
+impl NewReno {
+    pub(super) const fn new(window: Window) -> Self {
+        Self(window)
+    }
+}
+
+impl Controller for NewReno {
+    fn window(&self) -> &Window {
+        &self.0
+    }
+
+    fn window_mut(&mut self) -> &mut Window {
+        &mut self.0
+    }
+
+    fn fast_recovery(&self) -> FastRecovery {
+        FastRecovery::UntilRecovered
+    }
+
+    fn on_loss(&mut self, flight: u32) {
+        self.0.halve_threshold(flight);
+        self.0.set_to_threshold_plus(3);
+    }
+
+    fn on_duplicate(&mut self) {
+        self.0.inflate();
+    }
+
+    fn on_partial(&mut self, acked: u32) {
+        self.0.deflate(acked);
+    }
+
+    fn on_recovered(&mut self, flight: u32) {
+        self.0.settle(flight);
+    }
+}

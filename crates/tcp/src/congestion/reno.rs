@@ -1,0 +1,40 @@
+//! Reno: half the window after a loss, and segments that leave the network keep the pipe filled
+//! until the first new acknowledgement (RFC 5681 §3.2).
+
+use super::{Controller, FastRecovery, Window};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reno(Window);
+
+impl Reno {
+    pub(super) const fn new(window: Window) -> Self {
+        Self(window)
+    }
+}
+
+impl Controller for Reno {
+    fn window(&self) -> &Window {
+        &self.0
+    }
+
+    fn window_mut(&mut self) -> &mut Window {
+        &mut self.0
+    }
+
+    fn fast_recovery(&self) -> FastRecovery {
+        FastRecovery::UntilNewAck
+    }
+
+    fn on_loss(&mut self, flight: u32) {
+        self.0.halve_threshold(flight);
+        self.0.set_to_threshold_plus(3);
+    }
+
+    fn on_duplicate(&mut self) {
+        self.0.inflate();
+    }
+
+    fn on_recovered(&mut self, _flight: u32) {
+        self.0.set_to_threshold_plus(0);
+    }
+}

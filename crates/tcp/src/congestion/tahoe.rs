@@ -1,0 +1,31 @@
+//! Tahoe: a loss, however it was noticed, begins slow start again (Jacobson 1988, appendix B of
+//! "Congestion Avoidance and Control").
+
+use super::{Controller, FastRecovery, Window};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tahoe(Window);
+
+impl Tahoe {
+    pub(super) const fn new(window: Window) -> Self {
+        Self(window)
+    }
+}
+
+impl Controller for Tahoe {
+    fn window(&self) -> &Window {
+        &self.0
+    }
+
+    fn window_mut(&mut self) -> &mut Window {
+        &mut self.0
+    }
+
+    fn fast_recovery(&self) -> FastRecovery {
+        FastRecovery::None
+    }
+
+    fn on_loss(&mut self, flight: u32) {
+        self.on_timeout(flight);
+    }
+}

@@ -1,0 +1,99 @@
+//! The congestion window: CWND, SSTHRESH, and how they grow (RFC 5681 §3.1).
+
+/// The largest window any controller may reach: what window scaling can offer at most.
+const MOST: u32 = 1 << 30;
+
+/// A window in bytes.
+///
+/// Invariant: `mss ≤ cwnd ≤ 2^30`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Window {
+    cwnd: u32,
+    ssthresh: u32,
+    mss: u32,
+    /// Bytes acknowledged towards the next segment of congestion avoidance.
+    credit: u32,
+    /// What the connection may begin with, and begin with again after it was idle.
+    initial: u32,
+}
+
+impl Window {
+    pub(crate) fn new(mss: u32, initial_segments: u32) -> Self {
+        let initial = mss.saturating_mul(initial_segments.max(1)).min(MOST);
+        Self { cwnd: initial, ssthresh: MOST, mss, credit: 0, initial }
+    }
+
+    pub(crate) const fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    pub(crate) const fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    /// Slow start below the threshold, one segment a window above it.
+    pub(crate) fn grow(&mut self, acked: u32) {
+        if self.cwnd < self.ssthresh {
+            self.set(self.cwnd + acked.min(self.mss));
+            return;
+        }
+        self.credit += acked.min(self.cwnd);
+        if self.credit >= self.cwnd {
+            self.credit -= self.cwnd;
+            self.set(self.cwnd + self.mss);
+        }
+    }
+
+    /// SSTHRESH = max(flight / 2, 2·SMSS), equation (4).
+    pub(crate) fn halve_threshold(&mut self, flight: u32) {
+        self.ssthresh = (flight / 2).max(2 * self.mss);
+    }
+
+    /// One segment, the window after a timeout.
+    pub(crate) fn restart(&mut self) {
+        self.set(self.mss);
+    }
+
+    /// Nothing was sent for longer than the retransmission timeout: what is known of the path is
+    /// stale (RFC 5681 §4.1).
+    pub(crate) fn forget_after_idle(&mut self) {
+        self.set(self.cwnd.min(self.initial));
+    }
+
+    /// SSTHRESH, and `segments` that are known to have left the network.
+    pub(crate) fn set_to_threshold_plus(&mut self, segments: u32) {
+        self.set(self.ssthresh + segments * self.mss);
+    }
+
+    /// One more segment has left the network.
+    pub(crate) fn inflate(&mut self) {
+        self.set(self.cwnd + self.mss);
+    }
+
+    /// Takes `acked` bytes back out of an inflated window, and adds the segment that the partial
+    /// acknowledgement lets go (RFC 6582 §3.2 step 3).
+    pub(crate) fn deflate(&mut self, acked: u32) {
+        let add_back = if acked >= self.mss { self.mss } else { 0 };
+        self.set(self.cwnd.saturating_sub(acked) + add_back);
+    }
+
+    /// min(SSTHRESH, max(flight, SMSS) + SMSS): the window after recovery that cannot send a burst
+    /// (RFC 6582 §3.2 step 3, option 1).
+    pub(crate) fn settle(&mut self, flight: u32) {
+        self.set(self.ssthresh.min(flight.max(self.mss) + self.mss));
+    }
+
+    /// The path takes smaller segments than believed.
+    pub(crate) fn set_mss(&mut self, mss: u32) {
+        self.mss = mss;
+        self.set(self.cwnd);
+    }
+
+    fn set(&mut self, cwnd: u32) {
+        self.cwnd = cwnd.clamp(self.mss, MOST);
+    }
+
+    pub(crate) fn check(&self) {
+        assert!(self.mss <= self.cwnd && self.cwnd <= MOST, "a congestion window of {}", self.cwnd);
+    }
+}

@@ -1,0 +1,580 @@
+//! The connection: its parts, and its methods in the order of a connection's life.
+
+use crate::config::Config;
+use crate::event::{Event, Events};
+use crate::options::{Agreement, TimestampState};
+use crate::output::reset::Reset;
+use crate::receive::ack_policy::{AckPolicy, Received};
+use crate::receive::{ReceiveSequence, Receiver, saturated};
+use crate::send::{SendSequence, Sender};
+use crate::timers::{Timer, Timers};
+use crate::{Error, Information, KeepAlive, State, Statistics};
+use linerate_units::{Duration, Instant};
+use linerate_wire::{Segment, SeqNum, TcpHeader, TcpOptions};
+
+/// The MSS of a peer that does not say (RFC 9293 MUST-15).
+const DEFAULT_PEER_MSS: u16 = 536;
+
+/// The smallest MSS taken from a peer: with less, a segment would be all header, and a hostile peer
+/// could make us work at will.
+const SMALLEST_PEER_MSS: u32 = 48;
+
+/// What the host knows of the way to the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Bytes of TCP header and data that fit one packet: the MTU less the IP header.
+    pub mtu_payload: usize,
+    /// The largest window to offer on this route.
+    pub window_clamp: Option<u32>,
+}
+
+impl Path {
+    /// The MSS to announce (RFC 6691: options are not taken off).
+    pub(crate) fn mss(self) -> u32 {
+        let most = u32::from(u16::MAX);
+        saturated(self.mtu_payload.saturating_sub(TcpHeader::LENGTH)).clamp(SMALLEST_PEER_MSS, most)
+    }
+}
+
+/// What the host draws for a connection, unguessable for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seeds {
+    /// ISS (RFC 6528).
+    pub initial_sequence: SeqNum,
+    /// Added to the clock of the timestamps option (RFC 7323 §5.4).
+    pub timestamp_offset: u32,
+}
+
+/// One TCP connection.
+///
+/// The fields that the data arm of header prediction touches lie together at the front.
+#[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
+pub struct Connection {
+    /// Data offset and flags that the next segment is predicted to have; 0, which no segment has,
+    /// when nothing may be predicted.
+    pub(crate) predicted: u16,
+    pub(crate) state: State,
+    pub(crate) events: Events,
+    /// An acknowledgement must leave, alone or with data.
+    pub(crate) ack_due: bool,
+    /// `poll_transmit` may have something.
+    pub(crate) output_due: bool,
+    pub(crate) rcv: ReceiveSequence,
+    pub(crate) snd: SendSequence,
+    pub(crate) timestamps: TimestampState,
+    /// When the last acceptable segment came.
+    pub(crate) heard: Instant,
+    pub(crate) acks: AckPolicy,
+    pub(crate) receiver: Receiver,
+    pub(crate) timers: Timers,
+    pub(crate) statistics: Statistics,
+    pub(crate) sender: Sender,
+    pub(crate) agreement: Agreement,
+    pub(crate) config: Config,
+    pub(crate) path: Path,
+    pub(crate) keep_alive: Option<KeepAlive>,
+    pub(crate) keep_alive_probes: u32,
+    pub(crate) keep_alive_due: bool,
+    /// A SYN, or SYN-ACK, must leave.
+    pub(crate) syn_due: bool,
+    /// A reset must leave.
+    pub(crate) reset_due: Option<Reset>,
+    /// A challenge acknowledgement may leave again from here on (RFC 5961 §7).
+    pub(crate) next_challenge: Instant,
+    /// Did the connection begin with our SYN?
+    pub(crate) active: bool,
+    /// The application has let go.
+    pub(crate) released: bool,
+    pub(crate) error: Option<Error>,
+}
+
+impl Connection {
+    /// An active open: the SYN leaves at the next [`Connection::poll_transmit`].
+    #[must_use]
+    pub fn connect(config: &Config, path: Path, seeds: Seeds, now: Instant) -> Self {
+        let mut connection = Self::new(config, path, seeds, State::SynSent, now);
+        connection.active = true;
+        connection
+    }
+
+    /// A passive open: `syn` was judged by [`crate::judge_listen`]; the SYN-ACK leaves at the next
+    /// [`Connection::poll_transmit`].
+    #[must_use]
+    pub fn accept(config: &Config, path: Path, seeds: Seeds, syn: &Segment<'_>, now: Instant) -> Self {
+        let mut connection = Self::new(config, path, seeds, State::SynReceived, now);
+        connection.learn_from_syn(syn, now);
+        connection
+    }
+
+    fn new(config: &Config, path: Path, seeds: Seeds, state: State, now: Instant) -> Self {
+        let config = config.within_limits();
+        let clamp = path.window_clamp.map_or(usize::MAX, |clamp| clamp.max(1) as usize);
+        let receive_buffer = config.receive_buffer.min(clamp);
+        let iss = seeds.initial_sequence;
+        Self {
+            predicted: 0,
+            state,
+            events: Events::empty(),
+            ack_due: false,
+            output_due: true,
+            rcv: ReceiveSequence::new(SeqNum::new(0)),
+            snd: SendSequence::new(iss),
+            timestamps: TimestampState::new(seeds.timestamp_offset),
+            heard: now,
+            acks: AckPolicy::new(config.acks),
+            receiver: Receiver::new(receive_buffer, u32::from(DEFAULT_PEER_MSS)),
+            timers: Timers::new(config.delayed_ack_tick, config.slow_tick),
+            statistics: Statistics::default(),
+            sender: Sender::new(&config, iss, u32::from(DEFAULT_PEER_MSS), now),
+            agreement: Agreement::offer(&config, receive_buffer),
+            config,
+            path,
+            keep_alive: config.keep_alive,
+            keep_alive_probes: 0,
+            keep_alive_due: false,
+            syn_due: true,
+            reset_due: None,
+            next_challenge: now,
+            active: false,
+            released: false,
+            error: None,
+        }
+    }
+
+    /// Takes from the peer's SYN what it says of the peer (RFC 9293 §3.10.7.2, §3.10.7.3).
+    pub(crate) fn learn_from_syn(&mut self, syn: &Segment<'_>, now: Instant) {
+        let options = syn.options();
+        self.rcv = ReceiveSequence::new(syn.seq);
+        self.rcv.nxt = syn.seq + 1;
+        self.rcv.edge = self.rcv.nxt;
+        self.agreement.settle(&options);
+        self.receiver.largest_window = u32::from(u16::MAX) << self.agreement.receive_shift;
+        if let Some(timestamps) = options.timestamps {
+            self.timestamps.on = self.config.timestamps;
+            self.timestamps.take(timestamps, now);
+        }
+        self.set_mss(u32::from(options.mss.unwrap_or(DEFAULT_PEER_MSS)));
+        self.sender.congestion = crate::congestion::Congestion::new(
+            self.config.congestion,
+            self.full_segment(),
+            self.config.initial_window,
+        );
+        // The window of a SYN is never scaled (RFC 7323 §2.2).
+        self.note_window(syn.seq, self.snd.una, u32::from(syn.window));
+    }
+
+    /// What a full segment is, as far as the peer and the path allow.
+    pub(crate) fn set_mss(&mut self, peer_mss: u32) {
+        self.sender.mss = peer_mss.max(SMALLEST_PEER_MSS).min(self.path.mss());
+    }
+
+    /// The handshake is complete.
+    pub(crate) fn establish(&mut self, now: Instant) {
+        self.state = State::Established;
+        self.events |= Events::CONNECTED | Events::WRITABLE;
+        if self.sender.rtt.backoff() > 0 {
+            // The handshake lost a segment: begin with one (RFC 5681 §3.1).
+            self.sender.congestion.controller().window_mut().restart();
+        }
+        self.sender.rtt.restart_after_handshake();
+        if self.sender.fin {
+            self.state = self.state.after_close();
+        }
+        if let Some(keep_alive) = self.keep_alive {
+            self.timers.set(Timer::KeepAlive, now, keep_alive.idle);
+        }
+        self.output_due = true;
+    }
+
+    /// Adds `data` to what is to be sent; returns how much of it there was room for. `Ok(0)` for
+    /// data that is not empty means: come back after [`Event::Writable`].
+    ///
+    /// # Errors
+    /// Why the connection ended, or [`Error::Shutdown`] if the application has closed this direction.
+    pub fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, Error> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        if self.sender.fin || !self.state.may_write() {
+            return Err(Error::Shutdown);
+        }
+        if !self.sender.has_unsent(self.snd.nxt) && self.snd.flight() == 0 {
+            self.forget_window_after_idle(now);
+        }
+        let taken = self.sender.buffer.append(data);
+        self.output_due |= taken > 0;
+        Ok(taken)
+    }
+
+    /// RFC 5681 §4.1: a window that was not used for a timeout says nothing about the path now.
+    fn forget_window_after_idle(&mut self, now: Instant) {
+        if now.since(self.sender.last_sent) > self.sender.rtt.timeout() {
+            self.sender.congestion.controller().window_mut().forget_after_idle();
+        }
+    }
+
+    /// Writes `data` whose last byte is urgent. RFC 6093 advises new programs against it; the peer
+    /// reads the data in line and learns where the urgent part ends.
+    ///
+    /// # Errors
+    /// As [`Connection::write`].
+    pub fn write_urgent(&mut self, now: Instant, data: &[u8]) -> Result<usize, Error> {
+        let taken = self.write(now, data)?;
+        if taken > 0 {
+            self.sender.urgent = Some(self.sender.buffer.end());
+        }
+        Ok(taken)
+    }
+
+    /// Takes received bytes into `into`; `Ok(0)` for a buffer that is not empty means that the peer
+    /// has closed and everything was read.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if there is nothing yet, or why the connection ended.
+    pub fn read(&mut self, now: Instant, into: &mut [u8]) -> Result<usize, Error> {
+        if self.receiver.buffer.is_empty() || into.is_empty() {
+            return self.nothing_to_read(into);
+        }
+        let count = self.receiver.buffer.read(into);
+        self.forget_passed_urgent_mark();
+        self.judge_read(now);
+        Ok(count)
+    }
+
+    /// Copies received bytes without taking them.
+    ///
+    /// # Errors
+    /// As [`Connection::read`].
+    pub fn peek(&self, into: &mut [u8]) -> Result<usize, Error> {
+        if self.receiver.buffer.is_empty() || into.is_empty() {
+            return self.nothing_to_read(into);
+        }
+        Ok(self.receiver.buffer.peek(into))
+    }
+
+    fn nothing_to_read(&self, into: &[u8]) -> Result<usize, Error> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        match self.error {
+            Some(error) => Err(error),
+            None if self.is_at_end_of_stream() => Ok(0),
+            None => Err(Error::WouldBlock),
+        }
+    }
+
+    /// A read has made room: is that worth a segment?
+    fn judge_read(&mut self, _now: Instant) {
+        if !self.state.takes_data() {
+            return;
+        }
+        if self.acks.on_read(&self.received()) {
+            self.owe_ack();
+        }
+    }
+
+    /// What the acknowledgement policy wants to know.
+    pub(crate) fn received(&self) -> Received {
+        Received {
+            pending: self.rcv.pending(),
+            segment: self.receiver.largest_segment,
+            unread: saturated(self.receiver.buffer.len()),
+            capacity: self.receiver.capacity(),
+            offered: self.rcv.window(),
+            growth: self.receiver.possible_edge(&self.rcv) - self.rcv.edge,
+        }
+    }
+
+    /// Bytes until the end of the announced urgent data, while there is any to read (as
+    /// `SIOCATMARK` tells by zero).
+    #[must_use]
+    pub fn urgent_distance(&self) -> Option<usize> {
+        let mark = self.receiver.urgent?;
+        Some((mark - self.first_unread()) as usize)
+    }
+
+    fn first_unread(&self) -> SeqNum {
+        self.rcv.nxt - saturated(self.receiver.buffer.len())
+    }
+
+    fn forget_passed_urgent_mark(&mut self) {
+        if self.receiver.urgent.is_some_and(|mark| !mark.after(self.first_unread())) {
+            self.receiver.urgent = None;
+        }
+    }
+
+    /// Closes the sending direction: a FIN follows what was written. Reading goes on.
+    pub fn shutdown_write(&mut self, now: Instant) {
+        if self.sender.fin || !self.state.may_write() {
+            return;
+        }
+        self.sender.fin = true;
+        self.state = self.state.after_close();
+        self.output_due = true;
+        if self.released {
+            self.start_orphan_timer(now);
+        }
+        self.refresh_prediction();
+    }
+
+    /// Closes the receiving direction: what has arrived and what will arrive is thrown away, and
+    /// acknowledged all the same.
+    pub fn shutdown_read(&mut self, _now: Instant) {
+        if !self.receiver.shut {
+            self.receiver.shut();
+            self.owe_ack_if_window_grew();
+        }
+    }
+
+    fn owe_ack_if_window_grew(&mut self) {
+        if self.state.takes_data() && self.acks.on_read(&self.received()) {
+            self.owe_ack();
+        }
+    }
+
+    /// The application lets go. What was written is still sent, as `linger` allows; data that
+    /// nobody has read, or that still comes, resets the connection, so that the peer does not take
+    /// it for delivered (RFC 9293 §3.6.1, RFC 2525 §2.17).
+    pub fn close(&mut self, now: Instant) {
+        self.released = true;
+        if self.state == State::SynSent {
+            self.end(None);
+        } else if !self.receiver.buffer.is_empty() || self.config.linger == Some(Duration::ZERO) {
+            self.abort(now);
+        } else {
+            self.shutdown_write(now);
+            self.start_orphan_timer(now);
+        }
+    }
+
+    /// The timer of a connection that nobody holds: its linger time, or in FIN-WAIT-2 the time for
+    /// the peer's FIN.
+    pub(crate) fn start_orphan_timer(&mut self, now: Instant) {
+        let patience = match (self.state, self.config.linger) {
+            (State::FinWait2, _) => self.config.orphan_patience,
+            (state, Some(linger)) if state != State::TimeWait && state != State::Closed => linger,
+            _ => return,
+        };
+        self.timers.set(Timer::Orphan, now, patience);
+    }
+
+    /// Resets the connection (RFC 9293 §3.10.5).
+    pub fn abort(&mut self, _now: Instant) {
+        self.abort_with(Error::Aborted);
+    }
+
+    /// Resets the connection for the reason `error`.
+    pub(crate) fn abort_with(&mut self, error: Error) {
+        let tells_peer = matches!(
+            self.state,
+            State::SynReceived
+                | State::Established
+                | State::FinWait1
+                | State::FinWait2
+                | State::CloseWait
+                | State::Closing
+                | State::LastAck
+        );
+        if tells_peer {
+            self.reset_due = Some(Reset::of(self.snd.nxt, self.rcv.nxt));
+            self.output_due = true;
+        }
+        self.end(Some(error));
+    }
+
+    /// The connection is over. What had arrived in order can still be read.
+    pub(crate) fn end(&mut self, error: Option<Error>) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.state = State::Closed;
+        self.error = self.error.or(error);
+        self.events |= Events::CLOSED;
+        self.timers.clear_all();
+        self.sender.buffer.clear();
+        self.sender.fin = false;
+        self.snd.una = self.snd.max;
+        self.snd.nxt = self.snd.max;
+        self.ack_due = false;
+        self.syn_due = false;
+        self.keep_alive_due = false;
+        self.predicted = 0;
+    }
+
+    /// Everything is done; old segments are given time to leave the network (RFC 9293 §3.6.1).
+    pub(crate) fn enter_time_wait(&mut self, now: Instant) {
+        self.timers.clear_all();
+        self.timers.set(Timer::TimeWait, now, self.config.msl * 2);
+    }
+
+    /// An acknowledgement must leave at the next opportunity.
+    pub(crate) fn owe_ack(&mut self) {
+        self.ack_due = true;
+        self.output_due = true;
+    }
+
+    /// The next event, if there is one.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+
+    /// When [`Connection::handle_timeout`] must be called next; [`Instant::NEVER`] if not at all. The
+    /// answer may move either way with every other call.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Instant {
+        self.timers.next()
+    }
+
+    /// May [`Connection::poll_transmit`] have something? If not, it has nothing until the next call
+    /// of another method.
+    #[must_use]
+    pub const fn wants_transmit(&self) -> bool {
+        self.output_due
+    }
+
+    /// Where the connection stands.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Is it closed, with nothing left to send? Then it can be dropped.
+    #[must_use]
+    pub const fn is_released(&self) -> bool {
+        matches!(self.state, State::Closed) && self.reset_due.is_none()
+    }
+
+    /// Why the connection ended, unless both ends agreed to it.
+    #[must_use]
+    pub const fn error(&self) -> Option<Error> {
+        self.error
+    }
+
+    /// Bytes that can be read now.
+    #[must_use]
+    pub const fn readable_bytes(&self) -> usize {
+        self.receiver.buffer.len()
+    }
+
+    /// Bytes that can be written now.
+    #[must_use]
+    pub fn writable_bytes(&self) -> usize {
+        if self.state.may_write() && !self.sender.fin { self.sender.buffer.free() } else { 0 }
+    }
+
+    /// Bytes written and not acknowledged.
+    #[must_use]
+    pub const fn unacknowledged_bytes(&self) -> usize {
+        self.sender.buffer.len()
+    }
+
+    /// Will nothing more arrive? (There may still be something to read.)
+    #[must_use]
+    pub fn is_at_end_of_stream(&self) -> bool {
+        let closed_by_peer =
+            matches!(self.state, State::CloseWait | State::Closing | State::LastAck | State::TimeWait);
+        closed_by_peer || self.receiver.shut || self.state == State::Closed
+    }
+
+    /// Was the connection opened by the peer?
+    #[must_use]
+    pub const fn is_passive(&self) -> bool {
+        !self.active
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// How the connection stands, in numbers.
+    #[must_use]
+    pub fn information(&self) -> Information {
+        Information {
+            smoothed_round_trip: self.sender.rtt.smoothed(),
+            round_trip_variation: self.sender.rtt.variation(),
+            retransmission_timeout: self.sender.rtt.timeout(),
+            congestion_window: self.sender.congestion.window().cwnd(),
+            slow_start_threshold: self.sender.congestion.window().ssthresh(),
+            send_window: self.snd.wnd,
+            receive_window: self.rcv.window(),
+            in_flight: self.snd.flight(),
+            unsent: (self.sender.buffer.end() - self.snd.nxt.earlier(self.sender.buffer.end())),
+            effective_mss: self.full_segment(),
+            send_shift: self.agreement.send_shift,
+            receive_shift: self.agreement.receive_shift,
+        }
+    }
+
+    /// Payload bytes of a full segment: the MSS less the options that every segment carries.
+    #[must_use]
+    pub fn effective_mss(&self) -> usize {
+        self.full_segment() as usize
+    }
+
+    /// The same as a length in sequence space.
+    pub(crate) fn full_segment(&self) -> u32 {
+        let options = if self.timestamps.on { saturated(TcpOptions::TIMESTAMPS_LENGTH) } else { 0 };
+        self.sender.mss - options
+    }
+
+    /// Send segments that are not full at once (`TCP_NODELAY`)?
+    pub fn set_no_delay(&mut self, no_delay: bool) {
+        self.config.no_delay = no_delay;
+        self.output_due = true;
+    }
+
+    /// Are segments that are not full sent at once?
+    #[must_use]
+    pub const fn no_delay(&self) -> bool {
+        self.config.no_delay
+    }
+
+    /// Probe a silent peer?
+    pub fn set_keep_alive(&mut self, now: Instant, keep_alive: Option<KeepAlive>) {
+        self.keep_alive = keep_alive;
+        self.keep_alive_probes = 0;
+        match keep_alive {
+            Some(keep_alive) if self.state.is_synchronized() && self.state != State::TimeWait => {
+                self.timers.set(Timer::KeepAlive, now, keep_alive.idle);
+            }
+            _ => self.timers.clear(Timer::KeepAlive),
+        }
+    }
+
+    /// How a silent peer is probed, if it is.
+    #[must_use]
+    pub const fn keep_alive(&self) -> Option<KeepAlive> {
+        self.keep_alive
+    }
+
+    /// How long unsent data is cared for after [`Connection::close`].
+    pub fn set_linger(&mut self, linger: Option<Duration>) {
+        self.config.linger = linger;
+    }
+
+    /// How long unsent data is cared for after [`Connection::close`].
+    #[must_use]
+    pub const fn linger(&self) -> Option<Duration> {
+        self.config.linger
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::mem::offset_of;
+
+    /// What the data arm reads and writes of sequence space lies in the first cache line, so that a
+    /// predicted segment costs one miss before it reaches the buffer.
+    #[test]
+    fn the_data_arm_touches_one_line_before_the_buffer() {
+        let line = 64;
+        assert!(offset_of!(Connection, predicted) < line);
+        assert!(offset_of!(Connection, output_due) < line);
+        assert!(offset_of!(Connection, rcv) + size_of::<ReceiveSequence>() <= line);
+        assert!(offset_of!(Connection, snd) + offset_of!(SendSequence, nxt) <= line);
+    }
+}

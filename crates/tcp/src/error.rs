@@ -1,0 +1,32 @@
+//! Why a call on a connection failed, or a connection ended.
+
+use thiserror::Error;
+
+/// What went wrong, and whose doing it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Error {
+    /// Nothing to read yet. Come back after [`crate::Event::Readable`].
+    #[error("nothing has arrived yet: try again after the next readable event")]
+    WouldBlock,
+    /// The application has shut down the direction that it now wants to use.
+    #[error("this direction was shut down by the application itself")]
+    Shutdown,
+    /// The peer answered our SYN with a reset: nobody listens there.
+    #[error("the peer refused the connection: nothing listens on that port")]
+    Refused,
+    /// The peer reset the connection.
+    #[error("the peer reset the connection")]
+    Reset,
+    /// The application aborted the connection.
+    #[error("the connection was aborted by the application")]
+    Aborted,
+    /// The peer has not answered for as long as the configuration allows.
+    #[error("the peer has stopped answering: retransmissions went unanswered for too long")]
+    TimedOut,
+    /// A router or the peer's host said that the peer cannot be reached.
+    #[error("the network reports that the peer cannot be reached")]
+    Unreachable,
+    /// The peer sent data after the application had closed the connection, so bytes would be lost.
+    #[error("the peer sent data after the application had closed: the connection was reset")]
+    DataAfterClose,
+}

@@ -1,0 +1,50 @@
+//! What happened to a connection that its application may want to know.
+
+use bitflags::bitflags;
+
+/// One thing that happened. Events of one kind are merged until they are polled, so there are
+/// never more than a handful.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The handshake is complete.
+    Connected,
+    /// There is something to read.
+    Readable,
+    /// Acknowledged data has left the send buffer: there is room to write.
+    Writable,
+    /// The peer will send no more; what has arrived can still be read.
+    EndOfStream,
+    /// The peer has announced urgent data (RFC 6093); it is read in line.
+    Urgent,
+    /// The connection is over; [`crate::Connection::error`] says why, if not by mutual consent.
+    Closed,
+}
+
+bitflags! {
+    /// The events that wait to be polled.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct Events: u8 {
+        const CONNECTED = 1;
+        const READABLE = 2;
+        const WRITABLE = 4;
+        const END_OF_STREAM = 8;
+        const URGENT = 16;
+        const CLOSED = 32;
+    }
+}
+
+impl Events {
+    /// Takes out the first event, in the order of a connection's life.
+    pub(crate) fn pop(&mut self) -> Option<Event> {
+        let first = self.iter().next()?;
+        self.remove(first);
+        Some(match first {
+            Self::CONNECTED => Event::Connected,
+            Self::READABLE => Event::Readable,
+            Self::WRITABLE => Event::Writable,
+            Self::END_OF_STREAM => Event::EndOfStream,
+            Self::URGENT => Event::Urgent,
+            _ => Event::Closed,
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! Fifth step: what the segment acknowledges, and the window it announces (RFC 9293 §3.10.7.4,
+//! RFC 5961 §5).
+
+use super::Refusal;
+use super::acceptable::Text;
+use crate::event::Events;
+use crate::output::reset::Reset;
+use crate::send::loss::TimerVerdict;
+use crate::timers::Timer;
+use crate::{Connection, State};
+use linerate_units::Instant;
+use linerate_wire::{Segment, SeqNum};
+
+impl Connection {
+    pub(super) fn check_ack(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        text: &Text<'_>,
+    ) -> Result<(), Refusal> {
+        if self.state == State::SynReceived {
+            self.check_ack_of_syn(now, segment)?;
+        }
+        let ack = segment.ack;
+        if ack.after(self.snd.max) {
+            self.owe_ack();
+            return Err(Refusal::BadAck);
+        }
+        if ack.before(self.snd.una - self.snd.max_wnd) {
+            self.challenge(now);
+            return Err(Refusal::BadAck);
+        }
+        if ack.after(self.snd.una) {
+            self.acknowledge(now, segment);
+        } else if self.is_duplicate_ack(segment, text) {
+            self.on_duplicate_ack();
+        }
+        self.update_window(segment);
+        if self.sender.is_fin_acknowledged(self.snd.una) {
+            self.on_fin_acknowledged(now);
+        }
+        Ok(())
+    }
+
+    /// The acknowledgement of our SYN completes the handshake; any other is answered by a reset.
+    fn check_ack_of_syn(&mut self, now: Instant, segment: &Segment<'_>) -> Result<(), Refusal> {
+        if !segment.ack.after(self.snd.una) || segment.ack.after(self.snd.max) {
+            self.reset_due = Some(Reset::answering_ack(segment.ack));
+            self.output_due = true;
+            return Err(Refusal::BadAck);
+        }
+        self.establish(now);
+        Ok(())
+    }
+
+    /// RFC 5681 §2: nothing new acknowledged, no data, no change of window, and something in flight.
+    fn is_duplicate_ack(&self, segment: &Segment<'_>, text: &Text<'_>) -> bool {
+        segment.ack == self.snd.una
+            && segment.payload.is_empty()
+            && !text.fin
+            && self.scaled(segment.window) == self.snd.wnd
+            && self.snd.flight() > 0
+            // The answers to window probes say the same thing again and again.
+            && self.snd.wnd > 0
+    }
+
+    /// Takes an acknowledgement of something new; both paths end here.
+    pub(super) fn acknowledge(&mut self, now: Instant, segment: &Segment<'_>) {
+        let ack = segment.ack;
+        let acked = ack - self.snd.una;
+        let limited = self.is_congestion_limited();
+        self.measure_round_trip(now, segment);
+        let verdict = self.judge_new_ack(ack, acked, limited);
+        self.snd.una = ack;
+        self.snd.nxt = self.snd.nxt.later(ack);
+        let released = self.sender.buffer.release_to(ack);
+        if released > 0 {
+            self.statistics.bytes_acknowledged += released as u64;
+            self.events |= Events::WRITABLE;
+        }
+        if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {
+            self.sender.urgent = None;
+        }
+        self.sender.silent_since = Instant::NEVER;
+        self.sender.progressed = now;
+        self.watch_flight(now, verdict);
+        self.output_due |= self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;
+    }
+
+    /// Was the congestion window, and not the application or the peer, what kept data back? A window
+    /// that is not used must not grow (RFC 7661 §4.1).
+    fn is_congestion_limited(&self) -> bool {
+        let cwnd = self.sender.congestion.window().cwnd();
+        self.snd.flight() + self.full_segment() > cwnd
+    }
+
+    fn measure_round_trip(&mut self, now: Instant, segment: &Segment<'_>) {
+        let echoed = if self.timestamps.on { segment.options().timestamps } else { None };
+        let echoed = echoed.filter(|timestamps| timestamps.echo != 0);
+        let round_trip = echoed.and_then(|timestamps| self.timestamps.round_trip(timestamps, now));
+        self.sender.rtt.on_acknowledged(segment.ack, round_trip, now);
+    }
+
+    /// RFC 6298 (5.2), (5.3).
+    fn watch_flight(&mut self, now: Instant, verdict: TimerVerdict) {
+        if self.snd.flight() == 0 {
+            self.timers.clear(Timer::Retransmit);
+        } else if verdict == TimerVerdict::Restart {
+            self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout());
+        }
+    }
+
+    /// Takes the announced window, unless an older segment brings it (SND.WL1, SND.WL2).
+    pub(super) fn update_window(&mut self, segment: &Segment<'_>) {
+        if self.snd.wnd == 0 {
+            // A closed window that is spoken of is no silence, however long it lasts.
+            self.sender.silent_since = Instant::NEVER;
+        }
+        let (seq, ack) = (segment.seq, segment.ack);
+        let newer = self.snd.wl1.before(seq) || (self.snd.wl1 == seq && !self.snd.wl2.after(ack));
+        if newer && !ack.before(self.snd.una) {
+            self.note_window(seq, ack, self.scaled(segment.window));
+        }
+    }
+
+    /// The peer allows `wnd` bytes beyond what it has acknowledged.
+    pub(crate) fn note_window(&mut self, seq: SeqNum, ack: SeqNum, wnd: u32) {
+        self.snd.wl1 = seq;
+        self.snd.wl2 = ack;
+        if wnd == self.snd.wnd {
+            return;
+        }
+        self.snd.wnd = wnd;
+        self.snd.max_wnd = self.snd.max_wnd.max(wnd);
+        self.output_due = true;
+        if wnd == 0 {
+            self.statistics.zero_windows_heard += 1;
+        }
+    }
+
+    /// SEG.WND in bytes.
+    pub(super) fn scaled(&self, window: u16) -> u32 {
+        u32::from(window) << self.agreement.send_shift
+    }
+}

@@ -1,0 +1,68 @@
+//! Seventh step: the segment's text (RFC 9293 §3.10.7.4).
+
+use super::Refusal;
+use super::acceptable::Text;
+use crate::event::Events;
+use crate::receive::saturated;
+use crate::timers::Timer;
+use crate::{Connection, Error};
+use linerate_units::Instant;
+
+impl Connection {
+    pub(super) fn take_text(&mut self, now: Instant, text: &Text<'_>) -> Result<(), Refusal> {
+        let Some(text) = self.before_fin(text) else { return Ok(()) };
+        if self.released {
+            // Nobody can read it, and an acknowledgement would pretend that somebody had.
+            self.abort_with(Error::DataAfterClose);
+            return Err(Refusal::DataRefused);
+        }
+        let most = self.config.reassembly_stretches;
+        if !self.receiver.keep(&self.rcv, text.seq, text.payload, most) {
+            self.statistics.reassembly_full += 1;
+            self.owe_ack();
+            return Err(Refusal::DataRefused);
+        }
+        if text.seq == self.rcv.nxt {
+            self.deliver(now, saturated(text.payload.len()), text.pushed);
+        } else {
+            // A duplicate acknowledgement tells the sender of the hole (RFC 5681 §4.2).
+            self.statistics.out_of_order_segments += 1;
+            self.owe_ack();
+        }
+        Ok(())
+    }
+
+    /// The text without what a peer sends behind its own FIN; `None` if there is none.
+    fn before_fin<'a>(&self, text: &Text<'a>) -> Option<Text<'a>> {
+        if text.payload.is_empty() || !self.state.takes_data() {
+            return None;
+        }
+        match self.receiver.fin {
+            Some(fin) if text.end().after(fin) => None,
+            _ => Some(*text),
+        }
+    }
+
+    /// `length` bytes at `rcv.nxt` are in place: they, and what they join to, can be read. Both
+    /// paths end here.
+    pub(super) fn deliver(&mut self, now: Instant, length: u32, pushed: bool) {
+        let had_holes = !self.receiver.assembler.is_empty();
+        let arrived = self.rcv.nxt + length;
+        let next = if had_holes { self.receiver.assembler.advance(arrived) } else { arrived };
+        self.statistics.bytes_received += u64::from(next - self.rcv.nxt);
+        self.receiver.deliver(&mut self.rcv, next);
+        self.receiver.largest_segment = self.receiver.largest_segment.max(length);
+        self.events |= Events::READABLE;
+        let received = self.received();
+        // Filling a hole, or a part of one, is told at once (RFC 5681 §4.2).
+        if self.acks.on_data(&received, pushed) || had_holes {
+            self.owe_ack();
+        } else if !self.timers.is_set(Timer::DelayedAck) {
+            self.timers.set(Timer::DelayedAck, now, self.config.delayed_ack);
+        }
+        // Nobody reads any more, but the peer's window must not close for that.
+        if self.receiver.shut && self.acks.on_read(&self.received()) {
+            self.owe_ack();
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Eighth step: the peer's FIN, and what follows when it has acknowledged ours (RFC 9293 §3.10.7.4).
+
+use super::acceptable::Text;
+use crate::event::Events;
+use crate::timers::Timer;
+use crate::{Connection, State};
+use linerate_units::Instant;
+
+impl Connection {
+    /// Notes where the FIN lies, and takes it when everything before it has arrived.
+    pub(super) fn take_fin(&mut self, now: Instant, text: &Text<'_>) {
+        if text.fin && self.receiver.fin.is_none() && self.state.takes_data() {
+            self.note_fin(text);
+        }
+        if self.receiver.fin == Some(self.rcv.nxt) && self.state.takes_data() {
+            self.on_fin(now);
+        }
+    }
+
+    /// A peer that has sent data beyond this FIN contradicts itself; the data came first and counts.
+    fn note_fin(&mut self, text: &Text<'_>) {
+        let end = text.end();
+        if self.receiver.assembler.reaches_beyond(end) {
+            return;
+        }
+        self.receiver.fin = Some(end);
+        if end != self.rcv.nxt {
+            self.owe_ack();
+        }
+    }
+
+    fn on_fin(&mut self, now: Instant) {
+        self.rcv.nxt += 1;
+        self.rcv.edge = self.rcv.edge.later(self.rcv.nxt);
+        self.timers.clear(Timer::DelayedAck);
+        self.owe_ack();
+        self.state = self.state.after_fin();
+        self.events |= Events::END_OF_STREAM;
+        if self.state == State::TimeWait {
+            self.enter_time_wait(now);
+        }
+    }
+
+    /// The peer has our FIN.
+    pub(super) fn on_fin_acknowledged(&mut self, now: Instant) {
+        let after = self.state.after_fin_acknowledged();
+        if after == self.state {
+            return;
+        }
+        if after == State::Closed {
+            self.end(None);
+            return;
+        }
+        self.state = after;
+        if after == State::TimeWait {
+            self.enter_time_wait(now);
+        } else if self.released {
+            self.start_orphan_timer(now);
+        }
+    }
+}

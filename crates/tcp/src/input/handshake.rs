@@ -1,0 +1,44 @@
+//! A segment for a connection that has sent its SYN (RFC 9293 §3.10.7.3).
+
+use super::{Disposition, Refusal};
+use crate::output::reset::Reset;
+use crate::{Connection, Error, State};
+use linerate_units::Instant;
+use linerate_wire::{Segment, TcpFlags};
+
+impl Connection {
+    pub(super) fn handle_in_syn_sent(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+        let flags = segment.flags();
+        let acks = flags.contains(TcpFlags::ACK);
+        if acks && (!segment.ack.after(self.snd.iss) || segment.ack.after(self.snd.max)) {
+            if !flags.contains(TcpFlags::RST) {
+                self.reset_due = Some(Reset::answering_ack(segment.ack));
+                self.output_due = true;
+            }
+            return Disposition::Refused(Refusal::BadAck);
+        }
+        if flags.contains(TcpFlags::RST) {
+            // A reset without an ACK could be anybody's.
+            if acks {
+                self.end(Some(Error::Refused));
+            }
+            return Disposition::Refused(Refusal::Closed);
+        }
+        if !flags.contains(TcpFlags::SYN) {
+            return Disposition::Refused(Refusal::NoAck);
+        }
+        self.heard = now;
+        self.learn_from_syn(segment, now);
+        if acks {
+            self.establish(now);
+            self.acknowledge(now, segment);
+            self.owe_ack();
+        } else {
+            // Both ends open at the same time (§3.5, figure 7).
+            self.state = State::SynReceived;
+            self.syn_due = true;
+            self.output_due = true;
+        }
+        Disposition::Accepted
+    }
+}

@@ -1,0 +1,101 @@
+//! A segment arrives (RFC 9293 §3.10.7): predicted and answered at once, or taken through the
+//! steps of the RFC in their order.
+
+mod acceptable;
+mod ack;
+mod data;
+mod fin;
+mod handshake;
+pub(crate) mod icmp;
+pub(crate) mod listen;
+pub(crate) mod predict;
+mod reset;
+mod urgent;
+
+use crate::{Connection, State};
+use linerate_units::Instant;
+use linerate_wire::{Segment, TcpFlags};
+use predict::{Prediction, predict};
+
+/// What became of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Disposition {
+    /// It belonged to the connection and has had its effect.
+    Accepted,
+    /// It was not taken, for this reason. An answer, where one is due, waits in `poll_transmit`.
+    Refused(Refusal),
+    /// A SYN that may open the next incarnation of this connection, which is in TIME-WAIT: drop the
+    /// connection and give the segment to the listener.
+    OpenAgain,
+}
+
+/// Why a segment was not taken. The peer, or somebody who pretends to be it, is at fault, or the
+/// network, which delivers late and twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no connection any more.
+    Closed,
+    /// It lies outside the receive window.
+    OutsideWindow,
+    /// Its timestamp is from the past (PAWS), or missing.
+    OldTimestamp,
+    /// It acknowledges something that was never sent, or long ago.
+    BadAck,
+    /// It has no ACK, where every segment must have one.
+    NoAck,
+    /// A reset or SYN that could be forged: it was answered by a challenge (RFC 5961).
+    Challenged,
+    /// Its data came after the application had closed, or found no room beyond the holes.
+    DataRefused,
+}
+
+impl Connection {
+    /// Takes a segment whose checksum was found right and whose ports are this connection's.
+    pub fn handle_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+        self.statistics.segments_received += 1;
+        match predict(self, segment) {
+            Prediction::Data { .. } => self.take_predicted_data(now, segment),
+            Prediction::Ack { acked } => self.take_predicted_ack(now, segment, acked),
+            Prediction::Miss(reason) => {
+                self.statistics.prediction.count_miss(reason);
+                let disposition = self.handle_unpredicted(now, segment);
+                self.refresh_prediction();
+                return disposition;
+            }
+        }
+        Disposition::Accepted
+    }
+
+    fn handle_unpredicted(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+        match self.state {
+            State::Closed => Disposition::Refused(Refusal::Closed),
+            State::SynSent => self.handle_in_syn_sent(now, segment),
+            State::TimeWait if self.opens_again(segment) => Disposition::OpenAgain,
+            _ => match self.handle_in_sequence(now, segment) {
+                Ok(()) => Disposition::Accepted,
+                Err(refusal) => Disposition::Refused(refusal),
+            },
+        }
+    }
+
+    /// The steps of §3.10.7.4, "otherwise". Each either lets the segment pass or says why not.
+    fn handle_in_sequence(&mut self, now: Instant, segment: &Segment<'_>) -> Result<(), Refusal> {
+        self.check_timestamp(now, segment)?;
+        let text = self.check_sequence(now, segment)?;
+        if self.check_reset(now, segment)? {
+            return Ok(());
+        }
+        self.check_syn(now, segment)?;
+        if !segment.flags().contains(TcpFlags::ACK) {
+            return Err(Refusal::NoAck);
+        }
+        self.note_timestamp(now, segment);
+        self.heard = now;
+        self.check_ack(now, segment, &text)?;
+        self.check_urgent(segment);
+        self.take_text(now, &text)?;
+        self.take_fin(now, &text);
+        Ok(())
+    }
+}

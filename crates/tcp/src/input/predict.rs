@@ -1,0 +1,233 @@
+//! Header prediction.
+//!
+//! In the middle of a bulk transfer the next segment looks like the last one with one number
+//! changed (Jacobson, 1988). The word of data offset and flags that it will have is kept ready; one
+//! compare with it covers the connection's state, flags, options, holes and recovery, because
+//! whatever spoils a prediction has set it to 0, which no segment has, at the end of the slow path.
+//! Then the sequence number must be the next one, and the timestamp must stand where every stack
+//! puts it and not be old.
+//!
+//! What is left is a pure acknowledgement, and we are the sender: the acknowledged bytes leave the
+//! send buffer. Or it is data and acknowledges nothing new, and we are the receiver: it is appended
+//! to the receive buffer. Everything else takes the slow path, which alone could do all of it.
+
+use crate::options::before;
+use crate::receive::saturated;
+use crate::send::loss::Phase;
+use crate::{Connection, State};
+use linerate_units::Instant;
+use linerate_wire::{Segment, TIMESTAMPS_PREFIX, TcpFlags, Timestamps};
+
+/// The bits of data offset and flags that are compared: all but PSH, which says nothing about how
+/// to treat a segment. ECN's bits and the reserved ones count, so that they take the slow path.
+const COMPARED: u16 = !(TcpFlags::PSH.bits() as u16);
+
+/// What the fast path makes of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prediction {
+    /// A pure acknowledgement in order: `acked` bytes leave the send buffer. Zero if it announces
+    /// another window and nothing else.
+    Ack {
+        /// Newly acknowledged bytes.
+        acked: u32,
+    },
+    /// Data in order that acknowledges nothing new: `length` bytes go to the receive buffer.
+    Data {
+        /// Bytes of data.
+        length: u32,
+    },
+    /// The slow path must look at it, for this reason.
+    Miss(MissReason),
+}
+
+/// Why a segment was not predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum MissReason {
+    /// Prediction is switched off.
+    Disabled,
+    /// The connection is not in ESTABLISHED: opening or closing.
+    State,
+    /// SYN, FIN, RST, URG, an ECN bit, or no ACK.
+    Flags,
+    /// Options other than the agreed ones: SACK blocks, as a rule.
+    Options,
+    /// Not the next sequence number: a loss, a duplicate, or reordering.
+    Sequence,
+    /// Data beyond a hole waits for reassembly, or urgent data to be read.
+    Reassembly,
+    /// Lost segments are being sent again.
+    Recovery,
+    /// A timestamp from the past.
+    Timestamp,
+    /// A duplicate or impossible acknowledgement.
+    Acknowledgement,
+    /// Data that also acknowledges something new: traffic in both directions.
+    DataWithAck,
+    /// More data than the window has room for.
+    Room,
+}
+
+impl MissReason {
+    /// All reasons.
+    pub const ALL: [Self; 11] = [
+        Self::Disabled,
+        Self::State,
+        Self::Flags,
+        Self::Options,
+        Self::Sequence,
+        Self::Reassembly,
+        Self::Recovery,
+        Self::Timestamp,
+        Self::Acknowledgement,
+        Self::DataWithAck,
+        Self::Room,
+    ];
+
+    /// The reason in a word or two, for tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::State => "state",
+            Self::Flags => "flags",
+            Self::Options => "options",
+            Self::Sequence => "sequence",
+            Self::Reassembly => "reassembly",
+            Self::Recovery => "recovery",
+            Self::Timestamp => "timestamp",
+            Self::Acknowledgement => "acknowledgement",
+            Self::DataWithAck => "data with ack",
+            Self::Room => "room",
+        }
+    }
+}
+
+/// What `segment` is predicted to mean. Changes nothing.
+pub(crate) fn predict(c: &Connection, segment: &Segment<'_>) -> Prediction {
+    if segment.offset_and_flags & COMPARED != c.predicted {
+        return Prediction::Miss(why_the_header_differs(c, segment));
+    }
+    if segment.seq != c.rcv.nxt {
+        return Prediction::Miss(MissReason::Sequence);
+    }
+    if c.timestamps.on && !has_fresh_timestamp(c, segment) {
+        return Prediction::Miss(why_the_timestamp_differs(segment));
+    }
+    if segment.payload.is_empty() { predict_ack(c, segment) } else { predict_data(c, segment) }
+}
+
+/// We are the sender.
+fn predict_ack(c: &Connection, segment: &Segment<'_>) -> Prediction {
+    let acked = segment.ack - c.snd.una;
+    let window_only = acked == 0 && c.scaled(segment.window) != c.snd.wnd;
+    if (acked > 0 && acked <= c.snd.flight()) || window_only {
+        Prediction::Ack { acked }
+    } else {
+        Prediction::Miss(MissReason::Acknowledgement)
+    }
+}
+
+/// We are the receiver.
+fn predict_data(c: &Connection, segment: &Segment<'_>) -> Prediction {
+    if segment.ack != c.snd.una {
+        return Prediction::Miss(MissReason::DataWithAck);
+    }
+    let length = saturated(segment.payload.len());
+    if length > c.rcv.window() {
+        return Prediction::Miss(MissReason::Room);
+    }
+    Prediction::Data { length }
+}
+
+fn has_fresh_timestamp(c: &Connection, segment: &Segment<'_>) -> bool {
+    predicted_timestamps(segment.options).is_some_and(|stamp| !before(stamp.value, c.timestamps.recent))
+}
+
+/// The timestamps of an option field that holds them alone and aligned, as predicted.
+fn predicted_timestamps(field: &[u8]) -> Option<Timestamps> {
+    let (words, []) = field.as_chunks::<4>() else { return None };
+    let [prefix, value, echo] = words else { return None };
+    (u32::from_be_bytes(*prefix) == TIMESTAMPS_PREFIX)
+        .then(|| Timestamps { value: u32::from_be_bytes(*value), echo: u32::from_be_bytes(*echo) })
+}
+
+/// The compare of words failed: whatever made the prediction 0, or what is odd about the segment.
+#[cold]
+fn why_the_header_differs(c: &Connection, segment: &Segment<'_>) -> MissReason {
+    if c.predicted == 0 {
+        return spoiler(c).unwrap_or(MissReason::State);
+    }
+    if TcpFlags::from_bits_retain((segment.offset_and_flags & COMPARED).to_be_bytes()[1]) == TcpFlags::ACK {
+        MissReason::Options
+    } else {
+        MissReason::Flags
+    }
+}
+
+#[cold]
+fn why_the_timestamp_differs(segment: &Segment<'_>) -> MissReason {
+    if predicted_timestamps(segment.options).is_some() { MissReason::Timestamp } else { MissReason::Options }
+}
+
+/// What forbids any prediction now.
+fn spoiler(c: &Connection) -> Option<MissReason> {
+    if !c.config.header_prediction {
+        Some(MissReason::Disabled)
+    } else if c.state != State::Established {
+        Some(MissReason::State)
+    } else if !c.receiver.assembler.is_empty() || c.receiver.urgent.is_some() || c.receiver.fin.is_some() {
+        Some(MissReason::Reassembly)
+    } else if c.sender.loss.phase != Phase::Open {
+        Some(MissReason::Recovery)
+    } else {
+        None
+    }
+}
+
+impl Connection {
+    /// Keeps the word for the next segment ready. Called at the end of everything that could change
+    /// the answer.
+    pub(crate) fn refresh_prediction(&mut self) {
+        self.predicted = self.expected_header();
+    }
+
+    /// The word that the next segment should have; 0 if there is no telling.
+    pub(crate) fn expected_header(&self) -> u16 {
+        if spoiler(self).is_some() {
+            return 0;
+        }
+        let words: u16 = if self.timestamps.on { 8 } else { 5 };
+        words << 12 | u16::from(TcpFlags::ACK.bits())
+    }
+
+    /// The ACK arm.
+    pub(super) fn take_predicted_ack(&mut self, now: Instant, segment: &Segment<'_>, acked: u32) {
+        self.statistics.prediction.acks += 1;
+        self.heard = now;
+        self.note_predicted_timestamp(now, segment);
+        if acked > 0 {
+            self.acknowledge(now, segment);
+        }
+        self.update_window(segment);
+    }
+
+    /// The data arm. It touches the receiver's state only.
+    pub(super) fn take_predicted_data(&mut self, now: Instant, segment: &Segment<'_>) {
+        self.statistics.prediction.data += 1;
+        self.heard = now;
+        self.note_predicted_timestamp(now, segment);
+        self.update_window(segment);
+        self.receiver.keep(&self.rcv, segment.seq, segment.payload, 0);
+        let pushed = segment.flags().contains(TcpFlags::PSH);
+        self.deliver(now, saturated(segment.payload.len()), pushed);
+    }
+
+    fn note_predicted_timestamp(&mut self, now: Instant, segment: &Segment<'_>) {
+        if self.timestamps.on
+            && let Some(timestamps) = predicted_timestamps(segment.options)
+        {
+            self.timestamps.note(timestamps, segment.seq, self.rcv.acked, now);
+        }
+    }
+}

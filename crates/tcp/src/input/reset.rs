@@ -1,0 +1,63 @@
+//! Second and fourth step: RST and SYN, told from forgeries (RFC 9293 §3.10.7.4, RFC 5961).
+
+use super::Refusal;
+use crate::{Connection, Error, State};
+use linerate_units::{Duration, Instant};
+use linerate_wire::{Segment, TcpFlags};
+
+/// At most one challenge in this time: an attacker must not learn from their rhythm, nor use us as
+/// an amplifier (RFC 5961 §7).
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
+
+impl Connection {
+    /// Was it a reset that has ended the connection? It counts only at exactly `rcv.nxt`; elsewhere
+    /// in the window it is challenged.
+    pub(super) fn check_reset(&mut self, now: Instant, segment: &Segment<'_>) -> Result<bool, Refusal> {
+        if !segment.flags().contains(TcpFlags::RST) {
+            return Ok(false);
+        }
+        if segment.seq != self.rcv.nxt {
+            self.challenge(now);
+            return Err(Refusal::Challenged);
+        }
+        self.end(match self.state {
+            State::SynReceived if self.active => Some(Error::Refused),
+            State::Closing | State::LastAck | State::TimeWait => None,
+            _ => Some(Error::Reset),
+        });
+        Ok(true)
+    }
+
+    /// A SYN inside a connection: a peer that has restarted answers the challenge with a reset, a
+    /// forger does not see it.
+    pub(super) fn check_syn(&mut self, now: Instant, segment: &Segment<'_>) -> Result<(), Refusal> {
+        if !segment.flags().contains(TcpFlags::SYN) {
+            return Ok(());
+        }
+        if self.state != State::SynReceived || segment.seq != self.rcv.irs {
+            self.challenge(now);
+            return Err(Refusal::Challenged);
+        }
+        if !segment.flags().contains(TcpFlags::ACK) {
+            self.syn_due = true;
+            self.output_due = true;
+        }
+        Ok(())
+    }
+
+    /// Owes an acknowledgement that tells an honest peer where we are, unless one has just left.
+    pub(super) fn challenge(&mut self, now: Instant) {
+        if now >= self.next_challenge {
+            self.next_challenge = now + CHALLENGE_INTERVAL;
+            self.statistics.challenge_acks += 1;
+            self.owe_ack();
+        }
+    }
+
+    /// A SYN that may begin the next incarnation while this one is in TIME-WAIT: its numbers lie
+    /// beyond all that we have seen (RFC 9293 MAY-2).
+    pub(super) fn opens_again(&self, segment: &Segment<'_>) -> bool {
+        let flags = segment.flags() & (TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST);
+        flags == TcpFlags::SYN && segment.seq.after(self.rcv.nxt)
+    }
+}

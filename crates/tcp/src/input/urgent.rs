@@ -1,0 +1,21 @@
+//! Sixth step: urgent data, announced and read in line (RFC 9293 §3.10.7.4 sixth, RFC 6093).
+
+use crate::Connection;
+use crate::event::Events;
+use linerate_wire::{Segment, TcpFlags};
+
+impl Connection {
+    /// The pointer names the number after the urgent data (RFC 9293 §3.1).
+    pub(super) fn check_urgent(&mut self, segment: &Segment<'_>) {
+        if !segment.flags().contains(TcpFlags::URG) || !self.state.takes_data() || self.receiver.shut {
+            return;
+        }
+        let mark = segment.seq + u32::from(segment.urgent);
+        let consumed = self.rcv.nxt - crate::receive::saturated(self.receiver.buffer.len());
+        let known = self.receiver.urgent.unwrap_or(consumed);
+        if mark.after(known) && mark.after(consumed) {
+            self.receiver.urgent = Some(mark);
+            self.events |= Events::URGENT;
+        }
+    }
+}

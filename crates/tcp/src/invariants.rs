@@ -1,0 +1,58 @@
+//! What must hold of a connection after every step; asked by tests, simulators and fuzzers.
+
+use crate::timers::Timer;
+use crate::{Connection, State};
+
+impl Connection {
+    /// Checks every invariant.
+    ///
+    /// # Panics
+    /// If one is broken; the message says which.
+    pub fn check(&self) {
+        if self.state != State::Closed {
+            self.sender.check(&self.snd);
+        }
+        if self.state != State::SynSent {
+            self.receiver.check(&self.rcv);
+        }
+        self.check_timers();
+        assert_eq!(
+            self.predicted,
+            self.expected_header(),
+            "the predicted header was not refreshed in {:?}",
+            self.state
+        );
+        if self.state == State::Closed {
+            assert_eq!(self.timers.next(), linerate_units::Instant::NEVER, "a timer outlives the connection");
+        }
+    }
+
+    fn check_timers(&self) {
+        let set = |timer| self.timers.is_set(timer);
+        if self.state.is_synchronized() && self.snd.nxt != self.snd.una && !self.output_due {
+            assert!(
+                set(Timer::Retransmit),
+                "{} bytes are in flight in {:?} and no timer watches them",
+                self.snd.flight(),
+                self.state
+            );
+        }
+        if self.state == State::TimeWait {
+            assert!(set(Timer::TimeWait), "TIME-WAIT would never end");
+        }
+        if self.state.sends_data()
+            && !self.output_due
+            && self.snd.nxt == self.snd.una
+            && self.sender.has_unsent(self.snd.nxt)
+        {
+            assert!(
+                set(Timer::Persist) || set(Timer::Retransmit),
+                "data waits in {:?}, nothing is in flight, and no timer will ask again",
+                self.state
+            );
+        }
+        if self.state.takes_data() && self.rcv.pending() > 0 && !self.ack_due {
+            assert!(set(Timer::DelayedAck), "received data would never be acknowledged");
+        }
+    }
+}

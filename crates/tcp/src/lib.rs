@@ -1,0 +1,82 @@
+//! One TCP connection, sans-IO: bytes, time and randomness come in as arguments, segments and
+//! events go out. It knows sequence space, windows, loss and congestion; it never knows addresses,
+//! ports, links, sockets, threads or clocks.
+//!
+//! A connection speaks one grammar: getters, `handle_*` for what came in, plain verbs for the
+//! application, `poll_*` for what goes out. Two of them, and a hand that carries segments, are a
+//! whole transfer:
+//!
+//! ```
+//! use linerate_tcp::{Config, Connection, Path, Seeds};
+//! use linerate_units::Instant;
+//! use linerate_wire::{Segment, SeqNum};
+//!
+//! let now = Instant::ZERO;
+//! let path = Path { mtu_payload: 1_480, window_clamp: None };
+//! let seeds = |n| Seeds { initial_sequence: SeqNum::new(n), timestamp_offset: 0 };
+//!
+//! // The client's SYN makes the server.
+//! let mut frame = [0; 1_480];
+//! let mut client = Connection::connect(&Config::modern(), path, seeds(1), now);
+//! let syn = client.poll_transmit(now, &mut frame).unwrap();
+//! let segment = Segment::parse(&frame[..syn.length]).unwrap();
+//! let mut server = Connection::accept(&Config::modern(), path, seeds(2), &segment, now);
+//!
+//! // Whatever one says, the other hears, until both are silent.
+//! client.write(now, b"line rate").unwrap();
+//! loop {
+//!     let mut quiet = true;
+//!     for _ in 0..2 {
+//!         while let Some(sent) = client.poll_transmit(now, &mut frame) {
+//!             server.handle_segment(now, &Segment::parse(&frame[..sent.length]).unwrap());
+//!             quiet = false;
+//!         }
+//!         core::mem::swap(&mut client, &mut server);
+//!     }
+//!     if quiet {
+//!         break;
+//!     }
+//! }
+//!
+//! let mut heard = [0; 16];
+//! assert_eq!(server.read(now, &mut heard), Ok(9));
+//! assert_eq!(&heard[..9], b"line rate");
+//! ```
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod config;
+mod congestion;
+mod connection;
+mod error;
+mod event;
+mod input;
+mod invariants;
+mod options;
+mod output;
+mod receive;
+mod ring;
+mod send;
+mod state;
+mod stats;
+mod timeout;
+mod timers;
+
+pub use config::{Config, KeepAlive, LARGEST_BUFFER, NagleRule, Profile, UnknownProfile};
+pub use congestion::{CongestionName, UnknownCongestion};
+pub use connection::{Connection, Path, Seeds};
+pub use error::Error;
+pub use event::Event;
+pub use input::icmp::IcmpReport;
+pub use input::listen::{ListenVerdict, judge_listen, judge_unconnected};
+pub use input::predict::{MissReason, Prediction};
+pub use input::{Disposition, Refusal};
+pub use output::Transmit;
+pub use output::reset::Reset;
+pub use receive::ack_policy::AckRule;
+pub use send::rtt::RtoLimits;
+pub use state::State;
+pub use stats::{Information, PredictionStatistics, Statistics};

@@ -1,0 +1,159 @@
+//! What the two SYNs agreed on.
+
+use crate::Config;
+use linerate_units::{Duration, Instant};
+use linerate_wire::{SeqNum, TcpOptions, Timestamps};
+
+/// Clock ticks without hearing a timestamp after which the last one says nothing (RFC 7323 §5.5).
+const STALE_AFTER_MILLIS: u64 = 24 * 24 * 60 * 60 * 1_000;
+
+/// The largest shift (RFC 7323 §2.3); a peer that offers more gets this.
+const LARGEST_SHIFT: u8 = 14;
+
+/// The timestamps option of a connection (RFC 7323 §3 to §5). Its clock ticks in milliseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TimestampState {
+    /// Did both ends agree to use it?
+    pub(crate) on: bool,
+    /// TS.Recent: what will be echoed.
+    pub(crate) recent: u32,
+    /// When TS.Recent was taken.
+    recent_at: Instant,
+    /// Added to the clock, so that it does not tell the host's uptime (RFC 7323 §5.4).
+    offset: u32,
+}
+
+impl TimestampState {
+    pub(crate) const fn new(offset: u32) -> Self {
+        Self { on: false, recent: 0, recent_at: Instant::ZERO, offset }
+    }
+
+    /// The option for a segment that leaves now.
+    pub(crate) fn stamp(&self, now: Instant) -> Timestamps {
+        Timestamps { value: self.clock(now), echo: self.recent }
+    }
+
+    /// TSval at `now`.
+    fn clock(&self, now: Instant) -> u32 {
+        self.offset.wrapping_add(low_word(now.as_millis()))
+    }
+
+    /// PAWS: is this from a past life of the sequence numbers (RFC 7323 §5.3 R1)?
+    pub(crate) fn is_old(&self, timestamps: Timestamps, now: Instant) -> bool {
+        before(timestamps.value, self.recent) && now.since(self.recent_at).as_millis() < STALE_AFTER_MILLIS
+    }
+
+    /// Takes TSval as TS.Recent if the segment covers what was acknowledged last (RFC 7323 §4.3),
+    /// so that a delayed acknowledgement echoes the earliest segment it stands for.
+    pub(crate) fn note(&mut self, timestamps: Timestamps, seq: SeqNum, last_ack_sent: SeqNum, now: Instant) {
+        if !seq.after(last_ack_sent) && !self.is_old(timestamps, now) {
+            self.take(timestamps, now);
+        }
+    }
+
+    /// Takes TSval as TS.Recent.
+    pub(crate) fn take(&mut self, timestamps: Timestamps, now: Instant) {
+        self.recent = timestamps.value;
+        self.recent_at = now;
+    }
+
+    /// The round trip that the echo tells of, in ticks of a millisecond; `None` if it lies in the
+    /// future.
+    pub(crate) fn round_trip(&self, timestamps: Timestamps, now: Instant) -> Option<Duration> {
+        let clock = self.clock(now);
+        (!before(clock, timestamps.echo))
+            .then(|| Duration::from_millis(u64::from(clock.wrapping_sub(timestamps.echo))))
+    }
+}
+
+/// Serial comparison of timestamps.
+pub(crate) const fn before(value: u32, than: u32) -> bool {
+    value.wrapping_sub(than).cast_signed() < 0
+}
+
+fn low_word(number: u64) -> u32 {
+    #[allow(clippy::cast_possible_truncation, reason = "the low half is what is asked for")]
+    {
+        number as u32
+    }
+}
+
+/// What a connection offers, and after the handshake, what both ends have agreed on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Agreement {
+    /// Shift of the windows that we announce.
+    pub(crate) receive_shift: u8,
+    /// Shift of the windows that we hear.
+    pub(crate) send_shift: u8,
+    /// Are windows scaled? Both shifts are zero if not.
+    pub(crate) scaling: bool,
+    /// May we send SACK blocks?
+    pub(crate) selective_acks: bool,
+}
+
+impl Agreement {
+    /// What our SYN offers.
+    pub(crate) fn offer(config: &Config, receive_capacity: usize) -> Self {
+        let receive_shift = if config.window_scaling { shift_for(receive_capacity) } else { 0 };
+        Self {
+            receive_shift,
+            send_shift: 0,
+            scaling: config.window_scaling,
+            selective_acks: config.selective_acks,
+        }
+    }
+
+    /// The peer's SYN says what it can do: what one side does not offer is off.
+    pub(crate) fn settle(&mut self, peer: &TcpOptions) {
+        match (self.scaling, peer.window_scale) {
+            (true, Some(shift)) => self.send_shift = shift.min(LARGEST_SHIFT),
+            _ => (self.scaling, self.receive_shift) = (false, 0),
+        }
+        self.selective_acks &= peer.sack_permitted;
+    }
+}
+
+/// The smallest shift with which the window field can express `capacity`.
+fn shift_for(capacity: usize) -> u8 {
+    let mut shift = 0;
+    while shift < LARGEST_SHIFT && (usize::from(u16::MAX) << shift) < capacity {
+        shift += 1;
+    }
+    shift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shift_is_the_smallest_that_expresses_the_buffer() {
+        assert_eq!(shift_for(65_535), 0);
+        assert_eq!(shift_for(65_536), 1);
+        assert_eq!(shift_for(usize::MAX), 14);
+    }
+
+    #[test]
+    fn scaling_needs_both_sides() {
+        let mut agreement = Agreement::offer(&Config::modern(), 1 << 20);
+        assert_eq!(agreement.receive_shift, 5);
+        agreement.settle(&TcpOptions::default());
+        assert_eq!((agreement.receive_shift, agreement.send_shift, agreement.scaling), (0, 0, false));
+        let mut agreement = Agreement::offer(&Config::modern(), 1 << 20);
+        agreement.settle(&TcpOptions { window_scale: Some(200), ..TcpOptions::default() });
+        assert_eq!((agreement.receive_shift, agreement.send_shift), (5, 14));
+    }
+
+    #[test]
+    fn an_old_timestamp_is_recognised_until_the_recent_one_is_stale() {
+        let mut state = TimestampState::new(0);
+        let stamp = |value| Timestamps { value, echo: 0 };
+        let day = Duration::from_secs(24 * 60 * 60);
+        let start = Instant::ZERO;
+        state.note(stamp(100), SeqNum::new(5), SeqNum::new(5), start);
+        assert!(state.is_old(stamp(99), start) && !state.is_old(stamp(100), start));
+        assert!(!state.is_old(stamp(99), start + day * 25));
+        state.note(stamp(200), SeqNum::new(6), SeqNum::new(5), start);
+        assert_eq!(state.recent, 100, "a later segment must not hide an earlier one's timestamp");
+    }
+}

@@ -1,0 +1,113 @@
+//! Writing the chosen segment: header and options, then the payload straight from the send buffer,
+//! summed on its way.
+
+use super::Transmit;
+use super::choose::{Choice, Piece};
+use crate::{Connection, State};
+use linerate_units::Instant;
+use linerate_wire::{SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
+
+impl Connection {
+    pub(super) fn build(&mut self, now: Instant, choice: Choice, bytes: &mut [u8]) -> Transmit {
+        match choice {
+            Choice::Syn => self.build_syn(now, bytes),
+            Choice::Data(piece) => self.build_data(now, piece, bytes),
+            Choice::KeepAlive => self.build_empty(now, self.snd.nxt - 1, bytes),
+            Choice::Ack | Choice::Nothing => self.build_empty(now, self.snd.nxt, bytes),
+        }
+    }
+
+    fn build_syn(&mut self, now: Instant, bytes: &mut [u8]) -> Transmit {
+        let answers = self.state != State::SynSent;
+        let ack = if answers { TcpFlags::ACK } else { TcpFlags::empty() };
+        let header = TcpHeader {
+            seq: self.snd.iss,
+            ack: if answers { self.rcv.nxt } else { SeqNum::new(0) },
+            flags: TcpFlags::SYN | ack,
+            window: self.offer_on_syn(),
+            ..TcpHeader::default()
+        };
+        let options = TcpOptions {
+            // The MSS option holds sixteen bits; the path's value was clamped to them.
+            mss: u16::try_from(self.path.mss()).ok(),
+            window_scale: self.agreement.scaling.then_some(self.agreement.receive_shift),
+            sack_permitted: self.agreement.selective_acks,
+            timestamps: (self.timestamps.on || (!answers && self.config.timestamps))
+                .then(|| self.timestamps.stamp(now)),
+            ..TcpOptions::default()
+        };
+        let length = write_header(&header, &options, bytes);
+        Transmit { length, sum: Sum::of(&bytes[..length]) }
+    }
+
+    /// The window of a SYN is not scaled (RFC 7323 §2.2); what it says is an offer all the same.
+    fn offer_on_syn(&mut self) -> u16 {
+        let window = u16::try_from(self.receiver.buffer.free()).unwrap_or(u16::MAX);
+        if self.state != State::SynSent {
+            self.rcv.edge = self.rcv.edge.later(self.rcv.nxt + u32::from(window));
+        }
+        window
+    }
+
+    fn build_data(&mut self, now: Instant, piece: Piece, bytes: &mut [u8]) -> Transmit {
+        let mut flags = TcpFlags::ACK;
+        flags.set(TcpFlags::FIN, piece.fin);
+        // RFC 9293 §3.9.1.2: the last segment of what was written is pushed.
+        flags.set(TcpFlags::PSH, piece.length > 0 && piece.seq + piece.length == self.sender.buffer.end());
+        let mut header = self.header(piece.seq, flags);
+        if let Some(pointer) = self.urgent_pointer(piece.seq) {
+            header.flags |= TcpFlags::URG;
+            header.urgent = pointer;
+        }
+        let options = self.stamped_options(now);
+        let header_length = write_header(&header, &options, bytes);
+        let length = header_length + piece.length as usize;
+        let header_sum = Sum::of(&bytes[..header_length]);
+        let payload_sum = self.sender.buffer.copy_and_sum(piece.seq, &mut bytes[header_length..length]);
+        Transmit { length, sum: header_sum.append(payload_sum, header_length) }
+    }
+
+    /// A segment without data.
+    fn build_empty(&mut self, now: Instant, seq: SeqNum, bytes: &mut [u8]) -> Transmit {
+        let header = self.header(seq, TcpFlags::ACK);
+        let options = self.stamped_options(now);
+        let length = write_header(&header, &options, bytes);
+        Transmit { length, sum: Sum::of(&bytes[..length]) }
+    }
+
+    /// A header that acknowledges all there is and offers the window anew.
+    fn header(&mut self, seq: SeqNum, flags: TcpFlags) -> TcpHeader {
+        TcpHeader { seq, ack: self.rcv.nxt, flags, window: self.offer_window(), ..TcpHeader::default() }
+    }
+
+    /// SEG.WND for the window to offer. What the field's scale cuts off is not offered.
+    fn offer_window(&mut self) -> u16 {
+        let shift = self.agreement.receive_shift;
+        let edge = self.receiver.edge_to_offer(&self.rcv);
+        let window = u16::try_from((edge - self.rcv.nxt) >> shift).unwrap_or(u16::MAX);
+        self.rcv.edge = self.rcv.edge.later(self.rcv.nxt + (u32::from(window) << shift));
+        window
+    }
+
+    /// The pointer from `seq` to the number after the urgent data, while that is ahead (RFC 9293
+    /// §3.8.5). Farther than the field reaches, it points as far as it can.
+    fn urgent_pointer(&self, seq: SeqNum) -> Option<u16> {
+        let mark = self.sender.urgent?;
+        mark.after(seq).then(|| u16::try_from(mark - seq).unwrap_or(u16::MAX))
+    }
+
+    fn stamped_options(&self, now: Instant) -> TcpOptions {
+        let mut options = self.options_of_data();
+        if let Some(timestamps) = &mut options.timestamps {
+            *timestamps = self.timestamps.stamp(now);
+        }
+        options
+    }
+}
+
+/// Writes header and options; how long they are together.
+fn write_header(header: &TcpHeader, options: &TcpOptions, bytes: &mut [u8]) -> usize {
+    let options_length = options.emit(&mut bytes[TcpHeader::LENGTH..]);
+    header.emit(options_length, bytes);
+    TcpHeader::LENGTH + options_length
+}

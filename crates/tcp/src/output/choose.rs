@@ -1,0 +1,137 @@
+//! What to send next: a pure question. Windows, Nagle (RFC 9293 §3.7.4) and silly-window avoidance
+//! on the sending side (§3.8.6.2.1) are answered here.
+
+use crate::receive::saturated;
+use crate::{Connection, NagleRule, State};
+use linerate_wire::{SeqNum, TcpOptions};
+
+/// What a segment will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// There is nothing to send.
+    Nothing,
+    /// The SYN, with an ACK once the peer's SYN is known.
+    Syn,
+    /// Data, or a FIN, or both.
+    Data(Piece),
+    /// An acknowledgement alone.
+    Ack,
+    /// An acknowledgement of what was acknowledged long ago, so that the peer answers.
+    KeepAlive,
+}
+
+/// A piece of the send buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) seq: SeqNum,
+    /// Bytes of data.
+    pub(super) length: u32,
+    /// Does the FIN follow?
+    pub(super) fin: bool,
+    /// Sent against a closed window: `snd.nxt` stays.
+    pub(super) probe: bool,
+}
+
+impl Piece {
+    /// The number after the piece, FIN included.
+    pub(super) fn end(self) -> SeqNum {
+        self.seq + self.length + u32::from(self.fin)
+    }
+}
+
+impl Connection {
+    pub(super) fn choose(&self) -> Choice {
+        if self.syn_due {
+            return Choice::Syn;
+        }
+        if self.state.sends_data()
+            && let Some(piece) = self.choose_data()
+        {
+            return Choice::Data(piece);
+        }
+        if self.ack_due && self.state != State::SynSent {
+            return Choice::Ack;
+        }
+        if self.keep_alive_due { Choice::KeepAlive } else { Choice::Nothing }
+    }
+
+    fn choose_data(&self) -> Option<Piece> {
+        if self.sender.loss.retransmit_due && self.snd.flight() > 0 {
+            return Some(self.piece(self.snd.una, self.segment_room()));
+        }
+        if !self.sender.has_unsent(self.snd.nxt) {
+            return None;
+        }
+        if self.sender.probe_due {
+            return Some(self.choose_probe());
+        }
+        self.choose_new()
+    }
+
+    /// The next piece at `snd.nxt`, if it is worth a segment.
+    fn choose_new(&self) -> Option<Piece> {
+        let piece = self.piece(self.snd.nxt, self.segment_room().min(self.usable_window()));
+        (self.is_worth_sending(piece)).then_some(piece)
+    }
+
+    /// What the persist timer lets go: a byte beyond a closed window, or all that fits a small one.
+    fn choose_probe(&self) -> Piece {
+        match self.usable_window() {
+            0 => Piece { probe: true, ..self.piece(self.snd.nxt, 1) },
+            usable => self.piece(self.snd.nxt, self.segment_room().min(usable)),
+        }
+    }
+
+    /// At most `room` bytes from `seq` on, and the FIN if it follows.
+    fn piece(&self, seq: SeqNum, room: u32) -> Piece {
+        let end = self.sender.buffer.end();
+        let available = if seq.before(end) { end - seq } else { 0 };
+        let length = available.min(room);
+        Piece { seq, length, fin: self.sender.fin && length == available, probe: false }
+    }
+
+    /// U, the usable window: SND.UNA + min(SND.WND, CWND) - SND.NXT.
+    fn usable_window(&self) -> u32 {
+        let window = self.snd.wnd.min(self.sender.congestion.window().cwnd());
+        window.saturating_sub(self.snd.nxt - self.snd.una)
+    }
+
+    /// Payload bytes that fit one segment beside the options that it will carry.
+    fn segment_room(&self) -> u32 {
+        let options = saturated(self.options_of_data().length());
+        self.sender.mss.saturating_sub(options).max(1)
+    }
+
+    /// RFC 9293 §3.8.6.2.1, one rule a line, and the ends of a connection.
+    fn is_worth_sending(&self, piece: Piece) -> bool {
+        if piece.length == 0 {
+            return piece.fin;
+        }
+        let again = piece.seq.before(self.snd.max);
+        let full = piece.length >= self.segment_room();
+        let last = piece.fin;
+        let all = piece.end() == self.sender.buffer.end() && self.nagle_allows();
+        let half_of_largest_window = piece.length >= self.snd.max_wnd.div_ceil(2);
+        again || full || last || all || half_of_largest_window
+    }
+
+    /// May a segment that is not full leave now?
+    fn nagle_allows(&self) -> bool {
+        if self.config.no_delay || self.snd.nxt == self.snd.una {
+            return true;
+        }
+        match self.config.nagle {
+            NagleRule::Classic => false,
+            NagleRule::Minshall => !self.sender.small_end.after(self.snd.una),
+        }
+    }
+
+    /// The options of a segment with data, its timestamps still blank.
+    pub(super) fn options_of_data(&self) -> TcpOptions {
+        TcpOptions {
+            timestamps: self.timestamps.on.then(Default::default),
+            sack: if self.agreement.selective_acks { self.receiver.blocks() } else { Default::default() },
+            ..TcpOptions::default()
+        }
+    }
+}

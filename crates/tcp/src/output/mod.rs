@@ -1,0 +1,146 @@
+//! A segment leaves: choose what, build it, remember it.
+
+mod build;
+mod choose;
+pub(crate) mod reset;
+
+use crate::timers::Timer;
+use crate::{Connection, State};
+use choose::{Choice, Piece};
+use linerate_units::{Duration, Instant};
+use linerate_wire::Sum;
+
+/// A segment that was written into a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit {
+    /// Bytes of header and payload.
+    pub length: usize,
+    /// The sum over all of them, with ports and checksum zero: what the checksum still needs is the
+    /// ports and the pseudo-header.
+    pub sum: Sum,
+}
+
+impl Connection {
+    /// Writes the next segment to the start of `bytes`, with ports and checksum left zero, or says
+    /// that there is none. To be called until it does.
+    ///
+    /// # Panics
+    /// If `bytes` has no room for a full segment of this connection's path (`Path::mtu_payload`).
+    pub fn poll_transmit(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
+        if let Some(reset) = self.reset_due.take() {
+            return Some(reset.emit(bytes));
+        }
+        if !self.output_due {
+            return None;
+        }
+        let choice = self.choose();
+        if choice == Choice::Nothing {
+            self.output_due = false;
+            self.sender.probe_due = false;
+            self.watch_small_window(now);
+            return None;
+        }
+        let transmit = self.build(now, choice, bytes);
+        self.remember(now, choice);
+        Some(transmit)
+    }
+
+    /// Notes that what was chosen has left.
+    fn remember(&mut self, now: Instant, choice: Choice) {
+        self.statistics.segments_sent += 1;
+        match choice {
+            Choice::Syn => self.remember_syn(now),
+            Choice::Data(piece) => self.remember_data(now, piece),
+            Choice::KeepAlive => {
+                self.keep_alive_due = false;
+                self.statistics.keep_alive_probes += 1;
+            }
+            Choice::Ack => self.statistics.pure_acks_sent += 1,
+            Choice::Nothing => {}
+        }
+        // Every segment but the first SYN acknowledges all that has arrived.
+        if self.state != State::SynSent {
+            self.ack_due = false;
+            self.rcv.acked = self.rcv.nxt;
+            self.timers.clear(Timer::DelayedAck);
+        }
+    }
+
+    fn remember_syn(&mut self, now: Instant) {
+        self.syn_due = false;
+        if self.snd.max == self.snd.iss {
+            self.sender.rtt.start_timing(self.snd.iss + 1, now);
+        } else {
+            self.statistics.retransmitted_segments += 1;
+            self.sender.rtt.stop_timing();
+        }
+        self.snd.nxt = self.snd.iss + 1;
+        self.snd.max = self.snd.nxt;
+        self.watch(now);
+    }
+
+    fn remember_data(&mut self, now: Instant, piece: Piece) {
+        let end = piece.end();
+        if piece.seq.before(self.snd.max) {
+            self.statistics.retransmitted_segments += 1;
+            self.sender.rtt.stop_timing();
+        } else {
+            self.sender.rtt.start_timing(end, now);
+        }
+        if end.after(self.snd.max) {
+            self.statistics.bytes_sent += u64::from(end - self.snd.max) - u64::from(piece.fin);
+        }
+        self.snd.max = self.snd.max.later(end);
+        self.sender.loss.retransmit_due &= piece.seq != self.snd.una;
+        self.sender.last_sent = now;
+        self.acks.on_data_sent();
+        if piece.length > 0 && piece.length < self.full_segment() {
+            self.sender.small_end = self.sender.small_end.later(end);
+        }
+        if piece.probe {
+            self.remember_probe(now);
+        } else {
+            // A fast retransmission lies behind `nxt`, and may reach beyond it only with the FIN.
+            self.snd.nxt = self.snd.nxt.later(end);
+            self.sender.probes = 0;
+            self.timers.clear(Timer::Persist);
+            self.watch(now);
+        }
+        self.sender.probe_due = false;
+    }
+
+    /// A byte beyond a closed window has left; its successor goes when the timer says so again.
+    fn remember_probe(&mut self, now: Instant) {
+        self.statistics.window_probes += 1;
+        let interval = self.persist_interval();
+        self.timers.set(Timer::Persist, now, interval);
+    }
+
+    /// RFC 6298 (5.1).
+    fn watch(&mut self, now: Instant) {
+        if !self.timers.is_set(Timer::Retransmit) {
+            self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout());
+        }
+    }
+
+    /// Nothing could be sent. If data waits and nothing is in flight, no acknowledgement will ever
+    /// call us again: the persist timer must (RFC 9293 §3.8.6.1).
+    fn watch_small_window(&mut self, now: Instant) {
+        let stuck = self.state.sends_data()
+            && self.snd.nxt == self.snd.una
+            && self.sender.has_unsent(self.snd.nxt)
+            && !self.timers.is_set(Timer::Retransmit);
+        if stuck && !self.timers.is_set(Timer::Persist) {
+            let interval = self.persist_interval();
+            self.timers.set(Timer::Persist, now, interval);
+        }
+    }
+
+    /// The retransmission timeout, doubled for each probe, within the configured limits (RFC 9293
+    /// §3.8.6.1).
+    fn persist_interval(&self) -> Duration {
+        let (least, most) = self.config.persist;
+        let doubled = self.sender.rtt.timeout() * (1 << self.sender.probes.min(16));
+        doubled.max(least).min(most)
+    }
+}

@@ -1,0 +1,182 @@
+//! When received data is acknowledged (RFC 9293 §3.8.6.3, RFC 5681 §4.2), and when a window that
+//! grew is worth telling (§3.8.6.2.2).
+//!
+//! Pure decisions: the caller knows the buffer and sets the timer.
+
+/// The two traditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckRule {
+    /// As Linux: at every second full segment; at once for the first `quick` segments of a
+    /// connection; at once for pushed data that the application has read, unless the traffic is
+    /// request and response, where the response carries the acknowledgement.
+    Modern {
+        /// Segments acknowledged at once while the peer is in slow start.
+        quick: u8,
+    },
+    /// As 4.3BSD: at the delayed-acknowledgement tick, or with the window update that the end of a
+    /// read sends when the window can grow by two segments or by this share of the buffer.
+    Bsd {
+        /// Per cent of the receive buffer: 35 in Tahoe, 50 in Reno.
+        window_update_percent: u8,
+    },
+}
+
+/// What the decision depends on, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    /// In order and not acknowledged.
+    pub(crate) pending: u32,
+    /// The largest segment that the peer has sent.
+    pub(crate) segment: u32,
+    /// In order and not read.
+    pub(crate) unread: u32,
+    /// The most that the window can be.
+    pub(crate) capacity: u32,
+    /// Left of the window as it was last offered.
+    pub(crate) offered: u32,
+    /// By how much the offered window could grow now.
+    pub(crate) growth: u32,
+}
+
+/// What the rule has to remember.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AckPolicy {
+    rule: AckRule,
+    /// Segments still to be acknowledged at once.
+    quick: u8,
+    /// The last segment was pushed: its sender has nothing more for now.
+    pushed: bool,
+    /// Has this end sent data at all? A pure receiver never does.
+    talks: bool,
+    /// Data segments since this end last sent data; 2 stands for more.
+    unanswered: u8,
+}
+
+impl AckPolicy {
+    pub(crate) const fn new(rule: AckRule) -> Self {
+        let quick = match rule {
+            AckRule::Modern { quick } => quick,
+            AckRule::Bsd { .. } => 0,
+        };
+        Self { rule, quick, pushed: false, talks: false, unanswered: 0 }
+    }
+
+    /// In-order data has arrived: must it be acknowledged at once?
+    pub(crate) fn on_data(&mut self, received: &Received, pushed: bool) -> bool {
+        self.pushed = pushed;
+        self.unanswered = (self.unanswered + 1).min(2);
+        match self.rule {
+            AckRule::Bsd { .. } => false,
+            AckRule::Modern { .. } if self.quick > 0 => {
+                self.quick -= 1;
+                true
+            }
+            // A window that is more than half full of unread data waits for the reader: the
+            // acknowledgement that he triggers carries a better window.
+            AckRule::Modern { .. } => {
+                received.pending >= received.segment.saturating_mul(2)
+                    && received.unread <= received.capacity / 2
+            }
+        }
+    }
+
+    /// The application has read: is an acknowledgement, or a window update, due now?
+    pub(crate) const fn on_read(&self, received: &Received) -> bool {
+        let two_segments = received.segment.saturating_mul(2);
+        match self.rule {
+            AckRule::Bsd { window_update_percent } => {
+                let share = received.capacity as u64 * window_update_percent as u64 / 100;
+                received.growth > 0 && (received.growth >= two_segments || received.growth as u64 >= share)
+            }
+            AckRule::Modern { .. } => {
+                let read_all_of_a_push = self.pushed && received.unread == 0 && !self.is_request_response();
+                let enough = received.pending > received.segment || read_all_of_a_push;
+                let half = received.capacity / 2;
+                let least = if half < two_segments { half } else { two_segments };
+                (received.pending > 0 && enough)
+                    || (received.growth > 0 && received.offered <= half && received.growth >= least)
+            }
+        }
+    }
+
+    /// A segment with data has left, and carried the acknowledgement.
+    pub(crate) const fn on_data_sent(&mut self) {
+        self.talks = true;
+        self.unanswered = 0;
+    }
+
+    /// One segment each way in turn: an answer is likely soon.
+    const fn is_request_response(&self) -> bool {
+        self.talks && self.unanswered < 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODERN: AckRule = AckRule::Modern { quick: 0 };
+    const TAHOE: AckRule = AckRule::Bsd { window_update_percent: 35 };
+
+    /// 17 packets of room, nothing unread.
+    const IDLE: Received = Received {
+        pending: 0,
+        segment: 1_460,
+        unread: 0,
+        capacity: 17 * 1_460,
+        offered: 17 * 1_460,
+        growth: 0,
+    };
+
+    #[test]
+    fn every_second_segment_is_acknowledged() {
+        let mut policy = AckPolicy::new(MODERN);
+        assert!(!policy.on_data(&Received { pending: 1_460, unread: 1_460, ..IDLE }, false));
+        assert!(policy.on_data(&Received { pending: 2_920, unread: 2_920, ..IDLE }, false));
+    }
+
+    #[test]
+    fn the_first_segments_are_acknowledged_at_once() {
+        let mut policy = AckPolicy::new(AckRule::Modern { quick: 1 });
+        let one = Received { pending: 1_460, ..IDLE };
+        assert!(policy.on_data(&one, false));
+        assert!(!policy.on_data(&one, false));
+    }
+
+    #[test]
+    fn a_pushed_segment_that_was_read_is_acknowledged_without_waiting_for_the_timer() {
+        let mut policy = AckPolicy::new(MODERN);
+        let one = Received { pending: 1_460, offered: 16 * 1_460, ..IDLE };
+        assert!(!policy.on_data(&Received { unread: 1_460, ..one }, true));
+        assert!(policy.on_read(&one));
+    }
+
+    #[test]
+    fn a_response_that_is_likely_soon_carries_the_acknowledgement() {
+        let mut policy = AckPolicy::new(MODERN);
+        policy.on_data_sent();
+        let request = Received { pending: 10, offered: 17 * 1_460 - 10, ..IDLE };
+        policy.on_data(&request, true);
+        assert!(!policy.on_read(&request));
+        policy.on_data(&request, true);
+        assert!(policy.on_read(&request), "two requests in a row are no dialogue any more");
+    }
+
+    #[test]
+    fn tahoe_tells_of_two_segments_or_of_35_per_cent_of_the_buffer() {
+        let policy = AckPolicy::new(TAHOE);
+        let grown = |growth, capacity| policy.on_read(&Received { growth, capacity, ..IDLE });
+        assert!(!grown(1_460, 17 * 1_460));
+        assert!(grown(2 * 1_460, 17 * 1_460));
+        assert!(grown(1_460, 2 * 1_460));
+        assert!(!grown(1_460, 3 * 1_460), "a third is less than 35 %");
+    }
+
+    #[test]
+    fn a_window_that_was_closed_is_reopened_by_the_reader() {
+        let policy = AckPolicy::new(MODERN);
+        let closed = Received { offered: 0, growth: 1_460, capacity: 1_460, ..IDLE };
+        assert!(policy.on_read(&closed));
+        assert!(!policy.on_read(&Received { growth: 700, ..closed }));
+    }
+}

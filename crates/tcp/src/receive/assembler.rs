@@ -1,0 +1,139 @@
+//! Which stretches of sequence space have arrived beyond a hole. The bytes themselves lie in the
+//! receive buffer already, at their places.
+
+use alloc::vec::Vec;
+use linerate_wire::{SackBlock, SackBlocks, SeqNum};
+
+/// Disjoint stretches, the one that changed last in front: the order that a SACK option wants (RFC
+/// 2018 §4).
+///
+/// Invariant: no two stretches touch, and none is empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Assembler {
+    stretches: Vec<SackBlock>,
+}
+
+impl Assembler {
+    /// Notes that `left` up to, not including, `right` has arrived. False when there are `most`
+    /// stretches already and this would be one more: then the segment must not be kept.
+    pub(crate) fn insert(&mut self, left: SeqNum, right: SeqNum, most: usize) -> bool {
+        let mut merged = SackBlock { left, right };
+        let touches = |stretch: &SackBlock| !stretch.left.after(right) && !stretch.right.before(left);
+        if self.stretches.len() >= most && !self.stretches.iter().any(touches) {
+            return false;
+        }
+        self.stretches.retain(|stretch| {
+            if touches(stretch) {
+                merged.left = merged.left.earlier(stretch.left);
+                merged.right = merged.right.later(stretch.right);
+            }
+            !touches(stretch)
+        });
+        self.stretches.insert(0, merged);
+        true
+    }
+
+    /// Everything before `next` has arrived in order: the point up to which there is no hole now.
+    /// Stretches that were reached are forgotten.
+    pub(crate) fn advance(&mut self, next: SeqNum) -> SeqNum {
+        let mut reached = next;
+        while let Some(at) = self.stretches.iter().position(|stretch| !stretch.left.after(reached)) {
+            reached = reached.later(self.stretches.remove(at).right);
+        }
+        reached
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.stretches.is_empty()
+    }
+
+    /// Does any stretch hold numbers from `seq` on?
+    pub(crate) fn reaches_beyond(&self, seq: SeqNum) -> bool {
+        self.stretches.iter().any(|stretch| stretch.right.after(seq))
+    }
+
+    /// The stretches for a SACK option, the most recent first.
+    pub(crate) fn blocks(&self) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        for &stretch in self.stretches.iter().take(SackBlocks::MOST) {
+            blocks.push(stretch);
+        }
+        blocks
+    }
+
+    /// Panics if stretches touch, are empty, begin before `next` or end after `edge`.
+    pub(crate) fn check(&self, next: SeqNum, edge: SeqNum) {
+        for (index, stretch) in self.stretches.iter().enumerate() {
+            assert!(stretch.left.before(stretch.right), "an empty stretch {stretch:?}");
+            assert!(stretch.left.after(next), "{stretch:?} begins no hole after {next}");
+            assert!(!stretch.right.after(edge), "{stretch:?} ends beyond the window's edge {edge}");
+            for other in &self.stretches[index + 1..] {
+                let apart = stretch.right.before(other.left) || other.right.before(stretch.left);
+                assert!(apart, "{stretch:?} touches {other:?}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    fn seq(number: u32) -> SeqNum {
+        SeqNum::new(number)
+    }
+
+    #[test]
+    fn stretches_merge_when_they_touch_and_the_latest_comes_first() {
+        let mut assembler = Assembler::default();
+        assert!(assembler.insert(seq(10), seq(20), 4));
+        assert!(assembler.insert(seq(30), seq(40), 4));
+        assert_eq!(assembler.blocks().as_slice()[0].left, seq(30));
+        assert!(assembler.insert(seq(20), seq(30), 4));
+        assert_eq!(assembler.blocks().as_slice(), [SackBlock { left: seq(10), right: seq(40) }]);
+        assert_eq!(assembler.advance(seq(10)), seq(40));
+        assert!(assembler.is_empty());
+    }
+
+    #[test]
+    fn a_stretch_too_many_is_refused_unless_it_joins_others() {
+        let mut assembler = Assembler::default();
+        assert!(assembler.insert(seq(10), seq(20), 2));
+        assert!(assembler.insert(seq(30), seq(40), 2));
+        assert!(!assembler.insert(seq(50), seq(60), 2));
+        assert!(assembler.insert(seq(15), seq(35), 2));
+        assert_eq!(assembler.blocks().as_slice().len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn an_assembler_is_a_set_of_numbers(
+            start in any::<u32>(),
+            pieces in prop::collection::vec((1_u32..200, 1_u32..40), 1..60),
+        ) {
+            let mut assembler = Assembler::default();
+            let mut naive = vec![false; 256];
+            naive[0] = false;
+            let mut next = 0_u32;
+            for (offset, length) in pieces {
+                let (left, right) = (offset.max(next), (offset + length).max(next + 1));
+                if left == right {
+                    continue;
+                }
+                assembler.insert(seq(start) + left, seq(start) + right, usize::MAX);
+                naive[left as usize..right as usize].fill(true);
+                let reached = assembler.advance(seq(start) + next) - seq(start);
+                while naive[next as usize] {
+                    next += 1;
+                }
+                prop_assert_eq!(reached, next);
+                assembler.check(seq(start) + next, seq(start) + 256);
+                let held: u32 = assembler.stretches.iter().map(|s| s.right - s.left).sum();
+                let expected = naive[next as usize..].iter().filter(|&&held| held).count();
+                prop_assert_eq!(held as usize, expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The bytes that have arrived and wait for the application: a ring, with room behind its end
+//! where data beyond a hole already lies in place.
+
+use crate::ring::Ring;
+
+/// A receive buffer. Memory is taken when the first byte arrives.
+///
+/// Invariant: `length ≤ capacity`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ReceiveBuffer {
+    ring: Ring,
+    length: usize,
+    capacity: usize,
+}
+
+impl ReceiveBuffer {
+    pub(crate) const fn new(capacity: usize) -> Self {
+        Self { ring: Ring::new(), length: 0, capacity }
+    }
+
+    /// Bytes that can be read.
+    pub(crate) const fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    pub(crate) const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Bytes that fit behind those that can be read.
+    pub(crate) const fn free(&self) -> usize {
+        self.capacity - self.length
+    }
+
+    /// Puts `bytes` to where they belong, `offset` bytes behind those that can be read. They fit:
+    /// the window that was offered says so.
+    pub(crate) fn place(&mut self, offset: usize, bytes: &[u8]) {
+        assert!(offset + bytes.len() <= self.free(), "data beyond the window was not cut off");
+        self.ring.reserve(self.capacity);
+        self.ring.write(self.length + offset, bytes);
+    }
+
+    /// The next `count` bytes, in place already, can be read now.
+    pub(crate) fn extend(&mut self, count: usize) {
+        assert!(count <= self.free(), "more in order than was ever placed");
+        self.length += count;
+    }
+
+    /// Copies the first bytes out without taking them; how many.
+    pub(crate) fn peek(&self, into: &mut [u8]) -> usize {
+        let count = into.len().min(self.length);
+        self.ring.read(0, &mut into[..count]);
+        count
+    }
+
+    /// Takes the first bytes; how many.
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> usize {
+        let count = self.peek(into);
+        self.ring.advance(count);
+        self.length -= count;
+        count
+    }
+
+    /// Throws everything away, and gives the memory back.
+    pub(crate) fn clear(&mut self) {
+        self.ring = Ring::new();
+        self.length = 0;
+    }
+
+    pub(crate) fn check(&self) {
+        assert!(
+            self.length <= self.capacity,
+            "{} bytes in a receive buffer of {}",
+            self.length,
+            self.capacity
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_beyond_a_hole_becomes_readable_when_the_hole_is_filled() {
+        let mut buffer = ReceiveBuffer::new(8);
+        buffer.place(3, b"def");
+        assert!(buffer.is_empty());
+        buffer.place(0, b"abc");
+        buffer.extend(6);
+        let mut into = [0; 4];
+        assert_eq!(buffer.read(&mut into), 4);
+        assert_eq!(&into, b"abcd");
+        assert_eq!((buffer.len(), buffer.free()), (2, 6));
+    }
+}

@@ -1,0 +1,142 @@
+//! The receiving half: what has arrived, what may still come, and when to say so.
+
+pub(crate) mod ack_policy;
+mod assembler;
+mod buffer;
+
+use assembler::Assembler;
+use buffer::ReceiveBuffer;
+use linerate_wire::{SackBlocks, SeqNum};
+
+/// The receive sequence variables (RFC 9293 §3.3.1).
+#[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
+pub(crate) struct ReceiveSequence {
+    /// RCV.NXT: the next number expected.
+    pub(crate) nxt: SeqNum,
+    /// RCV.NXT + RCV.WND as the peer knows it: the right edge of the window that was offered. It
+    /// never moves back.
+    pub(crate) edge: SeqNum,
+    /// What the last acknowledgement that left said (Last.ACK.sent of RFC 7323).
+    pub(crate) acked: SeqNum,
+    /// IRS: the peer's initial number.
+    pub(crate) irs: SeqNum,
+}
+
+impl ReceiveSequence {
+    pub(crate) fn new(irs: SeqNum) -> Self {
+        Self { nxt: irs, edge: irs, acked: irs, irs }
+    }
+
+    /// RCV.WND: what the peer may still send.
+    pub(crate) fn window(&self) -> u32 {
+        self.edge - self.nxt
+    }
+
+    /// In order and not acknowledged yet.
+    pub(crate) fn pending(&self) -> u32 {
+        self.nxt - self.acked
+    }
+}
+
+/// The receive buffer and everything that decides about the window.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Receiver {
+    pub(crate) buffer: ReceiveBuffer,
+    pub(crate) assembler: Assembler,
+    /// Where the peer's FIN lies, once a segment has brought it.
+    pub(crate) fin: Option<SeqNum>,
+    /// RCV.UP while urgent data is announced that was not read yet: the number after it.
+    pub(crate) urgent: Option<SeqNum>,
+    /// Nobody will read: what arrives is acknowledged and thrown away.
+    pub(crate) shut: bool,
+    /// The largest segment seen, the peer's idea of a full one.
+    pub(crate) largest_segment: u32,
+    /// The most that the window field can express.
+    pub(crate) largest_window: u32,
+}
+
+impl Receiver {
+    pub(crate) fn new(capacity: usize, usual_segment: u32) -> Self {
+        Self {
+            buffer: ReceiveBuffer::new(capacity),
+            assembler: Assembler::default(),
+            fin: None,
+            urgent: None,
+            shut: false,
+            largest_segment: usual_segment,
+            largest_window: u32::from(u16::MAX),
+        }
+    }
+
+    /// The most that the window can be.
+    pub(crate) fn capacity(&self) -> u32 {
+        saturated(self.buffer.capacity()).min(self.largest_window)
+    }
+
+    /// The right edge that could be offered now; never before the one that was.
+    pub(crate) fn possible_edge(&self, rcv: &ReceiveSequence) -> SeqNum {
+        (rcv.nxt + saturated(self.buffer.free()).min(self.largest_window)).later(rcv.edge)
+    }
+
+    /// The right edge to offer: the old one until the new one is worth it, lest the sender be led
+    /// into segments of a few bytes (RFC 9293 §3.8.6.2.2).
+    pub(crate) fn edge_to_offer(&self, rcv: &ReceiveSequence) -> SeqNum {
+        let possible = self.possible_edge(rcv);
+        let worth_it = self.largest_segment.min(self.capacity() / 2);
+        if possible - rcv.edge >= worth_it { possible } else { rcv.edge }
+    }
+
+    /// Puts data that begins at `seq` in its place: true if it is kept. False when too many
+    /// stretches lie beyond holes already.
+    pub(crate) fn keep(&mut self, rcv: &ReceiveSequence, seq: SeqNum, payload: &[u8], most: usize) -> bool {
+        let length = saturated(payload.len());
+        if seq != rcv.nxt && !self.assembler.insert(seq, seq + length, most) {
+            return false;
+        }
+        if !self.shut {
+            self.buffer.place((seq - rcv.nxt) as usize, payload);
+        }
+        true
+    }
+
+    /// Everything up to `next` is in order: the application can have it.
+    pub(crate) fn deliver(&mut self, rcv: &mut ReceiveSequence, next: SeqNum) {
+        if !self.shut {
+            self.buffer.extend((next - rcv.nxt) as usize);
+        }
+        rcv.nxt = next;
+        rcv.edge = rcv.edge.later(next);
+    }
+
+    /// Blocks for a SACK option.
+    pub(crate) fn blocks(&self) -> SackBlocks {
+        self.assembler.blocks()
+    }
+
+    /// Nobody will read any more.
+    pub(crate) fn shut(&mut self) {
+        self.shut = true;
+        self.urgent = None;
+        self.buffer.clear();
+    }
+
+    pub(crate) fn check(&self, rcv: &ReceiveSequence) {
+        self.buffer.check();
+        // The FIN is taken beyond the window's edge: it needs no room.
+        self.assembler.check(rcv.nxt, rcv.edge);
+        assert!(!rcv.acked.after(rcv.nxt), "acknowledged {} beyond {}", rcv.acked, rcv.nxt);
+        assert!(!rcv.nxt.after(rcv.edge), "received {} beyond the edge {}", rcv.nxt, rcv.edge);
+        assert!(
+            self.shut || rcv.window() as usize <= self.buffer.free(),
+            "a window of {} was offered for {} free bytes",
+            rcv.window(),
+            self.buffer.free()
+        );
+    }
+}
+
+/// A buffer's size as a length in sequence space: configuration keeps buffers up to 2^30.
+pub(crate) fn saturated(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}

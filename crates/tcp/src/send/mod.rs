@@ -1,0 +1,116 @@
+//! The sending half: what was written, what is in flight, and what the peer and the network allow.
+
+mod buffer;
+pub(crate) mod loss;
+pub(crate) mod rtt;
+
+use crate::Config;
+use crate::congestion::Congestion;
+use buffer::SendBuffer;
+use linerate_units::Instant;
+use linerate_wire::SeqNum;
+use loss::Loss;
+use rtt::RoundTrip;
+
+/// The send sequence variables (RFC 9293 §3.3.1). Those that the data arm of header prediction
+/// reads come first.
+///
+/// Invariant: `una ≤ nxt ≤ max`.
+#[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
+pub(crate) struct SendSequence {
+    /// SND.UNA: the oldest number not acknowledged.
+    pub(crate) una: SeqNum,
+    /// SND.WL1: SEG.SEQ of the last window update.
+    pub(crate) wl1: SeqNum,
+    /// SND.WL2: SEG.ACK of the last window update.
+    pub(crate) wl2: SeqNum,
+    /// SND.WND: what the peer allows beyond una, in bytes.
+    pub(crate) wnd: u32,
+    /// SND.NXT: the next number to send; behind `max` while old segments are sent again.
+    pub(crate) nxt: SeqNum,
+    /// One beyond the highest number ever sent.
+    pub(crate) max: SeqNum,
+    /// Max(SND.WND) (RFC 9293 §3.8.6.2.1): the peer's buffer, as far as we can tell.
+    pub(crate) max_wnd: u32,
+    /// ISS: our initial number.
+    pub(crate) iss: SeqNum,
+}
+
+impl SendSequence {
+    pub(crate) const fn new(iss: SeqNum) -> Self {
+        Self { una: iss, wl1: iss, wl2: iss, wnd: 0, nxt: iss, max: iss, max_wnd: 0, iss }
+    }
+
+    /// What was sent and is not acknowledged, in sequence numbers.
+    pub(crate) fn flight(&self) -> u32 {
+        self.max - self.una
+    }
+}
+
+/// The send buffer and everything that decides what leaves it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sender {
+    pub(crate) buffer: SendBuffer,
+    /// The application has closed: a FIN follows the last byte.
+    pub(crate) fin: bool,
+    /// Bytes of TCP payload and options that a segment to this peer may have.
+    pub(crate) mss: u32,
+    pub(crate) rtt: RoundTrip,
+    pub(crate) loss: Loss,
+    pub(crate) congestion: Congestion,
+    /// The end of the last segment that was sent although not full (Minshall's SND.SML).
+    pub(crate) small_end: SeqNum,
+    /// SND.UP while urgent data is not acknowledged: the number after it.
+    pub(crate) urgent: Option<SeqNum>,
+    /// The persist timer has expired: something must leave, whatever the window says.
+    pub(crate) probe_due: bool,
+    /// Probes since the window was last open.
+    pub(crate) probes: u32,
+    /// Since when the peer has owed an answer; [`Instant::NEVER`] if it does not.
+    pub(crate) silent_since: Instant,
+    /// When the peer last acknowledged something new.
+    pub(crate) progressed: Instant,
+    /// When a segment with data last left.
+    pub(crate) last_sent: Instant,
+}
+
+impl Sender {
+    pub(crate) fn new(config: &Config, iss: SeqNum, mss: u32, now: Instant) -> Self {
+        Self {
+            buffer: SendBuffer::new(iss + 1, config.send_buffer),
+            fin: false,
+            mss,
+            rtt: RoundTrip::new(config.rto),
+            loss: Loss::new(iss),
+            congestion: Congestion::new(config.congestion, mss, config.initial_window),
+            small_end: iss,
+            urgent: None,
+            probe_due: false,
+            probes: 0,
+            silent_since: Instant::NEVER,
+            progressed: now,
+            last_sent: now,
+        }
+    }
+
+    /// Is there data, or a FIN, from `nxt` on?
+    pub(crate) fn has_unsent(&self, nxt: SeqNum) -> bool {
+        let end = self.buffer.end();
+        nxt.before(end) || (self.fin && nxt == end)
+    }
+
+    /// Has everything been acknowledged, the FIN too?
+    pub(crate) fn is_fin_acknowledged(&self, una: SeqNum) -> bool {
+        self.fin && una.after(self.buffer.end())
+    }
+
+    pub(crate) fn check(&self, snd: &SendSequence) {
+        self.buffer.check();
+        self.congestion.window().check();
+        assert!(!snd.una.after(snd.nxt), "una {} after nxt {}", snd.una, snd.nxt);
+        assert!(!snd.nxt.after(snd.max), "nxt {} after max {}", snd.nxt, snd.max);
+        let end = self.buffer.end() + u32::from(self.fin);
+        assert!(!snd.max.after(end), "sent {} beyond the end {end} of what was written", snd.max);
+    }
+}

@@ -1,0 +1,184 @@
+//! The round-trip time and the retransmission timeout drawn from it (RFC 6298).
+
+use linerate_units::{Duration, Instant};
+use linerate_wire::SeqNum;
+
+/// The limits of the retransmission timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoLimits {
+    /// Before the first measurement. RFC 6298 (2.1): 1 s.
+    pub initial: Duration,
+    /// RFC 6298 (2.4) says 1 s; Linux and the modern profile keep 200 ms, so that a loss on a short
+    /// path does not cost a thousand round trips.
+    pub minimum: Duration,
+    /// RFC 6298 (2.5): at least 60 s.
+    pub maximum: Duration,
+    /// G, the resolution of the clock that measures.
+    pub granularity: Duration,
+}
+
+/// Smoothed round-trip time, its variation, and the timeout with its backoff.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RoundTrip {
+    limits: RtoLimits,
+    smoothed: Option<Duration>,
+    variation: Duration,
+    rto: Duration,
+    /// How many times the timeout has been doubled.
+    backoff: u32,
+    /// The segment being timed: what acknowledges it, and when it left. Never one that was sent
+    /// twice (Karn's rule).
+    timed: Option<(SeqNum, Instant)>,
+}
+
+impl RoundTrip {
+    pub(crate) const fn new(limits: RtoLimits) -> Self {
+        Self {
+            limits,
+            smoothed: None,
+            variation: Duration::ZERO,
+            rto: limits.initial,
+            backoff: 0,
+            timed: None,
+        }
+    }
+
+    /// SRTT, once there is one.
+    pub(crate) const fn smoothed(&self) -> Option<Duration> {
+        self.smoothed
+    }
+
+    /// RTTVAR.
+    pub(crate) const fn variation(&self) -> Duration {
+        self.variation
+    }
+
+    /// The timeout that applies now, backoff included.
+    pub(crate) fn timeout(&self) -> Duration {
+        (self.rto * (1 << self.backoff.min(16))).min(self.limits.maximum)
+    }
+
+    /// How many times the timeout has been doubled since it was last right.
+    pub(crate) const fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
+    /// A segment whose acknowledgement is `expected` leaves for the first time. One at a time is
+    /// timed, once a round trip (RFC 6298 §3).
+    pub(crate) fn start_timing(&mut self, expected: SeqNum, now: Instant) {
+        self.timed.get_or_insert((expected, now));
+    }
+
+    /// Something is being sent again: an acknowledgement could mean either copy (Karn's rule).
+    pub(crate) const fn stop_timing(&mut self) {
+        self.timed = None;
+    }
+
+    /// `ack` has arrived; `echoed` is what its timestamp says of the round trip, if it has one.
+    pub(crate) fn on_acknowledged(&mut self, ack: SeqNum, echoed: Option<Duration>, now: Instant) {
+        match self.timed {
+            Some((expected, sent)) if !ack.before(expected) => {
+                self.timed = None;
+                self.sample(now.since(sent));
+            }
+            Some(_) => {}
+            None => {
+                if let Some(round_trip) = echoed {
+                    self.sample(round_trip);
+                }
+            }
+        }
+    }
+
+    /// One more expiry without an answer (RFC 6298 (5.5)).
+    pub(crate) fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(16);
+    }
+
+    /// The handshake needed a retransmission, so its timeout was too short for this path: begin
+    /// with 3 s (RFC 6298 (5.7)).
+    pub(crate) fn restart_after_handshake(&mut self) {
+        if self.backoff > 0 && self.smoothed.is_none() {
+            self.backoff = 0;
+            self.rto = Duration::from_secs(3).max(self.limits.minimum);
+        }
+    }
+
+    /// RFC 6298 (2.2), (2.3).
+    fn sample(&mut self, round_trip: Duration) {
+        match self.smoothed {
+            None => {
+                self.smoothed = Some(round_trip);
+                self.variation = round_trip / 2;
+            }
+            Some(smoothed) => {
+                self.variation = (self.variation * 3 + smoothed.abs_diff(round_trip)) / 4;
+                self.smoothed = Some((smoothed * 7 + round_trip) / 8);
+            }
+        }
+        let smoothed = self.smoothed.unwrap_or(round_trip);
+        let rto = smoothed + self.limits.granularity.max(self.variation * 4);
+        self.rto = rto.max(self.limits.minimum).min(self.limits.maximum);
+        self.backoff = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: RtoLimits = RtoLimits {
+        initial: Duration::from_secs(1),
+        minimum: Duration::from_millis(200),
+        maximum: Duration::from_secs(60),
+        granularity: Duration::from_millis(1),
+    };
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn the_first_sample_sets_three_times_the_round_trip() {
+        let mut rtt = RoundTrip::new(LIMITS);
+        assert_eq!(rtt.timeout(), Duration::from_secs(1));
+        rtt.start_timing(SeqNum::new(5), at(0));
+        rtt.on_acknowledged(SeqNum::new(5), None, at(100));
+        assert_eq!(rtt.smoothed(), Some(Duration::from_millis(100)));
+        assert_eq!(rtt.timeout(), Duration::from_millis(300));
+    }
+
+    #[test]
+    fn backoff_doubles_up_to_the_maximum_and_ends_with_a_sample() {
+        let mut rtt = RoundTrip::new(LIMITS);
+        rtt.back_off();
+        rtt.back_off();
+        assert_eq!(rtt.timeout(), Duration::from_secs(4));
+        for _ in 0..100 {
+            rtt.back_off();
+        }
+        assert_eq!(rtt.timeout(), LIMITS.maximum);
+        rtt.on_acknowledged(SeqNum::new(1), Some(Duration::from_millis(10)), at(0));
+        assert_eq!((rtt.backoff(), rtt.timeout()), (0, LIMITS.minimum));
+    }
+
+    #[test]
+    fn a_segment_sent_twice_is_not_timed() {
+        let mut rtt = RoundTrip::new(LIMITS);
+        rtt.start_timing(SeqNum::new(5), at(0));
+        rtt.stop_timing();
+        rtt.on_acknowledged(SeqNum::new(5), None, at(100));
+        assert_eq!(rtt.smoothed(), None);
+    }
+
+    #[test]
+    fn an_earlier_acknowledgement_leaves_the_timed_segment_alone() {
+        let mut rtt = RoundTrip::new(LIMITS);
+        rtt.start_timing(SeqNum::new(5), at(0));
+        rtt.start_timing(SeqNum::new(9), at(50));
+        rtt.on_acknowledged(SeqNum::new(4), Some(Duration::from_millis(1)), at(60));
+        assert_eq!(rtt.smoothed(), None);
+        rtt.on_acknowledged(SeqNum::new(9), None, at(80));
+        assert_eq!(rtt.smoothed(), Some(Duration::from_millis(80)));
+    }
+}

@@ -1,0 +1,113 @@
+//! What a connection has counted, and how it stands.
+
+use crate::input::predict::MissReason;
+use linerate_units::Duration;
+
+/// Counters of one connection's life.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Segments that came in, of every kind.
+    pub segments_received: u64,
+    /// Bytes of data received in order.
+    pub bytes_received: u64,
+    /// Segments that went out, of every kind.
+    pub segments_sent: u64,
+    /// Bytes of data sent, each counted once.
+    pub bytes_sent: u64,
+    /// Bytes of data that the peer has acknowledged.
+    pub bytes_acknowledged: u64,
+    /// Segments without data, SYN, FIN or RST that went out.
+    pub pure_acks_sent: u64,
+    /// Segments with something that had been sent before.
+    pub retransmitted_segments: u64,
+    /// Times that three duplicate acknowledgements triggered a retransmission.
+    pub fast_retransmissions: u64,
+    /// Times that the retransmission timer expired.
+    pub retransmission_timeouts: u64,
+    /// Duplicate acknowledgements received.
+    pub duplicate_acks: u64,
+    /// Segments whose data lay beyond a hole.
+    pub out_of_order_segments: u64,
+    /// Segments whose data had all arrived before.
+    pub duplicate_segments: u64,
+    /// Segments dropped because too many stretches lie beyond holes.
+    pub reassembly_full: u64,
+    /// Acknowledgements that the delayed-acknowledgement timer sent.
+    pub delayed_ack_timeouts: u64,
+    /// Window probes sent.
+    pub window_probes: u64,
+    /// Segments sent because a small window had lasted too long.
+    pub small_window_timeouts: u64,
+    /// Keep-alive probes sent.
+    pub keep_alive_probes: u64,
+    /// Challenge acknowledgements sent (RFC 5961).
+    pub challenge_acks: u64,
+    /// Segments refused for their old timestamp.
+    pub old_timestamps: u64,
+    /// Segments that announced a closed window to us.
+    pub zero_windows_heard: u64,
+    /// Header prediction.
+    pub prediction: PredictionStatistics,
+}
+
+/// How often header prediction was right, and why it was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PredictionStatistics {
+    /// Pure acknowledgements answered by the fast path.
+    pub acks: u64,
+    /// Data segments answered by the fast path.
+    pub data: u64,
+    misses: [u64; MissReason::ALL.len()],
+}
+
+impl PredictionStatistics {
+    /// Segments that took the slow path for this reason.
+    #[must_use]
+    pub const fn missed(&self, reason: MissReason) -> u64 {
+        self.misses[reason as usize]
+    }
+
+    /// Every reason with its count.
+    pub fn misses(&self) -> impl Iterator<Item = (MissReason, u64)> + '_ {
+        MissReason::ALL.into_iter().map(|reason| (reason, self.missed(reason)))
+    }
+
+    /// Segments that took the fast path.
+    #[must_use]
+    pub const fn hits(&self) -> u64 {
+        self.acks + self.data
+    }
+
+    pub(crate) fn count_miss(&mut self, reason: MissReason) {
+        self.misses[reason as usize] += 1;
+    }
+}
+
+/// How a connection stands at this moment; what `TCP_INFO` tells of a kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Information {
+    /// SRTT, once measured.
+    pub smoothed_round_trip: Option<Duration>,
+    /// RTTVAR.
+    pub round_trip_variation: Duration,
+    /// RTO, backoff included.
+    pub retransmission_timeout: Duration,
+    /// CWND in bytes.
+    pub congestion_window: u32,
+    /// SSTHRESH in bytes.
+    pub slow_start_threshold: u32,
+    /// SND.WND in bytes.
+    pub send_window: u32,
+    /// RCV.WND in bytes.
+    pub receive_window: u32,
+    /// Bytes sent and not acknowledged.
+    pub in_flight: u32,
+    /// Bytes written and not sent.
+    pub unsent: u32,
+    /// Payload bytes of a full segment.
+    pub effective_mss: u32,
+    /// Shift of the windows heard.
+    pub send_shift: u8,
+    /// Shift of the windows announced.
+    pub receive_shift: u8,
+}

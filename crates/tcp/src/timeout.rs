@@ -1,0 +1,86 @@
+//! What happens when a deadline has come.
+
+use crate::timers::Timer;
+use crate::{Connection, Error, State};
+use linerate_units::Instant;
+
+impl Connection {
+    /// The time is `now`: whatever is due is done. To be called when [`Connection::poll_timeout`]
+    /// has come; earlier, it does nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for timer in Timer::ALL {
+            if self.timers.take_expired(timer, now) {
+                self.on_expired(timer, now);
+            }
+        }
+        self.refresh_prediction();
+    }
+
+    fn on_expired(&mut self, timer: Timer, now: Instant) {
+        match timer {
+            Timer::Retransmit => self.on_retransmission_timeout(now),
+            Timer::Persist => self.on_persist(now),
+            Timer::DelayedAck => {
+                self.statistics.delayed_ack_timeouts += 1;
+                self.owe_ack();
+            }
+            Timer::KeepAlive => self.on_keep_alive(now),
+            Timer::TimeWait => self.end(None),
+            Timer::Orphan => self.on_orphan(),
+        }
+    }
+
+    /// The window has been too small for as long as we cared to wait: probe it (RFC 9293 §3.8.6.1),
+    /// or send what fits (§3.8.6.2.1).
+    fn on_persist(&mut self, now: Instant) {
+        if !self.sender.has_unsent(self.snd.nxt) {
+            return;
+        }
+        if self.has_been_silent_too_long(now) {
+            self.end(Some(Error::TimedOut));
+            return;
+        }
+        // An answered probe keeps a connection alive for ever, unless nobody holds it any more.
+        if self.released && now.since(self.sender.progressed) >= self.config.orphan_patience {
+            self.abort_with(Error::TimedOut);
+            return;
+        }
+        self.sender.probe_due = true;
+        self.sender.probes = self.sender.probes.saturating_add(1);
+        self.output_due = true;
+    }
+
+    /// RFC 9293 §3.8.4. The timer is not touched when segments arrive; it looks here how long ago
+    /// the last one was.
+    fn on_keep_alive(&mut self, now: Instant) {
+        let Some(keep_alive) = self.keep_alive else { return };
+        if !self.state.is_synchronized() {
+            return;
+        }
+        let silence = now.since(self.heard);
+        if silence < keep_alive.idle {
+            self.keep_alive_probes = 0;
+            self.timers.set(Timer::KeepAlive, now, keep_alive.idle - silence);
+        } else if self.snd.flight() > 0 || self.sender.has_unsent(self.snd.nxt) {
+            // The retransmission and persist timers are asking already.
+            self.timers.set(Timer::KeepAlive, now, keep_alive.interval);
+        } else if self.keep_alive_probes >= keep_alive.probes {
+            self.abort_with(Error::TimedOut);
+        } else {
+            self.keep_alive_probes += 1;
+            self.keep_alive_due = true;
+            self.output_due = true;
+            self.timers.set(Timer::KeepAlive, now, keep_alive.interval);
+        }
+    }
+
+    /// Nobody holds the connection, and the peer has had its time: in FIN-WAIT-2 to close, in any
+    /// other state to take what `linger` still let us send.
+    fn on_orphan(&mut self) {
+        if self.state == State::FinWait2 {
+            self.end(None);
+        } else {
+            self.abort_with(Error::TimedOut);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The timers of one connection: deadlines, and the clock ticks they fall on.
+
+use linerate_units::{Duration, Instant};
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    /// The oldest segment in flight is overdue (RFC 6298).
+    Retransmit,
+    /// The peer's window is closed, or too small to be worth a segment (RFC 9293 §3.8.6).
+    Persist,
+    /// Received data has waited long enough for its acknowledgement (RFC 9293 §3.8.6.3).
+    DelayedAck,
+    /// Nothing has been heard for long (RFC 9293 §3.8.4).
+    KeepAlive,
+    /// 2·MSL in TIME-WAIT have passed.
+    TimeWait,
+    /// No application holds the connection, and its patience has a limit.
+    Orphan,
+}
+
+impl Timer {
+    const COUNT: usize = 6;
+    pub(crate) const ALL: [Self; Self::COUNT] =
+        [Self::Retransmit, Self::Persist, Self::DelayedAck, Self::KeepAlive, Self::TimeWait, Self::Orphan];
+}
+
+/// The deadlines. A timer that is not set has the deadline [`Instant::NEVER`].
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Timers {
+    deadlines: [Instant; Timer::COUNT],
+    /// Delayed acknowledgements go at ticks of this length (4.3BSD: 200 ms); zero for no ticks.
+    delayed_ack_tick: Duration,
+    /// Everything else expires at ticks of this length (4.3BSD: 500 ms); zero for no ticks.
+    slow_tick: Duration,
+}
+
+impl Timers {
+    pub(crate) const fn new(delayed_ack_tick: Duration, slow_tick: Duration) -> Self {
+        Self { deadlines: [Instant::NEVER; Timer::COUNT], delayed_ack_tick, slow_tick }
+    }
+
+    /// Sets `timer` to expire `span` from now, or at the clock tick after that.
+    pub(crate) fn set(&mut self, timer: Timer, now: Instant, span: Duration) {
+        let tick = if timer == Timer::DelayedAck { self.delayed_ack_tick } else { self.slow_tick };
+        self.deadlines[timer as usize] = (now + span).round_up(tick);
+    }
+
+    pub(crate) fn clear(&mut self, timer: Timer) {
+        self.deadlines[timer as usize] = Instant::NEVER;
+    }
+
+    pub(crate) fn clear_all(&mut self) {
+        self.deadlines = [Instant::NEVER; Timer::COUNT];
+    }
+
+    pub(crate) fn is_set(&self, timer: Timer) -> bool {
+        self.deadlines[timer as usize] != Instant::NEVER
+    }
+
+    /// Clears `timer` and says so, if its deadline has come.
+    pub(crate) fn take_expired(&mut self, timer: Timer, now: Instant) -> bool {
+        let expired = self.deadlines[timer as usize] <= now;
+        if expired {
+            self.clear(timer);
+        }
+        expired
+    }
+
+    /// The earliest deadline.
+    pub(crate) fn next(&self) -> Instant {
+        self.deadlines.iter().copied().min().unwrap_or(Instant::NEVER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bsd_clock_expires_on_its_ticks() {
+        let mut timers = Timers::new(Duration::from_millis(200), Duration::from_millis(500));
+        let now = Instant::ZERO + Duration::from_millis(1_050);
+        timers.set(Timer::DelayedAck, now, Duration::ZERO);
+        timers.set(Timer::Retransmit, now, Duration::from_secs(1));
+        assert_eq!(timers.next(), Instant::ZERO + Duration::from_millis(1_200));
+        assert_eq!(
+            timers.deadlines[Timer::Retransmit as usize],
+            Instant::ZERO + Duration::from_millis(2_500)
+        );
+        assert!(timers.take_expired(Timer::DelayedAck, timers.next()));
+        assert!(!timers.is_set(Timer::DelayedAck));
+    }
+}
