@@ -126,6 +126,7 @@ impl<'a> EthernetFrame<'a> {
     ///
     /// # Errors
     /// [`Malformed`] if the header or a tag reaches beyond `bytes`.
+    #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, mut payload) = split_fixed::<{ EthernetHeader::LENGTH }>("Ethernet header", bytes)?;
         let mut ether_type = EtherType(half(fixed, 12));

@@ -1,6 +1,6 @@
 //! IPv4 packets (RFC 791).
 
-use crate::layout::{half, octets, room, split_fixed};
+use crate::layout::{half, octets, room, split_fixed, word};
 use crate::{Malformed, Protocol, Sum, TypeOfService, checksum};
 use core::net::Ipv4Addr;
 
@@ -85,24 +85,33 @@ impl Ipv4Header {
         let Ok(total_length) = u16::try_from(header_length + payload_length) else {
             panic!("a packet of {header_length} + {payload_length} bytes exceeds 65,535");
         };
-        let flags = u16::from(self.dont_fragment) << 14 | u16::from(self.more_fragments) << 13;
-        let fixed = room::<{ Self::LENGTH }>(bytes);
-        #[allow(clippy::cast_possible_truncation, reason = "at most fifteen words, asserted above")]
-        let words = (header_length / 4) as u8;
-        fixed[0] = 4 << 4 | words;
-        fixed[1] = self.type_of_service.byte();
-        fixed[2..4].copy_from_slice(&total_length.to_be_bytes());
-        fixed[4..6].copy_from_slice(&self.identification.to_be_bytes());
-        fixed[6..8].copy_from_slice(&(flags | (self.fragment_offset / 8)).to_be_bytes());
-        fixed[8] = self.ttl;
-        fixed[9] = self.protocol.number();
-        fixed[10..12].fill(0);
-        fixed[12..16].copy_from_slice(&self.source.octets());
-        fixed[16..20].copy_from_slice(&self.destination.octets());
+        let words = self.words(total_length, header_length);
+        let sum = header_sum(words, options);
+        for (place, word) in room::<{ Self::LENGTH }>(bytes).as_chunks_mut().0.iter_mut().zip(words) {
+            *place = word.to_be_bytes();
+        }
+        bytes[10..12].copy_from_slice(&sum.finish().to_be_bytes());
         bytes[Self::LENGTH..header_length].copy_from_slice(options);
-        let checksum = Sum::of(&bytes[..header_length]).finish();
-        bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
         header_length
+    }
+
+    /// The fixed part word by word, with a checksum of zero. In words, and not read back from where
+    /// they were written: the CPU would have to wait until the narrower stores are done.
+    #[inline]
+    fn words(&self, total_length: u16, header_length: usize) -> [u32; 5] {
+        let [total_high, total_low] = total_length.to_be_bytes();
+        #[allow(clippy::cast_possible_truncation, reason = "at most fifteen words")]
+        let version = 4 << 4 | (header_length / 4) as u8;
+        let fragment = u32::from(self.dont_fragment) << 14
+            | u32::from(self.more_fragments) << 13
+            | u32::from(self.fragment_offset / 8);
+        [
+            u32::from_be_bytes([version, self.type_of_service.byte(), total_high, total_low]),
+            u32::from(self.identification) << 16 | fragment,
+            u32::from_be_bytes([self.ttl, self.protocol.number(), 0, 0]),
+            self.source.to_bits(),
+            self.destination.to_bits(),
+        ]
     }
 }
 
@@ -126,10 +135,11 @@ impl<'a> Ipv4Packet<'a> {
     /// header's checksum is wrong (RFC 1122 §3.2.1.2), or the packet is a fragment that no datagram
     /// can have: one that would end beyond 65,535 bytes, or one in the middle that is no multiple of
     /// eight bytes.
+    #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (head, rest) = Head::read(bytes)?;
         let header_length = Ipv4Header::LENGTH + head.options.len();
-        if !Sum::of(&bytes[..header_length]).is_valid() {
+        if !head.sum.is_valid() {
             return Err(Malformed::Checksum { what: "IPv4 header" });
         }
         let total_length = usize::from(head.total_length);
@@ -145,6 +155,7 @@ impl<'a> Ipv4Packet<'a> {
 }
 
 /// Can a datagram have this fragment?
+#[inline]
 fn check_fragment(header: &Ipv4Header, header_length: usize, payload: &[u8]) -> Result<(), Malformed> {
     let end = usize::from(header.fragment_offset) + payload.len();
     if header_length + end > usize::from(u16::MAX) {
@@ -161,10 +172,13 @@ pub(crate) struct Head<'a> {
     pub(crate) header: Ipv4Header,
     pub(crate) options: &'a [u8],
     pub(crate) total_length: u16,
+    /// Over the header and the options.
+    sum: Sum,
 }
 
 impl<'a> Head<'a> {
     /// The header at the start of `bytes`, and all that follows it.
+    #[inline]
     pub(crate) fn read(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
         let (fixed, rest) = split_fixed::<{ Ipv4Header::LENGTH }>("IPv4 header", bytes)?;
         if fixed[0] >> 4 != 4 {
@@ -181,10 +195,19 @@ impl<'a> Head<'a> {
                 had: bytes.len(),
             });
         };
-        Ok((Self { header: fixed_header(fixed), options, total_length: half(fixed, 2) }, rest))
+        let sum = header_sum(core::array::from_fn(|at| word(fixed, 4 * at)), options);
+        Ok((Self { header: fixed_header(fixed), options, total_length: half(fixed, 2), sum }, rest))
     }
 }
 
+/// The sum over the words of the fixed part and the options, of which most packets have none.
+#[inline]
+fn header_sum(words: [u32; 5], options: &[u8]) -> Sum {
+    let sum = Sum::of_words(words);
+    if options.is_empty() { sum } else { sum + Sum::of(options) }
+}
+
+#[inline]
 fn fixed_header(fixed: &[u8; Ipv4Header::LENGTH]) -> Ipv4Header {
     let fragment = half(fixed, 6);
     Ipv4Header {

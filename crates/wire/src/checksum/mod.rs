@@ -48,6 +48,12 @@ impl Sum {
         Self(portable::sum(bytes))
     }
 
+    /// The sum over the 32-bit fields of a header.
+    #[inline]
+    pub(crate) fn of_words<const COUNT: usize>(words: [u32; COUNT]) -> Self {
+        Self(fold(words.into_iter().map(u64::from).sum()).to_be())
+    }
+
     /// The sum over the bytes of both, where those of `next` follow the `own_length` bytes that
     /// this sum covers.
     #[must_use]
@@ -109,11 +115,12 @@ pub fn copy_and_sum(from: &[u8], to: &mut [u8]) -> Sum {
 /// The sum over the pseudo-header that TCP and UDP put in front of their `length` bytes of header
 /// and payload (RFC 9293 §3.1, RFC 768). It covers an even number of bytes.
 #[must_use]
+#[inline]
 pub fn pseudo_header_v4(source: Ipv4Addr, destination: Ipv4Addr, protocol: Protocol, length: usize) -> Sum {
-    let address = |address: Ipv4Addr| u64::from(address.to_bits());
-    let fields =
-        address(source) + address(destination) + u64::from(protocol.number()) + (length as u64 & 0xffff_ffff);
-    Sum(fold(fields).to_be())
+    // Lengths beyond 32 bits do not exist in a packet; the cut is the pseudo-header's of IPv6.
+    #[allow(clippy::cast_possible_truncation, reason = "said above")]
+    let length = length as u32;
+    Sum::of_words([source.to_bits(), destination.to_bits(), protocol.number().into(), length])
 }
 
 /// Ones'-complement addition: the carry comes round to the other end.
