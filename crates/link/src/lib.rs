@@ -4,11 +4,16 @@
 
 mod bell;
 mod clock;
+pub mod kernel_interface;
 pub mod memory;
+pub mod namespace;
 #[allow(unsafe_code, reason = "memory shared between threads, and system calls that take raw memory")]
 mod sys;
+pub mod tap;
 mod wait;
 
 pub use clock::{ManualClock, MonotonicClock, time_of_day};
+pub use kernel_interface::KernelInterface;
 pub use memory::{MemoryConfig, MemoryLink};
+pub use tap::{Tap, TapConfig};
 pub use wait::{Doorbell, NoLink, Readiness, WaitError, Waiter, Wake};

@@ -2,3 +2,5 @@
 //! system calls that take raw memory. Each file hands out an interface that is safe to use.
 
 pub(crate) mod ring;
+pub(crate) mod tun;
+pub(crate) mod unshare;

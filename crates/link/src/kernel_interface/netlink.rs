@@ -1,0 +1,177 @@
+//! Requests to the kernel's routing socket (rtnetlink), as bytes, one at a time.
+//!
+//! The layout is that of `linux/netlink.h` and `linux/rtnetlink.h`: a message is a 16-byte header, a
+//! fixed part that depends on its kind, and attributes of length, kind and value, each padded to four
+//! bytes. Numbers are in the machine's byte order.
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+
+/// `RTM_NEWLINK` and its relatives: what a message asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub(super) enum Kind {
+    NewLink = 16,
+    DeleteLink = 17,
+    GetLink = 18,
+    SetLink = 19,
+    NewAddress = 20,
+    NewRoute = 24,
+}
+
+const HEADER: usize = 16;
+/// `NLMSG_ERROR`, which with the number 0 is the acknowledgement.
+const ERROR: u16 = 2;
+/// `NLM_F_REQUEST | NLM_F_ACK`.
+const ACKNOWLEDGED: u16 = 1 | 4;
+/// `NLM_F_CREATE | NLM_F_EXCL`.
+const CREATE: u16 = 0x400 | 0x200;
+/// `NLA_F_NESTED`.
+const NESTED: u16 = 0x8000;
+
+/// A message under construction.
+#[derive(Debug)]
+pub(super) struct Request {
+    bytes: Vec<u8>,
+}
+
+impl Request {
+    /// A message whose fixed part is `fixed`. One that makes something fails if it exists already.
+    pub(super) fn new(kind: Kind, fixed: &[u8]) -> Self {
+        let makes = matches!(kind, Kind::NewLink | Kind::NewAddress | Kind::NewRoute);
+        let flags = if makes { ACKNOWLEDGED | CREATE } else { ACKNOWLEDGED };
+        let mut bytes = vec![0; HEADER];
+        bytes[4..6].copy_from_slice(&(kind as u16).to_ne_bytes());
+        bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
+        bytes.extend_from_slice(fixed);
+        Self { bytes }
+    }
+
+    /// Appends an attribute.
+    pub(super) fn attribute(self, kind: u16, value: &[u8]) -> Self {
+        self.enclose(kind, |mut request| {
+            request.bytes.extend_from_slice(value);
+            request
+        })
+    }
+
+    /// Appends an attribute that ends with a zero, as names do.
+    pub(super) fn name(self, kind: u16, name: &str) -> Self {
+        self.enclose(kind, |mut request| {
+            request.bytes.extend_from_slice(name.as_bytes());
+            request.bytes.push(0);
+            request
+        })
+    }
+
+    /// Appends an attribute that holds a fixed part and the attributes that `inside` appends.
+    pub(super) fn nested(self, kind: u16, fixed: &[u8], inside: impl FnOnce(Self) -> Self) -> Self {
+        self.enclose(kind | NESTED, |mut request| {
+            request.bytes.extend_from_slice(fixed);
+            inside(request)
+        })
+    }
+
+    /// An attribute around whatever `inside` appends. Requests are made of names and addresses, far
+    /// from the 65,535 bytes at which a length would not fit.
+    fn enclose(mut self, kind: u16, inside: impl FnOnce(Self) -> Self) -> Self {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        let mut request = inside(self);
+        let length = u16::try_from(request.bytes.len() - start).unwrap_or(u16::MAX);
+        request.bytes[start..start + 2].copy_from_slice(&length.to_ne_bytes());
+        request.bytes[start + 2..start + 4].copy_from_slice(&kind.to_ne_bytes());
+        request.bytes.resize(request.bytes.len().next_multiple_of(4), 0);
+        request
+    }
+
+    /// Sends the message to the kernel, in the network namespace of the calling thread, and returns
+    /// the reply to a question: its fixed part and attributes. Empty for a command.
+    pub(super) fn perform(mut self) -> Result<Vec<u8>, Errno> {
+        let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
+        self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
+        // No protocol is protocol 0, NETLINK_ROUTE.
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+        send(&socket, &self.bytes, SendFlags::empty())?;
+        let mut reply = Vec::new();
+        let mut buffer = vec![0; 32 * 1024];
+        loop {
+            let (_, received) = recv(&socket, buffer.as_mut_slice(), RecvFlags::empty())?;
+            for message in messages(buffer.get(..received).unwrap_or_default()) {
+                match message.error() {
+                    None => reply = message.body.to_vec(),
+                    Some(0) => return Ok(reply),
+                    Some(errno) => return Err(Errno::from_raw_os_error(errno)),
+                }
+            }
+        }
+    }
+}
+
+/// One message of the kernel's.
+struct Message<'a> {
+    kind: u16,
+    body: &'a [u8],
+}
+
+impl Message<'_> {
+    /// The error number that ends the conversation, 0 for success; `None` if this is the reply.
+    fn error(&self) -> Option<i32> {
+        (self.kind == ERROR).then(|| -number(self.body).map_or(0, u32::cast_signed))
+    }
+}
+
+/// The messages in what was received at once. Bytes that are no message end the list.
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+    std::iter::from_fn(move || {
+        let length = number(bytes)? as usize;
+        let body = bytes.get(HEADER..length)?;
+        let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(Message { kind, body })
+    })
+}
+
+/// The attributes in a reply behind its fixed part of `fixed` bytes. Bytes that are no attribute end
+/// the list.
+pub(super) fn attributes(reply: &[u8], fixed: usize) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut bytes = reply.get(fixed..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
+        let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);
+        let value = bytes.get(4..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind & !NESTED, value))
+    })
+}
+
+/// The 32-bit number that `bytes` begin with.
+pub(super) fn number(bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_padded_and_nested_ones_count_what_they_hold() {
+        let request = Request::new(Kind::SetLink, &[9; 4])
+            .name(3, "lo")
+            .nested(18, &[], |link| link.attribute(1, b"veth").attribute(2, &[]));
+        let body = &request.bytes[HEADER..];
+        let found: Vec<_> = attributes(body, 4).collect();
+        assert_eq!(found[0], (3, &b"lo\0"[..]));
+        assert_eq!(found[1].0, 18);
+        let inside: Vec<_> = attributes(found[1].1, 0).collect();
+        assert_eq!(inside, [(1, &b"veth"[..]), (2, &b""[..])]);
+    }
+
+    #[test]
+    fn what_is_no_message_and_no_attribute_ends_the_list() {
+        for bytes in [&[][..], &[1], &[3, 0, 0, 0], &[200, 0, 1, 0, 1, 2, 3, 4], &[0; 40]] {
+            assert_eq!(attributes(bytes, 0).count(), 0, "{bytes:?}");
+            assert_eq!(messages(bytes).count(), 0, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! A TAP or TUN device: the kernel's own network stack at the other end of the link.
+//!
+//! Whatever the kernel sends out of the interface is received here, and the other way round. The
+//! interface goes with the link unless somebody made it to stay.
+
+use crate::MonotonicClock;
+use crate::kernel_interface::{InterfaceError, KernelInterface, check_name};
+use crate::sys::tun::{NO_PACKET_INFORMATION, TAP, TUN, attach};
+use crate::wait::Readiness;
+use linerate_stack::{Capabilities, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame};
+use linerate_units::{Bytes, Clock};
+use rustix::io::{Errno, ioctl_fionbio, read, write};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use thiserror::Error;
+
+/// Where the kernel hands out such devices.
+const DEVICE: &str = "/dev/net/tun";
+/// The largest frame that can arrive: the largest IP packet behind a tagged Ethernet header.
+const LARGEST_FRAME: usize = 65_535 + 18;
+
+/// Which interface is to be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TapConfig {
+    /// Its name. `%d` in it is replaced by a number that is free.
+    pub name: String,
+    /// `Ethernet` makes it TAP, `Ip` makes it TUN.
+    pub medium: Medium,
+    /// Bytes of the largest IP packet. An interface that exists and has another MTU is changed.
+    pub mtu: usize,
+}
+
+/// A TAP device `lr0`, or the next number that is free, of 1,500 bytes.
+impl Default for TapConfig {
+    fn default() -> Self {
+        Self { name: "lr%d".to_owned(), medium: Medium::Ethernet, mtu: 1_500 }
+    }
+}
+
+/// A link to the kernel of this machine.
+#[derive(Debug)]
+pub struct Tap {
+    device: OwnedFd,
+    interface: KernelInterface,
+    capabilities: Capabilities,
+    /// The frame that arrived last.
+    arrival: Box<[u8]>,
+    /// The frame that is offered, or waits for the system to have room for it.
+    departure: Box<[u8]>,
+    /// Bytes of the waiting frame; 0 if none does.
+    waiting: usize,
+    refused: u64,
+}
+
+impl Tap {
+    /// Opens the interface, which is made if there is none. It begins down: give
+    /// [`interface`](Self::interface) its addresses and bring it up.
+    ///
+    /// # Errors
+    /// [`TapError`], which says what is missing on this machine and how to get it.
+    pub fn open(config: &TapConfig) -> Result<Self, TapError> {
+        check_name(&config.name.replace("%d", "0"))?;
+        let device = open_device()?;
+        let kind = match config.medium {
+            Medium::Ethernet => TAP,
+            Medium::Ip => TUN,
+        };
+        let name = attach(device.as_fd(), padded(&config.name), kind | NO_PACKET_INFORMATION)
+            .map_err(|errno| TapError::of_attaching(&config.name, errno))?;
+        let interface = KernelInterface::named(&unpadded(&name))?;
+        let mtu = Bytes::new(config.mtu as u64);
+        if interface.state()?.mtu != mtu {
+            interface.set_mtu(mtu)?;
+        }
+        Ok(Self::over(device, interface, config))
+    }
+
+    fn over(device: OwnedFd, interface: KernelInterface, config: &TapConfig) -> Self {
+        let capabilities = Capabilities { medium: config.medium, mtu: config.mtu, rate: None };
+        Self {
+            device,
+            interface,
+            capabilities,
+            arrival: vec![0; LARGEST_FRAME].into(),
+            departure: vec![0; capabilities.frame_length() + 4].into(),
+            waiting: 0,
+            refused: 0,
+        }
+    }
+
+    /// The kernel's end.
+    #[must_use]
+    pub const fn interface(&self) -> &KernelInterface {
+        &self.interface
+    }
+
+    /// Frames that were lost because the system had no memory for them.
+    #[must_use]
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Writes the waiting frame, if there is one. False if it has to wait longer.
+    fn depart(&mut self) -> Result<bool, LinkError> {
+        while self.waiting > 0 {
+            match write(&self.device, &self.departure[..self.waiting]) {
+                Ok(_) => self.waiting = 0,
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(Errno::NOBUFS | Errno::NOMEM) => {
+                    self.waiting = 0;
+                    self.refused += 1;
+                }
+                Err(errno) => {
+                    self.waiting = 0;
+                    return Err(explain("write a frame", errno));
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Link for Tap {
+    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        let mut received = 0;
+        while received < budget {
+            match read(&self.device, &mut *self.arrival) {
+                Ok(length) => {
+                    let bytes = &self.arrival[..length];
+                    let arrived = MonotonicClock.now();
+                    on_frame(RxFrame { bytes, arrived, checksum: RxChecksum::Unverified });
+                    received += 1;
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(explain("read a frame", errno)),
+            }
+        }
+        Ok(received)
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        let mut sent = 0;
+        while self.depart()? && sent < budget {
+            let Some(frame) = fill(&mut self.departure) else { break };
+            self.waiting = frame.length.min(self.departure.len());
+            sent += 1;
+        }
+        Ok(sent)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+}
+
+impl Readiness for Tap {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+
+    fn wants_room(&self) -> bool {
+        self.waiting > 0
+    }
+}
+
+/// What the kernel's refusal means: EIO is an interface that was taken down, EBADFD one that was
+/// removed.
+fn explain(what: &'static str, errno: Errno) -> LinkError {
+    match errno {
+        Errno::IO | Errno::BADFD => LinkError::Down,
+        _ => LinkError::Io { errno: errno.raw_os_error(), what },
+    }
+}
+
+fn open_device() -> Result<OwnedFd, TapError> {
+    let file = File::options().read(true).write(true).open(DEVICE).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => TapError::NoDevice,
+        io::ErrorKind::PermissionDenied => TapError::DeviceForbidden,
+        _ => TapError::Open { errno: error.raw_os_error().unwrap_or(0) },
+    })?;
+    ioctl_fionbio(&file, true).map_err(|errno| TapError::Open { errno: errno.raw_os_error() })?;
+    Ok(file.into())
+}
+
+/// The name as the kernel takes it, zeros behind it.
+fn padded(name: &str) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    // One zero at least has to follow.
+    for (to, from) in bytes.iter_mut().take(15).zip(name.bytes()) {
+        *to = from;
+    }
+    bytes
+}
+
+fn unpadded(name: &[u8]) -> String {
+    let length = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    String::from_utf8_lossy(&name[..length]).into_owned()
+}
+
+/// Why there is no TAP device. The machine or the person who runs it can mend it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TapError {
+    /// The kernel has no such devices, or the container does not show them.
+    #[error(
+        "there is no {DEVICE}: load the module (`modprobe tun`), or pass the device to the container (`--device {DEVICE}`)"
+    )]
+    NoDevice,
+    /// The device belongs to somebody else.
+    #[error("no permission to open {DEVICE}: run as root, or let users have it (`chmod 0666 {DEVICE}`)")]
+    DeviceForbidden,
+    /// The device may be opened, and no interface may be made.
+    #[error(
+        "no permission to have the interface `{name}`: run as root, or in a user and network namespace of your own"
+    )]
+    InterfaceForbidden {
+        /// The interface.
+        name: String,
+    },
+    /// Somebody else holds the interface.
+    #[error("the interface `{name}` is in use by another program: choose another name, or end that program")]
+    Busy {
+        /// The interface.
+        name: String,
+    },
+    /// There is an interface of that name that is of another kind.
+    #[error("the interface `{name}` exists and is not of the kind that was asked for: choose another name")]
+    Kind {
+        /// The interface.
+        name: String,
+    },
+    /// The interface is there and cannot be set up as it was asked for.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    /// The system refused for another reason.
+    #[error("the system could not open {DEVICE} (error {errno}: {})", io::Error::from_raw_os_error(*errno))]
+    Open {
+        /// The error number of the system.
+        errno: i32,
+    },
+}
+
+impl TapError {
+    fn of_attaching(name: &str, errno: Errno) -> Self {
+        let name = name.to_owned();
+        match errno {
+            Errno::PERM => Self::InterfaceForbidden { name },
+            Errno::BUSY => Self::Busy { name },
+            Errno::INVAL => Self::Kind { name },
+            _ => Self::Open { errno: errno.raw_os_error() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Waiter;
+    use crate::namespace::{isolated_test, skip_test};
+    use linerate_units::Instant;
+    use std::net::{Ipv4Addr, UdpSocket};
+    use std::os::unix::net::UnixDatagram;
+
+    const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+    const OUR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+    /// A device of the kernel's, where the machine has any.
+    fn open(config: &TapConfig) -> Option<Tap> {
+        match Tap::open(config) {
+            Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
+                skip_test(&error);
+                None
+            }
+            opened => {
+                let tap = opened.unwrap();
+                tap.interface.disable_ipv6().unwrap();
+                Some(tap)
+            }
+        }
+    }
+
+    fn bring_up(tap: &Tap) {
+        tap.interface.add_address(KERNEL, 24).unwrap();
+        tap.interface.set_up().unwrap();
+    }
+
+    fn send(link: &mut impl Link, frames: &[Vec<u8>]) -> Result<usize, LinkError> {
+        let mut frames = frames.iter();
+        link.transmit(usize::MAX, |bytes| {
+            let frame = frames.next()?;
+            bytes[..frame.len()].copy_from_slice(frame);
+            Some(TxFrame { length: frame.len() })
+        })
+    }
+
+    /// Waits for the next frame.
+    fn next(tap: &mut Tap, waiter: &mut Waiter) -> Vec<u8> {
+        let mut frame = None;
+        while frame.is_none() {
+            waiter.wait(tap, Instant::NEVER).unwrap();
+            tap.receive(1, |arrived| frame = Some(arrived.bytes.to_vec())).unwrap();
+        }
+        frame.unwrap()
+    }
+
+    /// The answer to an ARP request for our address.
+    fn arp_reply(request: &[u8]) -> Vec<u8> {
+        assert_eq!(request[12..14], [8, 6]);
+        assert_eq!(request[38..42], OURS.octets());
+        let mut reply = request.to_vec();
+        reply[..6].copy_from_slice(&request[6..12]);
+        reply[6..12].copy_from_slice(&OUR_MAC);
+        reply[21] = 2;
+        reply[22..28].copy_from_slice(&OUR_MAC);
+        reply[28..32].copy_from_slice(&OURS.octets());
+        reply[32..42].copy_from_slice(&request[22..32]);
+        reply
+    }
+
+    /// The same datagram sent back: with source and destination exchanged, all checksums stay right.
+    fn sent_back(packet: &[u8]) -> Vec<u8> {
+        let mut back = packet.to_vec();
+        back[12..16].copy_from_slice(&packet[16..20]);
+        back[16..20].copy_from_slice(&packet[12..16]);
+        back[20..22].copy_from_slice(&packet[22..24]);
+        back[22..24].copy_from_slice(&packet[20..22]);
+        back
+    }
+
+    #[test]
+    fn the_kernel_s_frames_arrive_and_ours_arrive_at_the_kernel() {
+        isolated_test(|| {
+            let Some(mut tap) = open(&TapConfig::default()) else { return };
+            bring_up(&tap);
+            assert_eq!(tap.interface().name(), "lr0");
+            let mac = tap.interface.state().unwrap().mac.unwrap();
+            let mut waiter = Waiter::new().unwrap();
+            let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
+            socket.send_to(b"over a TAP", (OURS, 7)).unwrap();
+            let request = next(&mut tap, &mut waiter);
+            assert_eq!(send(&mut tap, &[arp_reply(&request)]), Ok(1));
+            let frame = next(&mut tap, &mut waiter);
+            assert_eq!((&frame[..6], &frame[6..12]), (&OUR_MAC[..], &mac[..]));
+            let mut back = sent_back(&frame[14..]);
+            back.splice(..0, [&mac[..], &OUR_MAC, &[8, 0]].concat());
+            assert_eq!(send(&mut tap, &[back]), Ok(1));
+            let mut echo = [0; 64];
+            let (length, from) = socket.recv_from(&mut echo).unwrap();
+            assert_eq!((&echo[..length], from), (&b"over a TAP"[..], (OURS, 7).into()));
+        });
+    }
+
+    #[test]
+    fn over_tun_frames_begin_with_the_packet() {
+        isolated_test(|| {
+            let config = TapConfig { medium: Medium::Ip, mtu: 1_300, ..TapConfig::default() };
+            let Some(mut tun) = open(&config) else { return };
+            bring_up(&tun);
+            assert_eq!(tun.interface.state().unwrap().mtu, Bytes::new(1_300));
+            let mut waiter = Waiter::new().unwrap();
+            let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
+            socket.send_to(&[7; 1_272], (OURS, 7)).unwrap();
+            let packet = next(&mut tun, &mut waiter);
+            assert_eq!((packet[0], packet.len()), (0x45, 1_300));
+            assert_eq!(send(&mut tun, &[sent_back(&packet)]), Ok(1));
+            assert_eq!(socket.recv_from(&mut [0; 1_500]).unwrap().0, 1_272);
+        });
+    }
+
+    #[test]
+    fn an_interface_that_was_taken_down_or_removed_is_a_link_that_is_down() {
+        isolated_test(|| {
+            let Some(mut tap) = open(&TapConfig::default()) else { return };
+            assert_eq!(send(&mut tap, &[vec![0; 60]]), Err(LinkError::Down));
+            assert_eq!(tap.receive(1, |_| ()), Ok(0));
+            bring_up(&tap);
+            assert_eq!(send(&mut tap, &[vec![0; 60]]), Ok(1));
+            tap.interface.clone().delete().unwrap();
+            assert!(Waiter::new().unwrap().wait(&mut tap, Instant::NEVER).unwrap().link);
+            assert_eq!(tap.receive(1, |_| ()), Err(LinkError::Down));
+        });
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_told_from_one_that_is_no_name() {
+        isolated_test(|| {
+            let config = |name: &str| TapConfig { name: name.to_owned(), ..TapConfig::default() };
+            let Some(tap) = open(&config("taken")) else { return };
+            let refusal = |name| Tap::open(&config(name)).map(drop).unwrap_err();
+            assert_eq!(refusal("taken"), TapError::Busy { name: "taken".to_owned() });
+            assert_eq!(refusal("lo"), TapError::Kind { name: "lo".to_owned() });
+            assert!(matches!(refusal("a b"), TapError::Interface(InterfaceError::Name(_))));
+            drop(tap);
+            Tap::open(&config("taken")).unwrap();
+        });
+    }
+
+    #[test]
+    fn a_frame_for_which_the_system_has_no_room_waits_and_none_is_lost_or_sent_twice() {
+        let (ours, theirs) = UnixDatagram::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let interface = KernelInterface::loopback().unwrap();
+        let mut tap = Tap::over(ours.into(), interface, &TapConfig::default());
+        let mut next = 0_u32;
+        let mut fill = |bytes: &mut [u8]| {
+            bytes[..4].copy_from_slice(&next.to_be_bytes());
+            next += 1;
+            Some(TxFrame { length: 60 })
+        };
+        let sent = tap.transmit(100_000, &mut fill).unwrap();
+        assert!(sent < 100_000 && tap.wants_room());
+        assert_eq!(tap.transmit(100, |_| panic!("one frame waits already")), Ok(0));
+        let mut frames = Vec::new();
+        let mut drain = || {
+            let mut bytes = [0; 100];
+            while let Ok(length) = theirs.recv(&mut bytes) {
+                assert_eq!(length, 60);
+                frames.push(u32::from_be_bytes(bytes[..4].try_into().unwrap()));
+            }
+        };
+        drain();
+        assert!(Waiter::new().unwrap().wait(&mut tap, Instant::NEVER).unwrap().link, "there is room");
+        assert_eq!(tap.transmit(2, &mut fill), Ok(2));
+        assert!(!tap.wants_room());
+        drain();
+        let expected: Vec<_> = (0..u32::try_from(sent).unwrap() + 2).collect();
+        assert_eq!(frames, expected);
+    }
+}
