@@ -1,0 +1,42 @@
+//! `cargo xtask check`: everything that a change must pass besides its tests.
+
+use crate::error::Error;
+use crate::layers;
+use crate::workspace::cargo;
+use std::process::Command;
+
+type Step = fn() -> Result<(), Error>;
+
+/// Runs all steps, also after one failed, so that one run shows everything there is to mend.
+pub(crate) fn run() -> Result<(), Error> {
+    let steps: [(&'static str, Step); 4] =
+        [("fmt", fmt), ("layers", layers::run), ("clippy", clippy), ("doc", doc)];
+    let mut failed = Vec::new();
+    for (name, step) in steps {
+        eprintln!("xtask: {name}");
+        if let Err(error) = step() {
+            eprintln!("xtask: {name}: {error}");
+            failed.push(name);
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(Error::Check { steps: failed }) }
+}
+
+fn fmt() -> Result<(), Error> {
+    spawn("cargo fmt", cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result<(), Error> {
+    let arguments = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    spawn("cargo clippy", cargo().args(arguments))
+}
+
+fn doc() -> Result<(), Error> {
+    let arguments = ["doc", "--quiet", "--workspace", "--no-deps"];
+    spawn("cargo doc", cargo().args(arguments).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn spawn(name: &str, command: &mut Command) -> Result<(), Error> {
+    let status = command.status().map_err(|source| Error::Start { command: name.to_owned(), source })?;
+    if status.success() { Ok(()) } else { Err(Error::Failed { command: name.to_owned() }) }
+}

@@ -1,0 +1,50 @@
+//! Why a chore did not come to a good end.
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// One variant per cause.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    /// The words behind `cargo xtask` are none of ours.
+    #[error("{0}")]
+    Usage(&'static str),
+    /// A program that the chore needs does not start.
+    #[error("`{command}` does not start: {source}; is the Rust toolchain whole?")]
+    Start {
+        /// What was to be started.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program ran and reported failure; it has said why.
+    #[error("`{command}` failed")]
+    Failed {
+        /// What was run.
+        command: String,
+    },
+    /// A file of the workspace cannot be read.
+    #[error("{} cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What `cargo metadata` prints is not what this program knows.
+    #[error("`cargo metadata` prints no {0}; has its format changed?")]
+    Metadata(&'static str),
+    /// Faults were found, and printed.
+    #[error("{count} against the architecture")]
+    Layers {
+        /// How many.
+        count: usize,
+    },
+    /// Some steps of `check` failed, and said why.
+    #[error("failed: {}", steps.join(", "))]
+    Check {
+        /// Their names.
+        steps: Vec<&'static str>,
+    },
+}

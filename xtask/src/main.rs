@@ -1,0 +1,42 @@
+//! The project's chores: `cargo xtask <verb>`.
+
+#![forbid(unsafe_code)]
+
+mod arrow;
+mod check;
+mod error;
+mod layers;
+mod source;
+mod workspace;
+
+use error::Error;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <verb>
+
+  check    formatting, lints, documentation and layers: what a change must pass
+  layers   the dependencies among our crates, against the arrow of the architecture";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error @ Error::Usage(_)) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), Error> {
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["check"] => check::run(),
+        ["layers"] => layers::run(),
+        _ => Err(Error::Usage(USAGE)),
+    }
+}

@@ -1,0 +1,77 @@
+//! What the first lines of a crate and its manifest must say.
+
+use crate::arrow::Row;
+use crate::layers::Fault;
+
+/// What is wrong with the file that a library or a program begins with.
+pub(crate) fn faults_of_root(row: &Row, file: &str, text: &str) -> Vec<Fault> {
+    let says = |attribute: &str| text.lines().any(|line| line.trim_end() == attribute);
+    let mut faults = Vec::new();
+    let mut demand = |is_met: bool, attribute: &'static str| {
+        if !is_met {
+            faults.push(Fault::Root { file: file.to_owned(), attribute });
+        }
+    };
+    let (forbids, denies) = ("#![forbid(unsafe_code)]", "#![deny(unsafe_code)]");
+    if row.may_be_unsafe {
+        demand(says(forbids) || says(denies), denies);
+    } else {
+        demand(says(forbids), forbids);
+    }
+    if row.is_no_std {
+        demand(says("#![no_std]"), "#![no_std]");
+    }
+    faults
+}
+
+/// What is wrong with the manifest of a crate.
+pub(crate) fn faults_of_manifest(name: &str, text: &str) -> Vec<Fault> {
+    let mut section = "";
+    let inherits_lints = text.lines().map(str::trim).any(|line| {
+        if line.starts_with('[') {
+            section = line;
+        }
+        section == "[lints]" && line.split_whitespace().eq(["workspace", "=", "true"])
+    });
+    if inherits_lints { Vec::new() } else { vec![Fault::Lints { name: name.to_owned() }] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrow::row;
+
+    fn attributes(name: &str, text: &str) -> Vec<&'static str> {
+        let faults = faults_of_root(row(name).unwrap(), "lib.rs", text);
+        faults
+            .into_iter()
+            .map(|fault| match fault {
+                Fault::Root { attribute, .. } => attribute,
+                other => panic!("{other}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_crate_forbids_unsafe_code_unless_it_may_hold_some_and_then_denies_it() {
+        assert_eq!(attributes("linerate-lab", "//! Lab.\n\n#![forbid(unsafe_code)]\n"), [""; 0]);
+        assert_eq!(attributes("linerate-lab", "#![deny(unsafe_code)]\n"), ["#![forbid(unsafe_code)]"]);
+        assert_eq!(attributes("linerate-lab", "// #![forbid(unsafe_code)]\n"), ["#![forbid(unsafe_code)]"]);
+        assert_eq!(attributes("linerate-link", "#![deny(unsafe_code)]\n"), [""; 0]);
+        assert_eq!(attributes("linerate-link", "\n"), ["#![deny(unsafe_code)]"]);
+    }
+
+    #[test]
+    fn the_inner_crates_do_without_the_standard_library() {
+        assert_eq!(attributes("linerate-tcp", "#![forbid(unsafe_code)]\n"), ["#![no_std]"]);
+        assert_eq!(attributes("linerate-tcp", "#![no_std]\n#![forbid(unsafe_code)]\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_manifest_inherits_the_lints_in_their_own_section() {
+        assert!(faults_of_manifest("a", "[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n").is_empty());
+        for text in ["[package]\n", "[lints]\n[other]\nworkspace = true\n", "[lints]\nworkspace = false\n"] {
+            assert!(matches!(faults_of_manifest("a", text)[..], [Fault::Lints { .. }]), "{text}");
+        }
+    }
+}

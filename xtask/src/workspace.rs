@@ -1,0 +1,117 @@
+//! The workspace as `cargo metadata` describes it.
+
+use crate::error::Error;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A package of the workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) manifest: PathBuf,
+    /// The first file of its library and of each of its programs.
+    pub(crate) roots: Vec<PathBuf>,
+    /// The packages of the workspace that it uses.
+    pub(crate) uses: Vec<Use>,
+}
+
+/// A dependency on a package of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub(crate) name: String,
+    /// Do only tests, examples and benches use it?
+    pub(crate) is_dev: bool,
+}
+
+/// `cargo` as the one that started this program.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// The packages of the workspace.
+pub(crate) fn read() -> Result<Vec<Package>, Error> {
+    let command = || "cargo metadata".to_owned();
+    let output = cargo()
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .map_err(|source| Error::Start { command: command(), source })?;
+    if !output.status.success() {
+        return Err(Error::Failed { command: command() });
+    }
+    let metadata = serde_json::from_slice(&output.stdout).map_err(|_| Error::Metadata("JSON"))?;
+    packages(&metadata)
+}
+
+/// The packages that the metadata lists.
+pub(crate) fn packages(metadata: &Value) -> Result<Vec<Package>, Error> {
+    let listed = list(metadata, "packages")?;
+    let names = listed.iter().map(|package| text(package, "name")).collect::<Result<Vec<_>, _>>()?;
+    listed.iter().map(|listed| package(listed, &names)).collect()
+}
+
+fn package(listed: &Value, ours: &[&str]) -> Result<Package, Error> {
+    let mut package = Package {
+        name: text(listed, "name")?.to_owned(),
+        manifest: text(listed, "manifest_path")?.into(),
+        ..Package::default()
+    };
+    for target in list(listed, "targets")? {
+        let is_root = |kind: &Value| matches!(kind.as_str(), Some("lib" | "bin" | "cdylib" | "staticlib"));
+        if list(target, "kind")?.iter().any(is_root) {
+            package.roots.push(text(target, "src_path")?.into());
+        }
+    }
+    for dependency in list(listed, "dependencies")? {
+        let name = text(dependency, "name")?;
+        if ours.contains(&name) {
+            let is_dev = dependency["kind"] == "dev";
+            package.uses.push(Use { name: name.to_owned(), is_dev });
+        }
+    }
+    Ok(package)
+}
+
+fn list<'a>(value: &'a Value, key: &'static str) -> Result<&'a Vec<Value>, Error> {
+    value[key].as_array().ok_or(Error::Metadata(key))
+}
+
+fn text<'a>(value: &'a Value, key: &'static str) -> Result<&'a str, Error> {
+    value[key].as_str().ok_or(Error::Metadata(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn dependencies_among_ours_are_kept_with_their_kind() {
+        let metadata = json!({ "packages": [
+            { "name": "upper", "manifest_path": "/w/upper/Cargo.toml", "dependencies": [],
+              "targets": [{ "kind": ["lib"], "src_path": "/w/upper/src/lib.rs" }] },
+            { "name": "lower", "manifest_path": "/w/lower/Cargo.toml",
+              "dependencies": [
+                  { "name": "serde", "kind": null },
+                  { "name": "upper", "kind": null },
+                  { "name": "upper", "kind": "dev" },
+              ],
+              "targets": [
+                  { "kind": ["bin"], "src_path": "/w/lower/src/main.rs" },
+                  { "kind": ["test"], "src_path": "/w/lower/tests/laws.rs" },
+              ] },
+        ]});
+        let [upper, lower] = &packages(&metadata).unwrap()[..] else { panic!("two packages") };
+        assert!(upper.uses.is_empty());
+        let used = |is_dev| Use { name: "upper".to_owned(), is_dev };
+        assert_eq!(lower.uses, [used(false), used(true)]);
+        assert_eq!(lower.roots, [PathBuf::from("/w/lower/src/main.rs")]);
+    }
+
+    #[test]
+    fn metadata_of_another_format_is_refused() {
+        assert!(matches!(packages(&json!({})), Err(Error::Metadata("packages"))));
+        assert!(matches!(packages(&json!({ "packages": [{}] })), Err(Error::Metadata("name"))));
+    }
+}
