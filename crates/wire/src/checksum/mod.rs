@@ -117,8 +117,7 @@ pub fn copy_and_sum(from: &[u8], to: &mut [u8]) -> Sum {
 #[must_use]
 #[inline]
 pub fn pseudo_header_v4(source: Ipv4Addr, destination: Ipv4Addr, protocol: Protocol, length: usize) -> Sum {
-    // Lengths beyond 32 bits do not exist in a packet; the cut is the pseudo-header's of IPv6.
-    #[allow(clippy::cast_possible_truncation, reason = "said above")]
+    #[allow(clippy::cast_possible_truncation, reason = "the length field of a packet has sixteen bits")]
     let length = length as u32;
     Sum::of_words([source.to_bits(), destination.to_bits(), protocol.number().into(), length])
 }
