@@ -5,6 +5,7 @@
 mod bell;
 mod clock;
 pub mod kernel_interface;
+pub mod kernel_tcp;
 pub mod memory;
 pub mod namespace;
 #[allow(unsafe_code, reason = "memory shared between threads, and system calls that take raw memory")]

@@ -2,5 +2,6 @@
 //! system calls that take raw memory. Each file hands out an interface that is safe to use.
 
 pub(crate) mod ring;
+pub(crate) mod socket_option;
 pub(crate) mod tun;
 pub(crate) mod unshare;

@@ -1,0 +1,53 @@
+//! Socket options of the kernel that no safe library reaches.
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Reads option `name` of `level` into `value`; how many bytes of it the kernel filled.
+pub(crate) fn get(socket: impl AsFd, level: c_int, name: c_int, value: &mut [u8]) -> io::Result<usize> {
+    let mut length = libc::socklen_t::try_from(value.len()).unwrap_or(libc::socklen_t::MAX);
+    // SAFETY: `value` is writable for `length` bytes, both outlive the call, and the descriptor is
+    // borrowed for as long.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            value.as_mut_ptr().cast::<c_void>(),
+            &raw mut length,
+        )
+    };
+    outcome(result)?;
+    Ok(usize::try_from(length).unwrap_or(0).min(value.len()))
+}
+
+/// Reads option `name` of `level`, which is one integer.
+pub(crate) fn get_integer(socket: impl AsFd, level: c_int, name: c_int) -> io::Result<c_int> {
+    let mut value = [0; size_of::<c_int>()];
+    get(socket, level, name, &mut value)?;
+    Ok(c_int::from_ne_bytes(value))
+}
+
+/// Sets option `name` of `level`, which is one integer.
+pub(crate) fn set_integer(socket: impl AsFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(size_of::<c_int>()).unwrap_or(0);
+    // SAFETY: `value` is readable for `length` bytes, and the descriptor is borrowed for the call.
+    let result = unsafe {
+        libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, (&raw const value).cast::<c_void>(), length)
+    };
+    outcome(result)
+}
+
+/// Asks the driver or protocol behind `socket` for the one integer that `request` names.
+pub(crate) fn ioctl_integer(socket: impl AsFd, request: libc::Ioctl) -> io::Result<c_int> {
+    let mut value: c_int = 0;
+    // SAFETY: the requests passed here (`SIOCOUTQ`, `SIOCINQ`) write one `int` through the pointer.
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), request, &raw mut value) };
+    outcome(result)?;
+    Ok(value)
+}
+
+fn outcome(result: c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
