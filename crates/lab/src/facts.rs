@@ -160,12 +160,14 @@ impl Versions {
     }
 }
 
-fn kernel() -> String {
+/// The kernel: name, release and build.
+pub(crate) fn kernel() -> String {
     let part = |name: &str| line_of(&format!("/proc/sys/kernel/{name}")).unwrap_or_default();
     format!("{} {} {}", part("ostype"), part("osrelease"), part("version")).trim().to_owned()
 }
 
-fn sysctl(name: &str) -> Option<String> {
+/// A setting of the kernel, by the name that `sysctl` uses.
+pub(crate) fn sysctl(name: &str) -> Option<String> {
     let value = line_of(&format!("/proc/sys/{}", name.replace('.', "/")))?;
     Some(value.split_whitespace().collect::<Vec<_>>().join(" "))
 }

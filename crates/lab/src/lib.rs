@@ -8,12 +8,15 @@
 
 pub mod bench;
 mod buffers;
+pub mod control;
 mod facts;
 mod interrupt;
 mod maximum;
 mod plan;
 mod run;
 mod runner;
+pub mod sink;
+mod socket;
 pub mod stats;
 mod store;
 mod sweep;

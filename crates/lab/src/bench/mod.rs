@@ -3,10 +3,12 @@
 mod counters;
 mod error;
 mod framing;
+mod kernel;
 
 pub use counters::{Counters, EndCounters, FastPath, names};
 pub use error::{BenchError, Fault};
 pub use framing::Framing;
+pub use kernel::KernelBench;
 
 use crate::Interrupt;
 use linerate_units::{Duration, Rate};

@@ -1,0 +1,144 @@
+//! What the kernel grants of the plan's buffers, asked before the first run.
+//!
+//! The kernel doubles what is asked for, because it counts its own overhead against it; it silently
+//! clips the wish to a limit of the machine, and silently raises a small one to a floor. The clipping
+//! would make two cells of the plan the same cell, so it is refused; the floor is written down.
+
+use super::failed;
+use crate::bench::BenchError;
+use crate::buffers::BufferList;
+use crate::control::Remote;
+use crate::plan::{Peer, Plan};
+use crate::socket;
+use rustix::net::{AddressFamily, SocketType};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// How many times what was asked for the kernel counts.
+const DOUBLING: u64 = 2;
+
+/// Which of the two buffers it is about, and what limits it.
+#[derive(Clone, Copy, Debug)]
+struct Which {
+    name: &'static str,
+    limit: &'static str,
+}
+
+const SEND: Which = Which { name: "send", limit: "net.core.wmem_max" };
+const RECEIVE: Which = Which { name: "receive", limit: "net.core.rmem_max" };
+
+/// Settings worth a note.
+type Notes = BTreeMap<String, String>;
+
+/// The plan's send buffers, tried on a socket of this machine.
+pub(super) fn sender(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
+    let socket = trial_socket()?;
+    let grant =
+        |bytes| socket::grant_send(&socket, bytes).map_err(|error| failed("asking for a buffer", error));
+    settle(SEND, "", &plan.send_buffers, payload, grant)
+}
+
+/// The plan's receive buffers, tried on a socket of this machine.
+pub(super) fn receiver(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
+    let socket = trial_socket()?;
+    let grant =
+        |bytes| socket::grant_receive(&socket, bytes).map_err(|error| failed("asking for a buffer", error));
+    settle(RECEIVE, "", &plan.receive_buffers, payload, grant)
+}
+
+/// The plan's receive buffers, tried by the sink at `peer`.
+pub(super) fn receiver_at(
+    remote: &mut Remote,
+    peer: &Peer,
+    plan: &Plan,
+    payload: u32,
+) -> Result<Notes, BenchError> {
+    let there = format!(" on {}", peer.host);
+    let grant = |bytes| remote.grant(bytes).map_err(|error| error.at(peer));
+    settle(RECEIVE, &there, &plan.receive_buffers, payload, grant)
+}
+
+/// Tries the largest and the smallest buffer of the list: the kernel's answer rises with the wish.
+fn settle(
+    which: Which,
+    there: &str,
+    list: &BufferList,
+    payload: u32,
+    mut grant: impl FnMut(u64) -> Result<u64, BenchError>,
+) -> Result<Notes, BenchError> {
+    let sizes = || list.sizes().iter().map(|size| size.bytes(payload));
+    let (least, most) = (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0));
+    let granted = grant(most)?;
+    if granted / DOUBLING < most {
+        let remedy = format!("`sysctl -w {}={most}`{there}, or ask for less", which.limit);
+        return Err(BenchError::BufferTooLarge {
+            which: which.name,
+            requested: most,
+            granted: granted / DOUBLING,
+            remedy,
+        });
+    }
+    let granted = grant(least)?;
+    let mut notes = Notes::new();
+    if granted > least.saturating_mul(DOUBLING) {
+        let name = format!("floor of {} buffers{there}", which.name);
+        let alike = sizes().filter(|size| size.saturating_mul(DOUBLING) <= granted).count();
+        let note = format!(
+            "{granted} bytes as the kernel counts, twice what is asked for: {least} bytes are too few, and the \
+             smallest {alike} of the plan's buffers are the same to it"
+        );
+        notes.insert(name, note);
+    }
+    Ok(notes)
+}
+
+fn trial_socket() -> Result<OwnedFd, BenchError> {
+    rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)
+        .map_err(|error| failed("opening a socket", io::Error::from(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel with this limit and this floor.
+    fn kernel(limit: u64, floor: u64) -> impl FnMut(u64) -> Result<u64, BenchError> {
+        move |bytes| Ok((bytes.min(limit) * 2).max(floor))
+    }
+
+    fn settled(list: &str, limit: u64, floor: u64) -> Result<Notes, BenchError> {
+        settle(SEND, " on sun", &list.parse().unwrap(), 1_448, kernel(limit, floor))
+    }
+
+    #[test]
+    fn a_buffer_that_would_be_clipped_is_refused_with_the_remedy() {
+        let error = settled("1..17", 20_000, 4_608).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a send buffer of 24616 bytes is not to be had, 20000 are granted: `sysctl -w \
+             net.core.wmem_max=24616` on sun, or ask for less"
+        );
+        assert!(settled("1..17", 24_616, 4_608).is_ok());
+    }
+
+    #[test]
+    fn the_floor_is_written_down() {
+        let notes = settled("1..4", 1 << 20, 6_000).unwrap();
+        let note = &notes["floor of send buffers on sun"];
+        assert!(note.contains("smallest 2 of"), "{note}");
+        assert!(settled("4..5", 1 << 20, 4_608).unwrap().is_empty());
+    }
+
+    #[test]
+    fn this_machine_has_a_floor_and_a_ceiling() {
+        use crate::plan::{BenchKind, Draft};
+        let mut draft = Draft::of_1988(BenchKind::Kernel);
+        draft.send_buffers = "1B".parse().unwrap();
+        draft.receive_buffers = "64GiB".parse().unwrap();
+        let plan = Plan::new(draft).unwrap();
+        assert_eq!(sender(&plan, 1_448).unwrap().len(), 1);
+        let error = receiver(&plan, 1_448).unwrap_err();
+        assert!(matches!(error, BenchError::BufferTooLarge { which: "receive", .. }), "{error}");
+    }
+}

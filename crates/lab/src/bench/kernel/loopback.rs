@@ -1,0 +1,139 @@
+//! One transfer inside this process: two threads, two sockets, the kernel's loopback between them.
+
+use super::{Pins, failed, opening_failed};
+use crate::Interrupt;
+use crate::bench::{BenchError, Counters, RunOutcome, RunRequest};
+use crate::control::Ended;
+use crate::socket::{self, Given, Intake, Options, Outflow, Taken, counters};
+use crate::workload::Pattern;
+use rustix::net::sockopt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The loopback, and a port that the kernel chooses.
+pub(super) const ANYWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
+/// A handshake on the loopback takes no time to speak of.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Carries the request's bytes over a connection of its own.
+pub(super) fn run(
+    pins: &Pins,
+    request: &RunRequest,
+    interrupt: &Interrupt,
+) -> Result<RunOutcome, BenchError> {
+    let sender = pins.sender(ANYWHERE, request);
+    let receiver = Options {
+        receive_buffer: Some(request.receive_buffer.bytes),
+        max_segment: sender.max_segment,
+        ..Options::default()
+    };
+    let (near, far) = connected(&sender, &receiver).map_err(|error| opening_failed(&sender, error))?;
+    let carried = carry(&near, &far, request, interrupt)?;
+    Ok(RunOutcome {
+        bytes: carried.taken.bytes,
+        time: carried.time(),
+        complete: carried.taken.ended == Ended::Complete,
+        verified: request.verify.then_some(carried.taken.wrong_at.is_none()),
+        send_granted: granted(sockopt::socket_send_buffer_size(&near))?,
+        receive_granted: granted(sockopt::socket_recv_buffer_size(&far))?,
+        counters: Counters {
+            sender: counters(&near, &carried.given.peaks),
+            receiver: counters(&far, &carried.taken.peaks),
+        },
+    })
+}
+
+/// What both ends of a transfer did.
+#[derive(Debug)]
+pub(super) struct Carried {
+    pub(super) given: Given,
+    pub(super) taken: Taken,
+}
+
+impl Carried {
+    /// From the first write to the sink having read the last byte, or having given up waiting for it.
+    pub(super) fn time(&self) -> linerate_units::Duration {
+        let end = match (self.taken.ended, self.taken.last) {
+            (Ended::Complete, Some(last)) => last,
+            _ => self.taken.finished,
+        };
+        end.saturating_duration_since(self.given.began).into()
+    }
+}
+
+/// Writes the request's bytes into `near` in this thread and reads them from `far` in another.
+pub(super) fn carry(
+    near: &TcpStream,
+    far: &TcpStream,
+    request: &RunRequest,
+    interrupt: &Interrupt,
+) -> Result<Carried, BenchError> {
+    let max_time = Duration::from(request.max_time);
+    let over = AtomicBool::new(false);
+    let (outflow, intake) = (outflow(request), intake(request, max_time));
+    let carried = thread::scope(|scope| {
+        let sink = scope.spawn(|| {
+            let taken = intake.take(far, b"", || interrupt.is_raised());
+            over.store(true, Ordering::Relaxed);
+            taken
+        });
+        let late = |began, now: Instant| now.saturating_duration_since(began) >= max_time;
+        let given = outflow.give(near, |began, now| over.load(Ordering::Relaxed) || late(began, now));
+        if given.error.is_some() {
+            // The sink then finds the end of the stream, and need not wait for its time to be up.
+            let _ = near.shutdown(std::net::Shutdown::Both);
+        }
+        sink.join().map(|taken| Carried { given, taken })
+    });
+    let carried = carried.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    judge(carried)
+}
+
+/// A transfer that ended otherwise than by its bytes or its time is no measurement.
+fn judge(carried: Carried) -> Result<Carried, BenchError> {
+    let what = match carried.taken.ended {
+        Ended::Complete | Ended::TimeUp => return Ok(carried),
+        Ended::Stopped => return Err(BenchError::Interrupted),
+        Ended::EndOfStream => carried.given.error,
+        Ended::Broken => carried.taken.error,
+    };
+    let what = what.map_or_else(|| "the source closed it".to_owned(), |error| error.to_string());
+    Err(BenchError::ConnectionLost { bytes: carried.taken.bytes, what })
+}
+
+/// What the source does.
+pub(super) fn outflow(request: &RunRequest) -> Outflow {
+    let pattern = Pattern::new(request.seed);
+    Outflow { bytes: request.bytes, write_size: request.write_size, pattern, fresh: request.verify }
+}
+
+fn intake(request: &RunRequest, max_time: Duration) -> Intake {
+    Intake {
+        bytes: request.bytes,
+        read_size: request.read_size,
+        pattern: request.verify.then(|| Pattern::new(request.seed)),
+        max_time,
+        idle_time: max_time,
+        began: Some(Instant::now()),
+    }
+}
+
+fn connected(sender: &Options, receiver: &Options) -> io::Result<(TcpStream, TcpStream)> {
+    let listener = socket::listen(ANYWHERE, receiver)?;
+    let near = socket::connect(listener.local_addr()?, sender, PATIENCE)?;
+    loop {
+        // Somebody else may have found the port.
+        let (far, peer) = listener.accept()?;
+        if peer == near.local_addr()? {
+            return Ok((near, far));
+        }
+    }
+}
+
+/// A buffer's size as it reads back.
+pub(super) fn granted(size: rustix::io::Result<usize>) -> Result<u64, BenchError> {
+    size.map(|size| size as u64).map_err(|error| failed("reading a buffer's size back", error.into()))
+}

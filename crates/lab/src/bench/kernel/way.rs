@@ -1,0 +1,122 @@
+//! What lies between the two ends: the interface, its framing and rate, and how much a segment carries.
+
+use super::interface::Interface;
+use super::{Pins, failed, loopback};
+use crate::bench::{BenchError, BenchFacts, Framing, LineRate};
+use crate::control::Remote;
+use crate::socket::{self, Options};
+use linerate_link::kernel_tcp;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The way from one end to the other.
+#[derive(Debug)]
+pub(super) struct Way {
+    description: String,
+    payload: u32,
+    framing: Framing,
+    line_rate: Option<LineRate>,
+    settings: BTreeMap<String, String>,
+}
+
+impl Way {
+    /// Over this machine's loopback. A trial connection tells how much a segment carries.
+    pub(super) fn loopback(pins: &Pins) -> Result<Self, BenchError> {
+        let payload = trial(pins).map_err(|error| failed("a trial connection over the loopback", error))?;
+        let options = options_length(pins, loopback::ANYWHERE, payload);
+        Ok(Self {
+            description: "the kernel's TCP at both ends, over this machine's loopback".to_owned(),
+            payload,
+            framing: Framing::ethernet_in_memory(options),
+            line_rate: None,
+            settings: settings(pins),
+        })
+    }
+
+    /// To the sink that `remote` talks to.
+    pub(super) fn to(remote: &Remote, pins: &Pins) -> Result<Self, BenchError> {
+        let payload =
+            remote.segment_payload().map_err(|error| failed("asking for the segment size", error))?;
+        let address = remote.address();
+        let options = options_length(pins, address, payload);
+        let is_here = remote.local_address().ip() == address.ip();
+        let interface = Interface::towards(address.ip()).filter(|_| !is_here);
+        let name = interface.as_ref().map_or("lo", |interface| interface.name.as_str());
+        let mut settings = settings(pins);
+        let there = remote.description();
+        settings.insert("sink".to_owned(), format!("{} on {}", there.program, there.kernel));
+        settings.insert("interface".to_owned(), rate_in_words(name, interface.as_ref()));
+        Ok(Self {
+            description: format!("the kernel's TCP at both ends, through {name} to a sink at {address}"),
+            payload,
+            framing: framing(interface.as_ref(), options),
+            line_rate: interface.as_ref().and_then(line_rate),
+            settings,
+        })
+    }
+
+    /// What stays the same for all runs.
+    pub(super) fn into_facts(self) -> BenchFacts {
+        BenchFacts {
+            description: self.description,
+            segment_payload: self.payload,
+            framing: self.framing,
+            line_rate: self.line_rate,
+            settings: self.settings,
+        }
+    }
+}
+
+/// The payload of a full segment over the loopback.
+fn trial(pins: &Pins) -> io::Result<u32> {
+    let max_segment = Some(pins.max_segment(loopback::ANYWHERE));
+    let options = Options { max_segment, ..Options::default() };
+    let listener = socket::listen(loopback::ANYWHERE, &options)?;
+    let stream = socket::connect(listener.local_addr()?, &options, Duration::from_secs(5))?;
+    kernel_tcp::max_segment(&stream)
+}
+
+/// Bytes of headers that every segment carries beyond IPv4's and TCP's bare ones: the TCP options, and
+/// what an IPv6 header is longer.
+fn options_length(pins: &Pins, address: SocketAddr, payload: u32) -> u32 {
+    /// Timestamps, aligned: the only option of a data segment of the kernel's.
+    const TIMESTAMPS: u32 = 12;
+    let announced = u32::from(pins.max_segment(address));
+    let options = if payload + TIMESTAMPS <= announced { TIMESTAMPS } else { 0 };
+    options + if address.is_ipv6() { 20 } else { 0 }
+}
+
+fn framing(interface: Option<&Interface>, options: u32) -> Framing {
+    match interface {
+        None => Framing::ethernet_in_memory(options),
+        Some(interface) if interface.is_ethernet() => {
+            Framing { half_duplex: interface.is_half_duplex(), ..Framing::ethernet(options) }
+        }
+        Some(_) => Framing::ip_in_memory(options),
+    }
+}
+
+fn line_rate(interface: &Interface) -> Option<LineRate> {
+    let bits_per_second = interface.bits_per_second()?;
+    Some(LineRate { bits_per_second, source: format!("driver of {}", interface.name) })
+}
+
+fn rate_in_words(name: &str, interface: Option<&Interface>) -> String {
+    let Some(interface) = interface else {
+        return format!("{name}, of this machine itself: it has no bit rate");
+    };
+    match (line_rate(interface), interface.has_hardware()) {
+        (Some(rate), _) => format!("{name}, {} by its driver's word", rate.rate()),
+        (None, true) => format!("{name}, whose driver tells no bit rate: give --line-rate"),
+        (None, false) => {
+            format!("{name}, virtual: it has no bit rate of its own; --line-rate tells that of the way")
+        }
+    }
+}
+
+fn settings(pins: &Pins) -> BTreeMap<String, String> {
+    let congestion = pins.congestion.clone().unwrap_or_else(|| "unknown".to_owned());
+    BTreeMap::from([("congestion control".to_owned(), congestion)])
+}

@@ -1,0 +1,161 @@
+//! Lines over a connection whose other end may be anybody: limited in length, and in time as a whole.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// No line is longer, with its end.
+const LONGEST: usize = 16 * 1_024;
+
+/// Why no line came.
+#[derive(Debug, Error)]
+pub enum LineError {
+    /// The peer said nothing, or not enough, in time.
+    #[error("the peer did not finish a line in time")]
+    TimedOut,
+    /// The peer closed the connection.
+    #[error("the peer closed the connection")]
+    Closed,
+    /// The peer's line has no end in sight.
+    #[error("the peer's line is longer than {LONGEST} bytes")]
+    TooLong,
+    /// The peer's line is not what was agreed on; carries the line.
+    #[error("the peer said something that is no message of ours")]
+    NoMessage(String),
+    /// The connection broke.
+    #[error("the connection to the peer broke: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The reading end of a connection that carries lines.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    stream: TcpStream,
+    /// What has arrived beyond the lines handed out. Invariant: never longer than [`LONGEST`].
+    held: Vec<u8>,
+    /// How much of `held` is known to contain no line end, so that no byte is looked at twice.
+    searched: usize,
+}
+
+impl Lines {
+    /// Reads lines from `stream`, of which `already` has arrived.
+    pub(crate) fn new(stream: TcpStream, already: &[u8]) -> Self {
+        Self { stream, held: already[..already.len().min(LONGEST)].to_vec(), searched: 0 }
+    }
+
+    /// The next line without its end. The whole line must have come within `patience`, however its
+    /// bytes trickle in.
+    pub(crate) fn next(&mut self, patience: Duration) -> Result<String, LineError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(line) = self.take_line() {
+                return Ok(line);
+            }
+            if self.held.len() >= LONGEST {
+                return Err(LineError::TooLong);
+            }
+            self.receive(deadline)?;
+        }
+    }
+
+    /// The next line as a message.
+    pub(crate) fn next_message<M: DeserializeOwned>(&mut self, patience: Duration) -> Result<M, LineError> {
+        let line = self.next(patience)?;
+        serde_json::from_str(&line).map_err(|_| LineError::NoMessage(line))
+    }
+
+    fn take_line(&mut self) -> Option<String> {
+        let Some(end) = self.held[self.searched..].iter().position(|&byte| byte == b'\n') else {
+            self.searched = self.held.len();
+            return None;
+        };
+        let rest = self.held.split_off(self.searched + end + 1);
+        let line = std::mem::replace(&mut self.held, rest);
+        self.searched = 0;
+        let text = String::from_utf8_lossy(&line);
+        Some(text.trim_end_matches(['\n', '\r']).to_owned())
+    }
+
+    fn receive(&mut self, deadline: Instant) -> Result<(), LineError> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(LineError::TimedOut);
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        let mut piece = [0; 2_048];
+        let room = piece.len().min(LONGEST - self.held.len());
+        match self.stream.read(&mut piece[..room]) {
+            Ok(0) => Err(LineError::Closed),
+            Ok(count) => {
+                self.held.extend_from_slice(&piece[..count]);
+                Ok(())
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted => Ok(()),
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(LineError::TimedOut),
+                _ => Err(LineError::Io(error)),
+            },
+        }
+    }
+}
+
+/// Writes `message` as one line. The stream's write time-out bounds how long a peer that does not
+/// read can hold the writer.
+pub(crate) fn send(stream: &TcpStream, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    (&*stream).write_all(&line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    fn pair() -> (TcpStream, Lines) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, Lines::new(listener.accept().unwrap().0, b""))
+    }
+
+    #[test]
+    fn lines_are_cut_where_they_end_not_where_segments_do() {
+        let (mut near, mut lines) = pair();
+        near.write_all(b"one\r\ntw").unwrap();
+        assert_eq!(lines.next(SOON).unwrap(), "one");
+        near.write_all(b"o\n\nthree\n").unwrap();
+        assert_eq!(lines.next(SOON).unwrap(), "two");
+        assert_eq!(lines.next(SOON).unwrap(), "");
+        drop(near);
+        assert_eq!(lines.next(SOON).unwrap(), "three");
+        assert!(matches!(lines.next(SOON), Err(LineError::Closed)));
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_at_the_limit() {
+        let (mut near, mut lines) = pair();
+        near.write_all(&[b'x'; LONGEST]).unwrap();
+        assert!(matches!(lines.next(SOON), Err(LineError::TooLong)));
+        assert!(lines.held.capacity() <= 2 * LONGEST);
+    }
+
+    #[test]
+    fn a_peer_that_is_silent_is_not_waited_for_longer_than_agreed() {
+        let (_near, mut lines) = pair();
+        assert!(matches!(lines.next(Duration::from_millis(1)), Err(LineError::TimedOut)));
+        assert!(matches!(lines.next(Duration::ZERO), Err(LineError::TimedOut)));
+    }
+
+    #[test]
+    fn what_is_no_message_is_kept_to_be_shown() {
+        let (mut near, mut lines) = pair();
+        near.write_all(b"220 mail.example ESMTP\n").unwrap();
+        let error = lines.next_message::<u64>(SOON).unwrap_err();
+        assert!(matches!(error, LineError::NoMessage(line) if line.starts_with("220")));
+    }
+}

@@ -1,0 +1,184 @@
+//! What a sweep asks of a sink, and what the sink answers.
+
+use super::greeting::{self, Token};
+use crate::bench::EndCounters;
+use serde::{Deserialize, Serialize};
+
+/// Something that a sweep asks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// Who are you? Answered by [`Reply::Description`].
+    Describe {},
+    /// What would you grant? Answered by [`Reply::Granted`].
+    Grant {
+        /// The receive buffer in question, in bytes.
+        receive_buffer: u64,
+    },
+    /// What time is it? Answered by [`Reply::Time`].
+    Time {},
+    /// Get ready for a run. Answered by [`Reply::Opened`], then [`Reply::Ready`], then [`Reply::Done`].
+    Open(RunSpec),
+    /// End the run that is under way now. Answered by its [`Reply::Done`].
+    Stop {},
+}
+
+/// Something that a sink answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reply {
+    /// Who the sink is.
+    Description(Description),
+    /// The receive buffer that the kernel would grant, in bytes as it counts them.
+    Granted {
+        /// Bytes, as `SO_RCVBUF` reads back.
+        granted_bytes: u64,
+    },
+    /// The sink's clock.
+    Time {
+        /// Nanoseconds since the sink began.
+        nanos: u64,
+    },
+    /// The sink waits for the data connection.
+    Opened(Opened),
+    /// The data connection is there: write.
+    Ready(Ready),
+    /// The run is over.
+    Done(Report),
+    /// No, and why.
+    Refused {
+        /// A sentence for people.
+        reason: String,
+    },
+}
+
+/// The run that a sweep wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// The receive buffer to ask the kernel for, in bytes; none leaves it to the kernel's tuning.
+    pub receive_buffer: Option<u64>,
+    /// How many bytes will come.
+    pub bytes: u64,
+    /// How many bytes a read may take.
+    pub read_size: u64,
+    /// Compare what arrives with the pattern of this seed.
+    pub verify: Option<u64>,
+    /// Stop this long after the first byte, in milliseconds, whatever has come by then.
+    pub max_milliseconds: u64,
+    /// The value of the MSS option to announce; none leaves it to the interface.
+    pub max_segment: Option<u16>,
+}
+
+/// Who a sink is, and what it runs on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    /// Program and version.
+    pub program: String,
+    /// The kernel's name and release.
+    pub kernel: String,
+    /// The machine's limit on receive buffers (`net.core.rmem_max`), if it tells.
+    pub rmem_max: Option<u64>,
+    /// Sweeps that are connected, this one included.
+    pub sessions: u64,
+}
+
+/// A run that the sink waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// What the data connection's greeting must say.
+    #[serde(with = "token_text")]
+    pub(crate) token: Token,
+    /// The listening socket's receive buffer as the kernel granted it, in bytes.
+    pub granted_bytes: u64,
+}
+
+impl Opened {
+    /// What the data connection must say first.
+    #[must_use]
+    pub fn greeting(&self) -> String {
+        greeting::data(self.token)
+    }
+}
+
+/// The data connection as the sink sees it, before the first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// The connection's receive buffer as the kernel granted it, in bytes.
+    pub granted_bytes: u64,
+}
+
+/// How a run ended at the sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// All the bytes that were announced have been read.
+    Complete,
+    /// The source closed before.
+    EndOfStream,
+    /// The time was up before.
+    TimeUp,
+    /// The sweep asked for the end before.
+    Stopped,
+    /// The connection broke.
+    Broken,
+}
+
+/// What came of a run at the sink.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// How it ended.
+    pub ended: Ended,
+    /// Bytes read.
+    pub bytes: u64,
+    /// From having read the first byte to having read the last one, in nanoseconds of the sink's clock.
+    pub span_nanos: u64,
+    /// Where the first wrong byte was, if what arrived was compared and one was wrong.
+    pub wrong_at: Option<u64>,
+    /// What the kernel says of the connection at its end, and what was sampled while it ran.
+    pub counters: EndCounters,
+}
+
+mod token_text {
+    use super::Token;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(token: &Token, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(token)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Token, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|()| de::Error::custom("no token"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_look_as_the_protocol_says() {
+        let opened = Reply::Opened(Opened { token: Token(0x9f), granted_bytes: 2_920 });
+        let text = serde_json::to_string(&opened).unwrap();
+        assert_eq!(text, r#"{"opened":{"token":"0000000000000000000000000000009f","granted_bytes":2920}}"#);
+        assert_eq!(serde_json::from_str::<Reply>(&text).unwrap(), opened);
+        assert_eq!(serde_json::to_string(&Request::Describe {}).unwrap(), r#"{"describe":{}}"#);
+    }
+
+    #[test]
+    fn hostile_text_is_no_message() {
+        for text in [
+            "",
+            "null",
+            "{}",
+            r#"{"open":{}}"#,
+            r#"{"open":{"receive_buffer":-1,"bytes":1,"read_size":1,"max_milliseconds":1}}"#,
+            r#"{"grant":{"receive_buffer":1e99}}"#,
+            r#"{"describe":{},"time":{}}"#,
+        ] {
+            assert!(serde_json::from_str::<Request>(text).is_err(), "{text}");
+        }
+        let deep = "[".repeat(16_000);
+        assert!(serde_json::from_str::<Request>(&deep).is_err());
+    }
+}

@@ -1,0 +1,24 @@
+//! A plain peer: RFC 863 discard, `ttcp -r`, `nc -l > /dev/null`.
+
+use super::event::{Event, Served, Service};
+use super::shared::Shared;
+use crate::socket::Intake;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+const READ_SIZE: usize = 128 << 10;
+
+/// Reads what comes, of which `first` has, and throws it away.
+pub(super) fn serve(stream: &TcpStream, peer: SocketAddr, first: &[u8], shared: &Shared<'_>) {
+    let intake = Intake {
+        bytes: u64::MAX,
+        read_size: READ_SIZE,
+        pattern: None,
+        max_time: Duration::MAX,
+        idle_time: shared.limits.idle,
+        began: None,
+    };
+    let taken = intake.take(stream, first, || shared.is_closing());
+    let (bytes, span) = (taken.bytes, taken.span());
+    shared.tell(&Event::Served(Served { peer, service: Service::Plain, bytes, span }));
+}

@@ -1,0 +1,189 @@
+//! The sink's half of a transfer over the kernel's sockets: read, count, compare, against a deadline.
+
+use super::{SLICE, Sampler};
+use crate::control::Ended;
+use crate::workload::Pattern;
+use std::io::{self, Read};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// What a sink is to read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Intake {
+    /// It is over after so many bytes.
+    pub(crate) bytes: u64,
+    /// Bytes that a read may take.
+    pub(crate) read_size: usize,
+    /// What the bytes should be, if they are to be compared.
+    pub(crate) pattern: Option<Pattern>,
+    /// It is over this long after it began, or after its first byte if it waits for that.
+    pub(crate) max_time: Duration,
+    /// It is over when nothing has come for so long.
+    pub(crate) idle_time: Duration,
+    /// When it began; none counts from the first byte.
+    pub(crate) began: Option<Instant>,
+}
+
+/// What a sink has read.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    /// Bytes.
+    pub(crate) bytes: u64,
+    /// When the first of them had been read.
+    pub(crate) first: Option<Instant>,
+    /// When the last of them had been read.
+    pub(crate) last: Option<Instant>,
+    /// When reading ended: [`Taken::last`], or later if it ended for want of bytes.
+    pub(crate) finished: Instant,
+    /// Why it ended.
+    pub(crate) ended: Ended,
+    /// What broke, if it ended for that.
+    pub(crate) error: Option<io::Error>,
+    /// The position of the first wrong byte.
+    pub(crate) wrong_at: Option<u64>,
+    /// What the queues held.
+    pub(crate) peaks: Sampler,
+}
+
+impl Taken {
+    /// From having read the first byte to having read the last one.
+    pub(crate) fn span(&self) -> Duration {
+        match (self.first, self.last) {
+            (Some(first), Some(last)) => last.saturating_duration_since(first),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+impl Intake {
+    /// Reads from `stream`, of which `already` has arrived, until the bytes are complete, the peer
+    /// ends, the time is up or `stop` says so.
+    pub(crate) fn take(&self, stream: &TcpStream, already: &[u8], stop: impl Fn() -> bool) -> Taken {
+        let mut buffer = vec![0; self.read_size.max(1)];
+        let opened = Instant::now();
+        let mut taken = Taken::nothing(opened);
+        let mut sources = already.chain(stream);
+        if let Err(error) = stream.set_read_timeout(Some(SLICE.min(self.max_time).max(LEAST_WAIT))) {
+            return taken.end(Ended::Broken, Some(error));
+        }
+        loop {
+            let wanted = usize::try_from(self.bytes - taken.bytes).unwrap_or(usize::MAX);
+            let room = buffer.len().min(wanted);
+            let got = sources.read(&mut buffer[..room]);
+            let now = Instant::now();
+            taken.finished = now;
+            match got {
+                Ok(0) if room == 0 => return taken.end(Ended::Complete, None),
+                Ok(0) => return taken.end(Ended::EndOfStream, None),
+                Ok(count) => self.account(&mut taken, now, &buffer[..count]),
+                Err(error) if is_pause(&error) => {}
+                Err(error) => return taken.end(Ended::Broken, Some(error)),
+            }
+            if taken.bytes == self.bytes {
+                return taken.end(Ended::Complete, None);
+            }
+            if stop() {
+                return taken.end(Ended::Stopped, None);
+            }
+            if self.is_late(&taken, opened, now) {
+                return taken.end(Ended::TimeUp, None);
+            }
+            taken.peaks.look(now, stream);
+        }
+    }
+
+    fn account(&self, taken: &mut Taken, now: Instant, arrived: &[u8]) {
+        if let (Some(pattern), None) = (self.pattern, taken.wrong_at) {
+            taken.wrong_at = pattern.verify(taken.bytes, arrived).err();
+        }
+        taken.first.get_or_insert(now);
+        taken.last = Some(now);
+        taken.bytes += arrived.len() as u64;
+    }
+
+    fn is_late(&self, taken: &Taken, opened: Instant, now: Instant) -> bool {
+        let since = |then: Instant| now.saturating_duration_since(then);
+        let began = self.began.or(taken.first);
+        began.is_some_and(|began| since(began) >= self.max_time)
+            || since(taken.last.unwrap_or(opened)) >= self.idle_time
+    }
+}
+
+/// The kernel takes a time-out of zero for none at all.
+const LEAST_WAIT: Duration = Duration::from_millis(1);
+
+impl Taken {
+    const fn nothing(now: Instant) -> Self {
+        Self {
+            bytes: 0,
+            first: None,
+            last: None,
+            finished: now,
+            ended: Ended::Complete,
+            error: None,
+            wrong_at: None,
+            peaks: Sampler::new(now),
+        }
+    }
+
+    fn end(self, ended: Ended, error: Option<io::Error>) -> Self {
+        Self { ended, error, ..self }
+    }
+}
+
+/// Only the slice of time was over: nothing is wrong.
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0)
+    }
+
+    fn intake(bytes: u64) -> Intake {
+        let (pattern, minute) = (Some(Pattern::new(7)), Duration::from_secs(60));
+        Intake { bytes, read_size: 1_000, pattern, max_time: minute, idle_time: minute, began: None }
+    }
+
+    #[test]
+    fn it_is_complete_at_its_last_byte_and_takes_no_byte_beyond() {
+        let (mut near, far) = pair();
+        let mut bytes = vec![0; 5_000];
+        Pattern::new(7).fill(0, &mut bytes);
+        near.write_all(&bytes).unwrap();
+        let taken = intake(4_500).take(&far, b"", || false);
+        assert_eq!((taken.bytes, taken.ended, taken.wrong_at), (4_500, Ended::Complete, None));
+        assert_eq!((&far).read(&mut [0; 1_000]).unwrap(), 500);
+    }
+
+    #[test]
+    fn bytes_that_came_with_the_greeting_are_the_first() {
+        let (mut near, far) = pair();
+        let mut bytes = vec![0; 3_000];
+        Pattern::new(7).fill(0, &mut bytes);
+        bytes[2_999] ^= 1;
+        near.write_all(&bytes[1_234..]).unwrap();
+        drop(near);
+        let taken = intake(9_000).take(&far, &bytes[..1_234], || false);
+        assert_eq!((taken.bytes, taken.ended, taken.wrong_at), (3_000, Ended::EndOfStream, Some(2_999)));
+    }
+
+    #[test]
+    fn a_source_that_stalls_is_left_when_the_time_is_up() {
+        let (mut near, far) = pair();
+        near.write_all(b"x").unwrap();
+        let hurried = Intake { max_time: Duration::from_millis(1), pattern: None, ..intake(10) };
+        let taken = hurried.take(&far, b"", || false);
+        assert_eq!((taken.bytes, taken.ended), (1, Ended::TimeUp));
+        let stopped = intake(10).take(&far, b"", || true);
+        assert_eq!(stopped.ended, Ended::Stopped);
+    }
+}
