@@ -3,6 +3,8 @@
 #![deny(unsafe_code)]
 
 mod bell;
+mod capture;
+pub mod capture_file;
 mod clock;
 pub mod kernel_interface;
 pub mod kernel_tcp;
@@ -13,6 +15,7 @@ mod sys;
 pub mod tap;
 mod wait;
 
+pub use capture::Capture;
 pub use clock::{ManualClock, MonotonicClock, time_of_day};
 pub use kernel_interface::KernelInterface;
 pub use memory::{MemoryConfig, MemoryLink};

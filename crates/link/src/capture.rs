@@ -1,0 +1,196 @@
+//! A link that writes down everything that passes through it.
+
+use crate::capture_file::{CaptureWriter, Direction, Record, Sink};
+use crate::clock::{MonotonicClock, time_of_day};
+use crate::wait::Readiness;
+use linerate_stack::{Capabilities, Link, LinkError, RxFrame, TxFrame};
+use linerate_units::{Clock, Duration, Instant};
+use std::fs::File;
+use std::os::fd::BorrowedFd;
+
+/// The link `L`, with every frame of both directions copied into a capture. A received frame has the
+/// time of its arrival, a sent one the time at which it was handed to the link.
+///
+/// Trouble with the capture never becomes trouble of the link: see [`CaptureWriter`].
+#[derive(Debug)]
+pub struct Capture<L, S: Sink = File, C = MonotonicClock> {
+    link: L,
+    recorder: Recorder<S, C>,
+}
+
+impl<L: Link, S: Sink> Capture<L, S> {
+    /// Captures `link` as the interface `name` of `writer`. The link's instants are taken for those of
+    /// [`MonotonicClock`], and put down as the time of day.
+    pub fn new(link: L, name: &str, writer: CaptureWriter<S>) -> Self {
+        let since_start = MonotonicClock.now().since(Instant::ZERO);
+        Self::with_clock(link, name, writer, MonotonicClock, time_of_day() - since_start)
+    }
+}
+
+impl<L: Link, S: Sink, C: Clock> Capture<L, S, C> {
+    /// Captures `link`, whose instants are those of `clock`; [`Instant::ZERO`] was `epoch` after
+    /// 1970-01-01 00:00 UTC.
+    pub fn with_clock(link: L, name: &str, mut writer: CaptureWriter<S>, clock: C, epoch: Duration) -> Self {
+        let interface = writer.add_interface(name, &link.capabilities());
+        Self { link, recorder: Recorder { writer, interface, clock, epoch } }
+    }
+}
+
+impl<L, S: Sink, C> Capture<L, S, C> {
+    /// The capture so far.
+    pub const fn writer(&self) -> &CaptureWriter<S> {
+        &self.recorder.writer
+    }
+
+    /// The link inside.
+    pub const fn link(&self) -> &L {
+        &self.link
+    }
+
+    /// The link and the capture, which can go on with another link.
+    pub fn into_parts(self) -> (L, CaptureWriter<S>) {
+        (self.link, self.recorder.writer)
+    }
+}
+
+impl<L: Link, S: Sink, C: Clock> Link for Capture<L, S, C> {
+    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        self.link.receive(budget, |frame| {
+            self.recorder.record(frame.arrived, Direction::Received, frame.bytes);
+            on_frame(frame);
+        })
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        self.link.transmit(budget, |bytes| {
+            let frame = fill(bytes)?;
+            let now = self.recorder.clock.now();
+            self.recorder.record(now, Direction::Sent, bytes.get(..frame.length).unwrap_or(bytes));
+            Some(frame)
+        })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.link.capabilities()
+    }
+}
+
+impl<L: Readiness, S: Sink, C> Readiness for Capture<L, S, C> {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.link.fd()
+    }
+
+    fn wants_room(&self) -> bool {
+        self.link.wants_room()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.link.is_ready()
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        self.link.prepare_to_sleep()
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        self.link.awake(signalled);
+    }
+
+    fn next_deadline(&self) -> Instant {
+        self.link.next_deadline()
+    }
+}
+
+/// What writes the frames down.
+#[derive(Debug)]
+struct Recorder<S: Sink, C> {
+    writer: CaptureWriter<S>,
+    interface: u32,
+    clock: C,
+    /// What has to be added to the clock's instants to get the time of day.
+    epoch: Duration,
+}
+
+impl<S: Sink, C> Recorder<S, C> {
+    fn record(&mut self, at: Instant, direction: Direction, bytes: &[u8]) {
+        let time = self.epoch + at.since(Instant::ZERO);
+        self.writer.write(&Record { interface: self.interface, time, direction, bytes });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture_file::{CaptureReader, LinkType};
+    use crate::memory::{MemoryConfig, pair_with_clock};
+    use crate::{ManualClock, MemoryLink};
+
+    /// 2026-01-01.
+    const EPOCH: Duration = Duration::from_secs(1_767_225_600);
+
+    fn send<L: Link>(link: &mut L, frames: &[&[u8]]) {
+        let mut frames = frames.iter();
+        let sent = link.transmit(usize::MAX, |bytes| {
+            let frame = frames.next()?;
+            bytes[..frame.len()].copy_from_slice(frame);
+            Some(TxFrame { length: frame.len() })
+        });
+        assert!(sent.is_ok());
+    }
+
+    fn captured<S: Sink>(
+        sink: S,
+    ) -> (Capture<MemoryLink<ManualClock>, S, ManualClock>, MemoryLink<ManualClock>, ManualClock) {
+        let clock = ManualClock::default();
+        let (left, right) = pair_with_clock(MemoryConfig::default(), clock.clone()).unwrap();
+        let writer = CaptureWriter::new(sink);
+        (Capture::with_clock(left, "left", writer, clock.clone(), EPOCH), right, clock)
+    }
+
+    #[test]
+    fn frames_of_both_directions_are_written_down_and_pass_unchanged() {
+        let mut file = Vec::new();
+        let (mut link, mut other, clock) = captured(&mut file);
+        clock.advance(Duration::from_nanos(5));
+        send(&mut link, &[b"there"]);
+        send(&mut other, &[b"back"]);
+        clock.advance(Duration::from_nanos(2));
+        let mut received = Vec::new();
+        assert_eq!(link.receive(9, |frame| received.extend_from_slice(frame.bytes)), Ok(1));
+        assert_eq!(received, b"back");
+        assert_eq!(other.receive(9, |frame| assert_eq!(frame.bytes, b"there")), Ok(1));
+        assert_eq!(link.writer().packets(), 2);
+        drop(link);
+
+        let mut reader = CaptureReader::new(&*file).unwrap();
+        for (direction, bytes) in [(Direction::Sent, &b"there"[..]), (Direction::Received, b"back")] {
+            let packet = reader.next_packet().unwrap().unwrap();
+            assert_eq!((packet.direction, packet.bytes), (Some(direction), bytes));
+            assert_eq!(
+                packet.time,
+                Some(EPOCH + Duration::from_nanos(5)),
+                "the time of arrival, not of reading"
+            );
+            assert_eq!(packet.link_type, LinkType::Ethernet);
+        }
+        assert!(reader.next_packet().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_full_disk_ends_the_capture_and_not_the_transfer() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let (mut link, mut other, _) = captured(full);
+        for _ in 0..100 {
+            send(&mut link, &[&[0; 1_514]]);
+            assert_eq!(other.receive(1, |_| ()), Ok(1));
+        }
+        let (_, writer) = link.into_parts();
+        assert_eq!(writer.error().unwrap().kind(), std::io::ErrorKind::StorageFull);
+        assert_eq!((writer.packets(), writer.missing()), (0, 100));
+        assert!(writer.finish().is_err());
+    }
+}

@@ -1,0 +1,61 @@
+//! The older format, pcap (draft-ietf-opsawg-pcap): one header, then packets.
+
+use super::LinkType;
+use super::read::{ByteOrder, CaptureError, Input, LARGEST_PACKET, Packet};
+use linerate_units::Duration;
+use std::io::Read;
+
+/// What the header of a pcap file said.
+#[derive(Debug)]
+pub(super) struct Pcap {
+    order: ByteOrder,
+    link_type: LinkType,
+    /// Nanoseconds in the unit that the fractions of a second are counted in.
+    unit: u64,
+}
+
+impl Pcap {
+    /// Reads the header behind its first four bytes, which told the byte order and the unit of time.
+    pub(super) fn open(
+        input: &mut Input<impl Read>,
+        order: ByteOrder,
+        nanoseconds: bool,
+    ) -> Result<Self, CaptureError> {
+        let mut header = [0; 20];
+        input.read_more(&mut header)?;
+        if order.u16(&header, 0) != 2 {
+            return Err(input.damaged("its version is not 2"));
+        }
+        // The upper bits of the last number tell of frame check sequences, which the packets then end with.
+        let number = order.u32(&header, 16) & 0xFFFF;
+        let link_type = LinkType::from_number(u16::try_from(number).unwrap_or_default());
+        Ok(Self { order, link_type, unit: if nanoseconds { 1 } else { 1_000 } })
+    }
+
+    pub(super) fn next_packet<'a>(
+        &self,
+        input: &mut Input<impl Read>,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Option<Packet<'a>>, CaptureError> {
+        let mut header = [0; 16];
+        if !input.read(&mut header)? {
+            return Ok(None);
+        }
+        let field = |at| self.order.u32(&header, at);
+        let length = field(8);
+        if length > LARGEST_PACKET {
+            return Err(input.damaged("a packet is said to have more than a million bytes"));
+        }
+        buffer.resize(length as usize, 0);
+        input.read_more(buffer)?;
+        let fraction = Duration::from_nanos(u64::from(field(4)) * self.unit);
+        Ok(Some(Packet {
+            interface: 0,
+            link_type: self.link_type,
+            time: Some(Duration::from_secs(field(0).into()) + fraction),
+            direction: None,
+            original_length: field(12),
+            bytes: buffer,
+        }))
+    }
+}
