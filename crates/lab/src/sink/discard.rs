@@ -16,7 +16,6 @@ pub(super) fn serve(stream: &TcpStream, peer: SocketAddr, first: &[u8], shared: 
         pattern: None,
         max_time: Duration::MAX,
         idle_time: shared.limits.idle,
-        began: None,
     };
     let taken = intake.take(stream, first, || shared.is_closing());
     let (bytes, span) = (taken.bytes, taken.span());

@@ -120,7 +120,6 @@ impl<'a> Run<'a> {
             pattern: self.spec.verify.map(Pattern::new),
             max_time,
             idle_time: max_time.max(ARRIVAL_PATIENCE),
-            began: None,
         };
         intake.take(stream, already, || self.stopped.load(Ordering::Relaxed) || shared.is_closing())
     }

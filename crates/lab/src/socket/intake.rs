@@ -16,12 +16,10 @@ pub(crate) struct Intake {
     pub(crate) read_size: usize,
     /// What the bytes should be, if they are to be compared.
     pub(crate) pattern: Option<Pattern>,
-    /// It is over this long after it began, or after its first byte if it waits for that.
+    /// It is over this long after its first byte.
     pub(crate) max_time: Duration,
     /// It is over when nothing has come for so long.
     pub(crate) idle_time: Duration,
-    /// When it began; none counts from the first byte.
-    pub(crate) began: Option<Instant>,
 }
 
 /// What a sink has read.
@@ -103,8 +101,7 @@ impl Intake {
 
     fn is_late(&self, taken: &Taken, opened: Instant, now: Instant) -> bool {
         let since = |then: Instant| now.saturating_duration_since(then);
-        let began = self.began.or(taken.first);
-        began.is_some_and(|began| since(began) >= self.max_time)
+        taken.first.is_some_and(|first| since(first) >= self.max_time)
             || since(taken.last.unwrap_or(opened)) >= self.idle_time
     }
 }
@@ -150,7 +147,7 @@ mod tests {
 
     fn intake(bytes: u64) -> Intake {
         let (pattern, minute) = (Some(Pattern::new(7)), Duration::from_secs(60));
-        Intake { bytes, read_size: 1_000, pattern, max_time: minute, idle_time: minute, began: None }
+        Intake { bytes, read_size: 1_000, pattern, max_time: minute, idle_time: minute }
     }
 
     #[test]

@@ -117,7 +117,6 @@ fn intake(request: &RunRequest, max_time: Duration) -> Intake {
         pattern: request.verify.then(|| Pattern::new(request.seed)),
         max_time,
         idle_time: max_time,
-        began: Some(Instant::now()),
     }
 }
 
