@@ -6,6 +6,50 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-mod link;
+extern crate alloc;
 
+mod address_table;
+mod arp;
+mod config;
+mod counters;
+mod demux;
+mod echo;
+mod error;
+mod event;
+mod host;
+mod icmp;
+mod interface;
+mod ipv4;
+mod keys;
+mod link;
+mod list;
+mod neighbor;
+mod packet_queue;
+mod path_mtu;
+mod ports;
+mod ready;
+mod receive;
+mod route;
+mod slab;
+mod sockets;
+mod stack;
+mod timer_wheel;
+mod token_bucket;
+mod transmit;
+mod udp;
+mod udp_sockets;
+
+pub use config::{Limits, StackConfig};
+pub use counters::{
+    Counters, IcmpCounters, InterfaceCounters, IpCounters, NeighborCounters, TcpCounters, TcpExtraCounters,
+    UdpCounters,
+};
+pub use error::Error;
+pub use event::{EchoError, EchoReply, Event, UdpEvent};
+pub use host::{Budget, Host, Turn};
 pub use link::{Capabilities, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame};
+pub use neighbor::NeighborLimits;
+pub use route::Route;
+pub use sockets::UdpHandle;
+pub use stack::Stack;
+pub use udp::UdpOptions;

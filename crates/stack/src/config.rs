@@ -1,0 +1,78 @@
+//! What a host is told once, when it is made: who it is, and how much it may hold.
+
+use crate::neighbor::NeighborLimits;
+use crate::route::Route;
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+use linerate_wire::{Ipv4Cidr, MacAddress};
+
+/// Everything that a host is configured with.
+#[derive(Clone, Debug)]
+pub struct StackConfig {
+    /// The address of its interface. A link that carries bare IP packets does not use it.
+    pub mac: MacAddress,
+    /// Its addresses, each with the network that it is on. Every network gets a direct route.
+    pub addresses: Vec<Ipv4Cidr>,
+    /// Routes beyond the networks of its addresses; one to the same destinations takes the place of
+    /// the direct route, for a clamp or an MTU.
+    pub routes: Vec<Route>,
+    /// Ports for conversations whose application does not ask for one (RFC 6335: 49152 to 65535;
+    /// a wider range is harder to guess).
+    pub ephemeral_ports: RangeInclusive<u16>,
+    /// Answer echo requests to all hosts of a network (RFC 1122 §3.2.2.6 leaves it to the host). Off,
+    /// this host cannot be used to amplify a flood.
+    pub answer_broadcast_echo: bool,
+    /// How much the host may hold, and how often it may answer.
+    pub limits: Limits,
+}
+
+impl StackConfig {
+    /// A host with this address, all else as usual.
+    #[must_use]
+    pub fn new(mac: MacAddress, address: Ipv4Cidr) -> Self {
+        Self {
+            mac,
+            addresses: Vec::from([address]),
+            routes: Vec::new(),
+            ephemeral_ports: 32_768..=60_999,
+            answer_broadcast_echo: false,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// The limits of a host. Every queue has one, so that nothing a peer sends makes it grow without end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Sockets, with connections that no application holds any more.
+    pub sockets: usize,
+    /// Neighbours, and what waits for them.
+    pub neighbors: NeighborLimits,
+    /// Destinations whose path MTU is remembered.
+    pub path_mtus: usize,
+    /// Bytes of replies (ARP, ICMP, resets) that wait for the link.
+    pub reply_bytes: usize,
+    /// Bytes of packets from this host to itself that wait to be received.
+    pub local_bytes: usize,
+    /// ICMP errors a second (RFC 1812 §4.3.2.8), and how many more after a quiet time.
+    pub icmp_errors: (u32, u32),
+    /// Resets for connections that do not exist a second, and how many more after a quiet time.
+    pub resets: (u32, u32),
+    /// Echo replies and errors about echo requests that wait for the application.
+    pub echo_events: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sockets: 65_536,
+            neighbors: NeighborLimits::default(),
+            path_mtus: 1_024,
+            reply_bytes: 256 << 10,
+            local_bytes: 1 << 20,
+            icmp_errors: (1_000, 50),
+            resets: (1_000, 200),
+            echo_events: 64,
+        }
+    }
+}

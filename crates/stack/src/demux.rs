@@ -1,0 +1,195 @@
+//! Which socket a packet is for: a table with a secret hash, and one question that is asked before
+//! it, "the same flow as the packet before?".
+//!
+//! Bulk data comes in trains, so the question is answered with yes nearly always and saves the
+//! hash. Where it is not, a lookup costs the same for one flow and for a million; a peer who could
+//! predict the hash could make them all collide, and does not know the key.
+
+use core::net::{Ipv4Addr, SocketAddrV4};
+use hashbrown::HashTable;
+use siphasher::sip::SipHasher13;
+
+/// Both ends of a conversation. What is bound on one side only has 0.0.0.0 and port 0 on the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flow {
+    addresses: u64,
+    ports: u32,
+}
+
+impl Flow {
+    /// The flow between an address of ours and one of theirs.
+    pub(crate) fn new(local: SocketAddrV4, remote: SocketAddrV4) -> Self {
+        Self {
+            addresses: u64::from(local.ip().to_bits()) << 32 | u64::from(remote.ip().to_bits()),
+            ports: u32::from(local.port()) << 16 | u32::from(remote.port()),
+        }
+    }
+
+    /// What is bound at an address of ours and talks to anyone.
+    pub(crate) fn bound(local: SocketAddrV4) -> Self {
+        Self::new(local, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    flow: Flow,
+    socket: u32,
+}
+
+/// From flows to sockets.
+#[derive(Debug)]
+pub(crate) struct Demux {
+    hasher: SipHasher13,
+    table: HashTable<Entry>,
+    /// What the last successful lookup found. Invariant: an entry of the table.
+    last: Option<Entry>,
+    repeats: u64,
+    lookups: u64,
+}
+
+impl Demux {
+    /// A table without a flow.
+    pub(crate) const fn new(hasher: SipHasher13) -> Self {
+        Self { hasher, table: HashTable::new(), last: None, repeats: 0, lookups: 0 }
+    }
+
+    /// The socket of an arrived packet.
+    pub(crate) fn lookup(&mut self, flow: Flow) -> Option<u32> {
+        self.lookups += 1;
+        if let Some(last) = self.last
+            && last.flow == flow
+        {
+            self.repeats += 1;
+            return Some(last.socket);
+        }
+        let found = *self.table.find(self.hash(flow), |entry| entry.flow == flow)?;
+        self.last = Some(found);
+        Some(found.socket)
+    }
+
+    /// The socket of a flow that is not the one of an arrived packet.
+    pub(crate) fn get(&self, flow: Flow) -> Option<u32> {
+        self.table.find(self.hash(flow), |entry| entry.flow == flow).map(|entry| entry.socket)
+    }
+
+    /// Leads `flow` to `socket`; false if it leads to one already.
+    pub(crate) fn insert(&mut self, flow: Flow, socket: u32) -> bool {
+        if self.get(flow).is_some() {
+            return false;
+        }
+        let hasher = self.hasher;
+        self.table.insert_unique(self.hash(flow), Entry { flow, socket }, |entry| hash(&hasher, entry.flow));
+        true
+    }
+
+    /// Forgets `flow` if it leads to `socket`.
+    pub(crate) fn remove(&mut self, flow: Flow, socket: u32) {
+        let matches = |entry: &Entry| entry.flow == flow && entry.socket == socket;
+        if let Ok(entry) = self.table.find_entry(self.hash(flow), matches) {
+            entry.remove();
+        }
+        if self.last.is_some_and(|last| last.flow == flow) {
+            self.last = None;
+        }
+    }
+
+    /// How many flows there are.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    #[cfg_attr(not(test), expect(dead_code, reason = "connections count it, and they come next"))]
+    /// Lookups answered by "the same flow as the packet before", of how many.
+    pub(crate) const fn repeats(&self) -> (u64, u64) {
+        (self.repeats, self.lookups)
+    }
+
+    fn hash(&self, flow: Flow) -> u64 {
+        hash(&self.hasher, flow)
+    }
+}
+
+fn hash(hasher: &SipHasher13, flow: Flow) -> u64 {
+    let mut key = [0; 12];
+    key[..8].copy_from_slice(&flow.addresses.to_ne_bytes());
+    key[8..].copy_from_slice(&flow.ports.to_ne_bytes());
+    hasher.hash(&key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::Keys;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    fn demux() -> Demux {
+        Demux::new(Keys::new([7; 32]).table("flows"))
+    }
+
+    fn flow(remote_port: u16) -> Flow {
+        let local = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80);
+        Flow::new(local, SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), remote_port))
+    }
+
+    #[test]
+    fn a_train_is_hashed_once() {
+        let mut demux = demux();
+        assert!(demux.insert(flow(1), 10) && demux.insert(flow(2), 20));
+        for _ in 0..9 {
+            assert_eq!(demux.lookup(flow(1)), Some(10));
+        }
+        assert_eq!(demux.lookup(flow(2)), Some(20));
+        assert_eq!(demux.repeats(), (8, 10));
+    }
+
+    #[test]
+    fn a_flow_that_left_is_not_found_by_the_question_either() {
+        let mut demux = demux();
+        assert!(demux.insert(flow(1), 10));
+        assert_eq!(demux.lookup(flow(1)), Some(10));
+        demux.remove(flow(1), 10);
+        assert_eq!(demux.lookup(flow(1)), None);
+        assert!(demux.insert(flow(1), 11) && !demux.insert(flow(1), 12));
+        assert_eq!(demux.lookup(flow(1)), Some(11));
+    }
+
+    #[test]
+    fn the_four_parts_of_a_flow_all_count() {
+        let at = |address: u8, port| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, address), port);
+        let flows = [
+            Flow::new(at(1, 1), at(2, 2)),
+            Flow::new(at(2, 2), at(1, 1)),
+            Flow::new(at(1, 2), at(2, 1)),
+            Flow::new(at(1, 1), at(2, 1)),
+            Flow::bound(at(1, 1)),
+        ];
+        for (index, one) in flows.iter().enumerate() {
+            assert!(flows[..index].iter().all(|other| other != one));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_agrees_with_a_list(steps in prop::collection::vec((0_u16..8, 0_u8..3), 0..100)) {
+            let (mut demux, mut list) = (demux(), Vec::<(u16, u32)>::new());
+            for (number, (port, step)) in (0..).zip(steps) {
+                let known = list.iter().find(|entry| entry.0 == port).map(|entry| entry.1);
+                match (step, known) {
+                    (0, _) => prop_assert_eq!(demux.lookup(flow(port)), known),
+                    (1, _) => {
+                        prop_assert_eq!(demux.insert(flow(port), number), known.is_none());
+                        list.extend(known.is_none().then_some((port, number)));
+                    }
+                    (_, Some(socket)) => {
+                        demux.remove(flow(port), socket);
+                        list.retain(|entry| entry.0 != port);
+                    }
+                    (_, None) => demux.remove(flow(port), 0),
+                }
+                prop_assert_eq!(demux.len(), list.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A host on its link, and the one loop that moves everything: frames in, timers, frames out.
+
+use crate::link::{Link, LinkError};
+use crate::stack::Stack;
+use linerate_units::Instant;
+
+/// How much one turn does of each kind before it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Frames taken in from the link, and as many from the host to itself.
+    pub receive: usize,
+    /// Timers.
+    pub timers: usize,
+    /// Frames given to the link.
+    pub transmit: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { receive: 64, timers: 64, transmit: 64 }
+    }
+}
+
+/// What a turn has done, and when the next one is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Frames taken in.
+    pub received: usize,
+    /// Frames given to the link.
+    pub transmitted: usize,
+    /// Timers that expired.
+    pub timers: usize,
+    /// When to turn again at the latest, if nothing arrives and no application wants anything before;
+    /// [`Instant::NEVER`] if never.
+    pub next: Instant,
+    /// A budget ran out: turn again at once.
+    pub more: bool,
+    /// There are frames to be sent and the link has no room: turn again when it has.
+    pub blocked: bool,
+}
+
+/// A host on its link.
+#[derive(Debug)]
+pub struct Host<L> {
+    stack: Stack,
+    link: L,
+    budget: Budget,
+}
+
+impl<L: Link> Host<L> {
+    /// Puts a host on its link.
+    pub fn new(mut stack: Stack, link: L) -> Self {
+        stack.attach(link.capabilities());
+        Self { stack, link, budget: Budget::default() }
+    }
+
+    /// The same host with another budget for its turns.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Does what there is to do at `now`, within the budget: frames in, timers, frames out. It never
+    /// waits.
+    ///
+    /// # Errors
+    /// [`LinkError`] if the link cannot carry frames. Timers have been served all the same, so the
+    /// call can be repeated, and connections that hear nothing give up in their time.
+    pub fn turn(&mut self, now: Instant) -> Result<Turn, LinkError> {
+        let Self { stack, link, budget } = self;
+        let received = link.receive(budget.receive, |frame| stack.handle_frame(now, frame));
+        let local = stack.handle_local(now, budget.receive);
+        let timers = stack.handle_timeout(now, budget.timers);
+        let received = received?;
+        let transmitted = link.transmit(budget.transmit, |frame| stack.poll_transmit(now, frame))?;
+        let spent = received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
+        let more = spent || local > 0 || stack.has_local();
+        let blocked = transmitted < budget.transmit && stack.wants_transmit();
+        let next = if more { now } else { stack.poll_timeout() };
+        Ok(Turn { received, transmitted, timers, next, more, blocked })
+    }
+
+    /// The host without its link.
+    pub const fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// The host without its link, to be used by applications.
+    pub const fn stack_mut(&mut self) -> &mut Stack {
+        &mut self.stack
+    }
+
+    /// The link.
+    pub const fn link(&self) -> &L {
+        &self.link
+    }
+
+    /// The link, to be waited for.
+    pub const fn link_mut(&mut self) -> &mut L {
+        &mut self.link
+    }
+
+    /// Takes host and link apart.
+    pub fn into_parts(self) -> (Stack, L) {
+        (self.stack, self.link)
+    }
+}

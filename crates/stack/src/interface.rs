@@ -1,0 +1,116 @@
+//! Who this host is on its link: its station, its addresses, and what the link can do.
+
+use crate::link::{Capabilities, Medium};
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use linerate_wire::{Ipv4Cidr, MacAddress};
+
+/// What a link is taken for until it is attached.
+const UNATTACHED: Capabilities = Capabilities { medium: Medium::Ethernet, mtu: 1_500, rate: None };
+
+/// The interface of a host.
+#[derive(Debug)]
+pub(crate) struct Interface {
+    pub(crate) mac: MacAddress,
+    pub(crate) addresses: Vec<Ipv4Cidr>,
+    pub(crate) capabilities: Capabilities,
+}
+
+/// Whom an address means, as seen from this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// This host alone.
+    Us,
+    /// Every host of a network that this one belongs to.
+    Everyone,
+    /// Somebody else, or a group that this host is not in.
+    Others,
+}
+
+impl Interface {
+    pub(crate) const fn new(mac: MacAddress, addresses: Vec<Ipv4Cidr>) -> Self {
+        Self { mac, addresses, capabilities: UNATTACHED }
+    }
+
+    /// Is it an address of this host? 127.0.0.0/8 always is (RFC 1122 §3.2.1.3).
+    pub(crate) fn is_ours(&self, address: Ipv4Addr) -> bool {
+        self.addresses.iter().any(|own| own.address() == address) || address.is_loopback()
+    }
+
+    /// Whom a packet to `address` is for.
+    pub(crate) fn audience(&self, address: Ipv4Addr) -> Audience {
+        if self.is_ours(address) {
+            return Audience::Us;
+        }
+        let is_all = |own: &Ipv4Cidr| own.broadcast() == Some(address);
+        if address.is_broadcast() || self.addresses.iter().any(is_all) {
+            return Audience::Everyone;
+        }
+        Audience::Others
+    }
+
+    /// Can a packet come from this address? Not from a group, from nobody in particular, or from
+    /// ourselves (RFC 1122 §3.2.1.3).
+    pub(crate) fn is_possible_source(&self, address: Ipv4Addr) -> bool {
+        !address.is_multicast() && !address.is_unspecified() && self.audience(address) == Audience::Others
+    }
+
+    /// Is `address` on the link, next to one of ours?
+    pub(crate) fn is_on_link(&self, address: Ipv4Addr) -> bool {
+        self.addresses.iter().any(|own| own.contains(address))
+    }
+
+    /// The address of ours to speak from when the next hop is `next_hop`: the one in its network,
+    /// else the first.
+    pub(crate) fn source_towards(&self, next_hop: Ipv4Addr) -> Option<Ipv4Addr> {
+        if self.is_ours(next_hop) {
+            return Some(next_hop);
+        }
+        let nearest = self.addresses.iter().find(|own| own.contains(next_hop));
+        nearest.or_else(|| self.addresses.first()).map(|own| own.address())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn interface() -> Interface {
+        let addresses = vec!["192.0.2.1/24".parse().unwrap(), "10.1.0.1/16".parse().unwrap()];
+        Interface::new(MacAddress::new([2, 0, 0, 0, 0, 1]), addresses)
+    }
+
+    #[test]
+    fn an_address_means_us_everyone_or_others() {
+        let interface = interface();
+        for (address, audience) in [
+            ([192, 0, 2, 1], Audience::Us),
+            ([127, 3, 2, 1], Audience::Us),
+            ([192, 0, 2, 255], Audience::Everyone),
+            ([10, 1, 255, 255], Audience::Everyone),
+            ([255, 255, 255, 255], Audience::Everyone),
+            ([192, 0, 2, 2], Audience::Others),
+            ([224, 0, 0, 1], Audience::Others),
+        ] {
+            assert_eq!(interface.audience(address.into()), audience, "{address:?}");
+        }
+    }
+
+    #[test]
+    fn a_packet_comes_from_one_other_host() {
+        let interface = interface();
+        assert!(interface.is_possible_source([198, 51, 100, 7].into()));
+        for source in [[0, 0, 0, 0], [224, 0, 0, 1], [192, 0, 2, 255], [192, 0, 2, 1], [127, 0, 0, 1]] {
+            assert!(!interface.is_possible_source(source.into()), "{source:?}");
+        }
+    }
+
+    #[test]
+    fn the_source_is_the_neighbour_of_the_next_hop() {
+        let interface = interface();
+        assert_eq!(interface.source_towards([10, 1, 9, 9].into()), Some([10, 1, 0, 1].into()));
+        assert_eq!(interface.source_towards([198, 51, 100, 7].into()), Some([192, 0, 2, 1].into()));
+        assert_eq!(interface.source_towards([127, 0, 0, 1].into()), Some([127, 0, 0, 1].into()));
+    }
+}

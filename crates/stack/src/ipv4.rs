@@ -1,0 +1,145 @@
+//! IPv4 packets: which of them are for us (RFC 1122 §3.2.1), the way that ours take, and the host's
+//! own ones.
+//!
+//! Fragments are counted and dropped: this host does not reassemble. It asks its peers not to need
+//! that: everything it sends says "don't fragment", and its TCP announces what fits its link.
+
+use crate::error::Error;
+use crate::interface::Audience;
+use crate::receive::Arrival;
+use crate::stack::Stack;
+use crate::transmit::Reply;
+use core::net::Ipv4Addr;
+use linerate_units::Instant;
+use linerate_wire::{IcmpError, Ipv4Header, Ipv4Packet, Protocol, Unreachable};
+
+/// Bytes of the largest packet from this host to itself: what the header can express.
+pub(crate) const LOCAL_MTU: usize = 65_535;
+
+/// A packet that is for us.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived<'a> {
+    pub(crate) arrival: Arrival,
+    pub(crate) header: Ipv4Header,
+    pub(crate) payload: &'a [u8],
+    /// The packet as it came, to be quoted.
+    pub(crate) bytes: &'a [u8],
+    /// Is it for other hosts too? Then nobody answers it with an error (RFC 1122 §3.2.2).
+    pub(crate) to_everyone: bool,
+}
+
+/// How packets get to a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// The address of ours to speak from.
+    pub(crate) source: Ipv4Addr,
+    /// Bytes of the largest packet.
+    pub(crate) mtu: usize,
+    /// The largest window that a connection offers.
+    pub(crate) window_clamp: Option<u32>,
+}
+
+impl Stack {
+    /// Takes in a packet from the link, or from this host itself.
+    pub(crate) fn handle_packet(&mut self, arrival: Arrival, bytes: &[u8]) {
+        self.counted.ip.in_receives += 1;
+        let Ok(packet) = Ipv4Packet::parse(bytes) else {
+            self.counted.ip.in_header_errors += 1;
+            return;
+        };
+        let header = packet.header;
+        let is_strange = !arrival.local
+            && (!self.interface.is_possible_source(header.source) || header.destination.is_loopback());
+        if is_strange {
+            self.counted.ip.in_header_errors += 1;
+            return;
+        }
+        let audience = self.interface.audience(header.destination);
+        // A frame for all stations with a packet for one host is a fault of its sender (RFC 1122
+        // §3.3.6: silently discarded).
+        if audience == Audience::Others || (arrival.to_all_stations && audience == Audience::Us) {
+            self.counted.ip.in_address_errors += 1;
+            return;
+        }
+        if header.is_fragment() {
+            self.counted.ip.reassembly_required += 1;
+            self.counted.ip.reassembly_failures += 1;
+            return;
+        }
+        let to_everyone = audience == Audience::Everyone;
+        self.deliver(&Arrived { arrival, header, payload: packet.payload, bytes, to_everyone });
+    }
+
+    fn deliver(&mut self, arrived: &Arrived<'_>) {
+        match arrived.header.protocol {
+            Protocol::UDP => self.handle_datagram(arrived),
+            Protocol::ICMP => self.handle_icmp(arrived),
+            _ => {
+                self.counted.ip.in_unknown_protocols += 1;
+                self.answer_with_error(arrived, IcmpError::Unreachable(Unreachable::Protocol));
+                return;
+            }
+        }
+        self.counted.ip.in_delivers += 1;
+    }
+
+    /// The way to a destination: this host itself, all hosts on the link, or along a route.
+    pub(crate) fn way_to(&self, now: Instant, destination: Ipv4Addr) -> Result<Way, Error> {
+        let interface = &self.interface;
+        if interface.is_ours(destination) {
+            return Ok(Way { source: destination, mtu: LOCAL_MTU, window_clamp: None });
+        }
+        if interface.audience(destination) == Audience::Everyone {
+            let source = interface.source_towards(destination).ok_or(Error::NoAddress)?;
+            return Ok(Way { source, mtu: interface.capabilities.mtu, window_clamp: None });
+        }
+        let route = self.routes.lookup(destination).ok_or(Error::NoRoute(destination))?;
+        let source = interface.source_towards(route.next_hop(destination)).ok_or(Error::NoAddress)?;
+        let reported = self.path_mtus.get(now, destination);
+        let mtus = [Some(interface.capabilities.mtu), route.mtu, reported, Some(LOCAL_MTU)];
+        let mtu = mtus.into_iter().flatten().min().unwrap_or(LOCAL_MTU);
+        Ok(Way { source, mtu, window_clamp: route.window_clamp })
+    }
+
+    /// Has the host itself send a packet, of which `write` writes the `length` bytes of payload. False
+    /// if too many wait already.
+    pub(crate) fn send_packet(
+        &mut self,
+        header: &Ipv4Header,
+        length: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        let whole = Ipv4Header::LENGTH + length;
+        let emit = |bytes: &mut [u8]| {
+            header.emit(length, bytes);
+            write(&mut bytes[Ipv4Header::LENGTH..]);
+        };
+        let kept = if self.interface.is_ours(header.destination) {
+            self.local.push_with((), whole, emit)
+        } else {
+            self.replies.push_with(Reply::Packet, whole, emit)
+        };
+        self.counted.ip.out_requests += 1;
+        self.counted.ip.out_discards += u64::from(!kept);
+        kept
+    }
+
+    /// Takes in packets that this host has sent to itself, at most `budget`; returns how many.
+    pub fn handle_local(&mut self, now: Instant, budget: usize) -> usize {
+        self.pass_time(now);
+        let arrival = Arrival { at: self.now, verified: true, to_all_stations: false, local: true };
+        (0..budget).take_while(|_| self.handle_next_local(arrival)).count()
+    }
+
+    /// Are there packets from this host to itself?
+    pub(crate) fn has_local(&self) -> bool {
+        !self.local.is_empty()
+    }
+
+    fn handle_next_local(&mut self, arrival: Arrival) -> bool {
+        let Some(((), packet)) = self.local.pop() else { return false };
+        self.handle_packet(arrival, &packet);
+        self.local.give_back(packet);
+        true
+    }
+}

@@ -1,0 +1,62 @@
+//! The secrets of a host, each drawn from its seed for one purpose, so that what one of them gives
+//! away about itself says nothing about another.
+
+use siphasher::sip::{SipHasher13, SipHasher24};
+
+/// Keys for the hashes that a peer must not be able to predict.
+#[derive(Clone, Copy)]
+pub(crate) struct Keys {
+    seed: [u8; 32],
+}
+
+impl Keys {
+    pub(crate) const fn new(seed: [u8; 32]) -> Self {
+        Self { seed }
+    }
+
+    /// A fast keyed hash, for tables whose keys a peer chooses.
+    pub(crate) fn table(&self, purpose: &str) -> SipHasher13 {
+        SipHasher13::new_with_keys(self.draw(purpose, 0), self.draw(purpose, 1))
+    }
+
+    /// A keyed hash whose values a peer gets to see: sequence numbers, ports.
+    pub(crate) fn visible(&self, purpose: &str) -> SipHasher24 {
+        SipHasher24::new_with_keys(self.draw(purpose, 0), self.draw(purpose, 1))
+    }
+
+    /// One number for a purpose; all 256 bits of the seed count.
+    pub(crate) fn draw(&self, purpose: &str, index: u8) -> u64 {
+        let halves = self.seed.as_chunks::<16>().0;
+        halves.iter().zip([0, 128]).fold(0, |number, (half, side)| {
+            let mut hasher = SipHasher24::new_with_key(half);
+            core::hash::Hasher::write(&mut hasher, purpose.as_bytes());
+            core::hash::Hasher::write_u8(&mut hasher, index | side);
+            number ^ core::hash::Hasher::finish(&hasher)
+        })
+    }
+}
+
+/// Secrets are not printed.
+impl core::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Keys(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_the_seed_and_every_purpose_counts() {
+        let base = Keys::new([0; 32]);
+        assert_eq!(base.draw("ports", 0), Keys::new([0; 32]).draw("ports", 0));
+        assert_ne!(base.draw("ports", 0), base.draw("ports", 1));
+        assert_ne!(base.draw("ports", 0), base.draw("flows", 0));
+        for byte in 0..32 {
+            let mut seed = [0; 32];
+            seed[byte] = 1;
+            assert_ne!(base.draw("ports", 0), Keys::new(seed).draw("ports", 0), "byte {byte}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Doubly linked lists through arrays: to join, to leave and to be found in costs O(1), and no
+//! allocation per move. An item is a small number, and in one list at a time.
+
+use alloc::vec::Vec;
+
+/// No item: the end of a list.
+const END: u32 = u32::MAX;
+/// What `previous` says of an item that is in no list.
+const OUTSIDE: u32 = u32::MAX - 1;
+
+/// Both ends of a list whose items hang together in [`Links`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    first: u32,
+    last: u32,
+    length: u32,
+}
+
+impl List {
+    /// A list of nothing.
+    pub(crate) const EMPTY: Self = Self { first: END, last: END, length: 0 };
+
+    /// The item at the front.
+    pub(crate) const fn first(&self) -> Option<u32> {
+        if self.first == END { None } else { Some(self.first) }
+    }
+
+    /// How many items it has.
+    pub(crate) const fn len(&self) -> usize {
+        self.length as usize
+    }
+
+    /// Has it no item?
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    previous: u32,
+    next: u32,
+}
+
+/// Who follows whom, for the items of any number of lists.
+#[derive(Debug)]
+pub(crate) struct Links {
+    nodes: Vec<Node>,
+}
+
+impl Links {
+    /// No item in any list.
+    pub(crate) const fn new() -> Self {
+        Self { nodes: Vec::new() }
+    }
+
+    /// Is the item in a list?
+    pub(crate) fn contains(&self, item: u32) -> bool {
+        self.nodes.get(item as usize).is_some_and(|node| node.previous != OUTSIDE)
+    }
+
+    /// Puts an item that is in no list at the back of `list`.
+    pub(crate) fn push_back(&mut self, list: &mut List, item: u32) {
+        self.make_room_for(item);
+        debug_assert!(!self.contains(item), "an item is in one list at a time");
+        self.nodes[item as usize] = Node { previous: list.last, next: END };
+        match list.last {
+            END => list.first = item,
+            last => self.nodes[last as usize].next = item,
+        }
+        list.last = item;
+        list.length += 1;
+    }
+
+    /// Takes an item out of `list`, which must be the one that it is in.
+    pub(crate) fn remove(&mut self, list: &mut List, item: u32) {
+        debug_assert!(self.contains(item), "only what is in a list can leave it");
+        let Node { previous, next } = self.nodes[item as usize];
+        match previous {
+            END => list.first = next,
+            previous => self.nodes[previous as usize].next = next,
+        }
+        match next {
+            END => list.last = previous,
+            next => self.nodes[next as usize].previous = previous,
+        }
+        self.nodes[item as usize].previous = OUTSIDE;
+        list.length -= 1;
+    }
+
+    /// Takes the item at the front of `list`.
+    pub(crate) fn pop_front(&mut self, list: &mut List) -> Option<u32> {
+        let first = list.first()?;
+        self.remove(list, first);
+        Some(first)
+    }
+
+    /// The items of `list` from front to back.
+    pub(crate) fn iter(&self, list: &List) -> impl Iterator<Item = u32> + '_ {
+        core::iter::successors(list.first(), |&item| match self.nodes[item as usize].next {
+            END => None,
+            next => Some(next),
+        })
+    }
+
+    fn make_room_for(&mut self, item: u32) {
+        if self.nodes.len() <= item as usize {
+            self.nodes.resize(item as usize + 1, Node { previous: OUTSIDE, next: END });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::VecDeque;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn two_lists_over_the_same_items_behave_as_two_queues(
+            steps in prop::collection::vec((0_u32..12, 0_usize..2, 0_u8..3), 0..200),
+        ) {
+            let mut links = Links::new();
+            let mut lists = [List::EMPTY, List::EMPTY];
+            let mut model = [VecDeque::new(), VecDeque::new()];
+            for (item, which, step) in steps {
+                let holder = (0..2).find(|&list| model[list].contains(&item));
+                prop_assert_eq!(links.contains(item), holder.is_some());
+                match (step, holder) {
+                    (0, None) => {
+                        links.push_back(&mut lists[which], item);
+                        model[which].push_back(item);
+                    }
+                    (1, Some(list)) => {
+                        links.remove(&mut lists[list], item);
+                        model[list].retain(|&other| other != item);
+                    }
+                    (2, _) => prop_assert_eq!(links.pop_front(&mut lists[which]), model[which].pop_front()),
+                    _ => {}
+                }
+                for (list, model) in lists.iter().zip(&model) {
+                    prop_assert_eq!(links.iter(list).collect::<Vec<_>>(), Vec::from(model.clone()));
+                    prop_assert_eq!(list.len(), model.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Ephemeral ports that a third party cannot guess (RFC 6056 §3.3.4, "double-hash").
+
+use crate::keys::Keys;
+use core::net::{Ipv4Addr, SocketAddrV4};
+use core::ops::RangeInclusive;
+use siphasher::sip::SipHasher24;
+
+/// Counters that connections to different destinations share. With more of them, less is seen of
+/// how often this host connects to others.
+const TABLE_LENGTH: usize = 64;
+
+/// Where the search for a free port begins.
+#[derive(Debug)]
+pub(crate) struct Ports {
+    range: RangeInclusive<u16>,
+    offset: SipHasher24,
+    index: SipHasher24,
+    table: [u32; TABLE_LENGTH],
+}
+
+impl Ports {
+    /// Ports out of `range`, under the secrets of a host.
+    pub(crate) fn new(range: RangeInclusive<u16>, keys: &Keys) -> Self {
+        let mut table = [0; TABLE_LENGTH];
+        for (index, counter) in (0..).zip(&mut table) {
+            #[allow(clippy::cast_possible_truncation, reason = "any 32 of the bits do")]
+            let start = keys.draw("port counters", index) as u32;
+            *counter = start;
+        }
+        Self { range, offset: keys.visible("port offsets"), index: keys.visible("port table"), table }
+    }
+
+    /// A port for a conversation of `local` with `remote` that is not `taken`; `None` if all are.
+    /// Ports to one destination come in sequence, so that one is not used again before all others
+    /// have been, and begin at a place that only this host knows.
+    //= rfc6056#3.3.4
+    pub(crate) fn choose(
+        &mut self,
+        local: Ipv4Addr,
+        remote: SocketAddrV4,
+        mut taken: impl FnMut(u16) -> bool,
+    ) -> Option<u16> {
+        let mut key = [0; 10];
+        key[..4].copy_from_slice(&local.octets());
+        key[4..8].copy_from_slice(&remote.ip().octets());
+        key[8..].copy_from_slice(&remote.port().to_be_bytes());
+        let offset = self.offset.hash(&key) >> 32;
+        #[allow(clippy::cast_possible_truncation, reason = "less than the length of the table")]
+        let counter = &mut self.table[(self.index.hash(&key) % TABLE_LENGTH as u64) as usize];
+        let (first, last) = (*self.range.start(), *self.range.end());
+        let count = u64::from(last.checked_sub(first)?) + 1;
+        for _ in 0..count {
+            #[allow(clippy::cast_possible_truncation, reason = "less than the count of ports")]
+            let port = first + ((offset + u64::from(*counter)) % count) as u16;
+            *counter = counter.wrapping_add(1);
+            if !taken(port) {
+                return Some(port);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn ports(seed: u8) -> Ports {
+        Ports::new(40_000..=40_099, &Keys::new([seed; 32]))
+    }
+
+    const LOCAL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const REMOTE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 80);
+
+    #[test]
+    fn every_port_of_the_range_is_used_once_and_then_there_is_none() {
+        let mut ports = ports(1);
+        let mut used = Vec::new();
+        while let Some(port) = ports.choose(LOCAL, REMOTE, |port| used.contains(&port)) {
+            used.push(port);
+        }
+        used.sort_unstable();
+        assert_eq!(used, (40_000..=40_099).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn another_secret_begins_elsewhere() {
+        let firsts: Vec<_> = (0..8).map(|seed| ports(seed).choose(LOCAL, REMOTE, |_| false)).collect();
+        assert!(firsts.iter().any(|&first| first != firsts[0]));
+        assert_eq!(firsts[3], ports(3).choose(LOCAL, REMOTE, |_| false));
+    }
+
+    #[test]
+    fn a_port_that_was_given_back_is_not_given_out_at_once() {
+        let mut ports = ports(1);
+        let first = ports.choose(LOCAL, REMOTE, |_| false);
+        assert!((0..99).all(|_| ports.choose(LOCAL, REMOTE, |_| false) != first));
+    }
+}

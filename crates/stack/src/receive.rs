@@ -1,0 +1,67 @@
+//! A frame arrives: is it for us, and what does it carry?
+
+use crate::link::{Medium, RxChecksum, RxFrame};
+use crate::stack::Stack;
+use linerate_units::Instant;
+use linerate_wire::{EtherType, EthernetFrame, MacAddress};
+
+/// How a packet came to us.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// When.
+    pub(crate) at: Instant,
+    /// Does the link vouch for the checksum inside?
+    pub(crate) verified: bool,
+    /// Was the frame for all stations?
+    pub(crate) to_all_stations: bool,
+    /// Did it come from this host itself?
+    pub(crate) local: bool,
+}
+
+impl Stack {
+    /// Takes in a frame that arrived.
+    pub fn handle_frame(&mut self, now: Instant, frame: RxFrame<'_>) {
+        // The stamp of the link says better than `now` when the frame came, but no later call may
+        // see an earlier time than this one.
+        self.pass_time(frame.arrived.min(now));
+        self.counted.receive.packets += 1;
+        self.counted.receive.bytes += frame.bytes.len() as u64;
+        let verified = frame.checksum == RxChecksum::Verified;
+        let arrival = Arrival { at: self.now, verified, to_all_stations: false, local: false };
+        match self.interface.capabilities.medium {
+            Medium::Ip => self.handle_packet(arrival, frame.bytes),
+            Medium::Ethernet => self.handle_ethernet(arrival, frame.bytes),
+        }
+    }
+
+    fn handle_ethernet(&mut self, mut arrival: Arrival, bytes: &[u8]) {
+        let Ok(frame) = EthernetFrame::parse(bytes) else {
+            self.counted.receive.errors += 1;
+            self.counted.receive.frame += 1;
+            return;
+        };
+        let header = frame.header;
+        if header.destination != self.interface.mac {
+            if !header.destination.is_multicast() {
+                self.counted.receive.drops += 1;
+                return;
+            }
+            self.counted.receive.multicast += 1;
+            arrival.to_all_stations = true;
+        }
+        if !header.tags.is_untagged() || !is_possible_sender(header.source) {
+            self.counted.receive.drops += 1;
+            return;
+        }
+        match header.ether_type {
+            EtherType::IPV4 => self.handle_packet(arrival, frame.payload),
+            EtherType::ARP => self.handle_arp(arrival, frame.payload),
+            _ => self.counted.receive.drops += 1,
+        }
+    }
+}
+
+/// Can a frame come from this station? Not from a group, and not from nobody.
+pub(crate) fn is_possible_sender(station: MacAddress) -> bool {
+    !station.is_multicast() && station != MacAddress::ZERO
+}

@@ -1,0 +1,107 @@
+//! Things with small numbers that are used again, and keys that know whether the thing is still the
+//! one that they were made for.
+
+use alloc::vec::Vec;
+
+/// The place of a thing, and which of the things that were there in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// Places for things.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    content: Option<T>,
+}
+
+impl<T> Slab<T> {
+    /// No things.
+    pub(crate) const fn new() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+
+    /// Gives a thing a place: the one that was left last, whose memory is warm.
+    pub(crate) fn insert(&mut self, thing: T) -> Key {
+        let index = self.free.pop().unwrap_or_else(|| self.make_slot());
+        let slot = &mut self.slots[index as usize];
+        slot.content = Some(thing);
+        Key { index, generation: slot.generation }
+    }
+
+    /// Takes a thing out. Keys that were made for it fit nothing any more.
+    pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
+        let slot = self.slots.get_mut(index as usize)?;
+        let thing = slot.content.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(index);
+        Some(thing)
+    }
+
+    /// The thing at a place, whichever it is.
+    pub(crate) fn get(&self, index: u32) -> Option<&T> {
+        self.slots.get(index as usize)?.content.as_ref()
+    }
+
+    /// The thing at a place, whichever it is, to change.
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.slots.get_mut(index as usize)?.content.as_mut()
+    }
+
+    /// Is the thing that the key was made for still there?
+    pub(crate) fn fits(&self, key: Key) -> bool {
+        let slot = self.slots.get(key.index as usize);
+        slot.is_some_and(|slot| slot.generation == key.generation && slot.content.is_some())
+    }
+
+    /// The key of the thing at a place.
+    pub(crate) fn key(&self, index: u32) -> Option<Key> {
+        let slot = self.slots.get(index as usize)?;
+        slot.content.as_ref().map(|_| Key { index, generation: slot.generation })
+    }
+
+    /// How many things there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Every thing with its place.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0..).zip(&self.slots).filter_map(|(index, slot)| Some((index, slot.content.as_ref()?)))
+    }
+
+    fn make_slot(&mut self) -> u32 {
+        #[allow(clippy::cast_possible_truncation, reason = "limits keep the things to far fewer than 2^32")]
+        let index = self.slots.len() as u32;
+        self.slots.push(Slot { generation: 0, content: None });
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_fits_only_the_thing_that_it_was_made_for() {
+        let mut slab = Slab::new();
+        let first = slab.insert('a');
+        let second = slab.insert('b');
+        assert_eq!(slab.remove(first.index), Some('a'));
+        assert_eq!(slab.remove(first.index), None);
+        let third = slab.insert('c');
+        assert_eq!(third.index, first.index);
+        assert!(slab.fits(third) && slab.fits(second) && !slab.fits(first));
+        assert_eq!(slab.key(third.index), Some(third));
+        assert_eq!(slab.iter().map(|(_, thing)| *thing).collect::<alloc::string::String>(), "cb");
+        assert_eq!((slab.len(), slab.get(9)), (2, None));
+    }
+}

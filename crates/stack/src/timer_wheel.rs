@@ -1,0 +1,290 @@
+//! When each of many timers is due, at a cost that does not depend on how many there are.
+//!
+//! Nine levels of 64 slots: a slot of the lowest level is one tick, a slot of each further level is
+//! all slots of the level below. A timer lies at the level of the highest digit (of 6 bits) in
+//! which its tick differs from the present one, and moves down as that time comes near, so it is
+//! touched at most nine times whatever happens. All levels together span 2^64 nanoseconds.
+//!
+//! Timers are armed lazily. A deadline that moves later costs nothing: the timer stays where it is,
+//! comes due at the old time, and its owner arms it anew for the time that holds then. Transport
+//! timers move later with nearly every segment and expire nearly never.
+
+use crate::list::{Links, List};
+use alloc::vec::Vec;
+use linerate_units::Instant;
+
+/// A tick is 2^10 ns. A timer is never early, and late by less than a tick.
+const TICK_BITS: u32 = 10;
+const DIGIT_BITS: u32 = 6;
+const SLOTS: usize = 1 << DIGIT_BITS;
+const LEVELS: usize = 9;
+const LAST_TICK: u64 = u64::MAX >> TICK_BITS;
+
+/// The timers of things that have a small number each.
+#[derive(Debug)]
+pub(crate) struct TimerWheel {
+    /// The present, in ticks. Invariant: every armed timer of a tick up to here is in `due`.
+    elapsed: u64,
+    levels: [Level; LEVELS],
+    due: List,
+    links: Links,
+    timers: Vec<Timer>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    /// One bit for each slot that holds a timer.
+    occupied: u64,
+    slots: [List; SLOTS],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    /// [`Instant::NEVER`] if the timer is not armed.
+    deadline: Instant,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Due,
+    Slot { level: u8, slot: u8 },
+}
+
+impl TimerWheel {
+    /// A wheel with no timer armed.
+    pub(crate) const fn new() -> Self {
+        const LEVEL: Level = Level { occupied: 0, slots: [List::EMPTY; SLOTS] };
+        Self {
+            elapsed: 0,
+            levels: [LEVEL; LEVELS],
+            due: List::EMPTY,
+            links: Links::new(),
+            timers: Vec::new(),
+        }
+    }
+
+    /// Makes sure that timer `id` comes due at `deadline` or earlier. One that is armed for an
+    /// earlier time stays as it is.
+    pub(crate) fn arm(&mut self, id: u32, deadline: Instant) {
+        if deadline < self.deadline(id) {
+            self.disarm(id);
+            self.place(id, deadline);
+        }
+    }
+
+    /// Takes the timer out of the wheel.
+    pub(crate) fn disarm(&mut self, id: u32) {
+        if self.deadline(id) == Instant::NEVER {
+            return;
+        }
+        let timer = &mut self.timers[id as usize];
+        timer.deadline = Instant::NEVER;
+        match timer.place {
+            Place::Due => self.links.remove(&mut self.due, id),
+            Place::Slot { level, slot } => {
+                let level = &mut self.levels[usize::from(level)];
+                let list = &mut level.slots[usize::from(slot)];
+                self.links.remove(list, id);
+                if list.is_empty() {
+                    level.occupied &= !(1 << slot);
+                }
+            }
+        }
+    }
+
+    /// When timer `id` will come due; [`Instant::NEVER`] if it is not armed.
+    pub(crate) fn deadline(&self, id: u32) -> Instant {
+        self.timers.get(id as usize).map_or(Instant::NEVER, |timer| timer.deadline)
+    }
+
+    /// Takes one timer that is due at `now`, until there is no more.
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<u32> {
+        if self.due.is_empty() {
+            self.advance(now.as_nanos() >> TICK_BITS);
+        }
+        let id = self.links.pop_front(&mut self.due)?;
+        self.timers[id as usize].deadline = Instant::NEVER;
+        Some(id)
+    }
+
+    /// The time before which [`TimerWheel::expire`] certainly has nothing. It can be earlier than
+    /// the first deadline by a slot of that timer's level; calling `expire` then brings it nearer.
+    pub(crate) fn next(&self) -> Instant {
+        if !self.due.is_empty() {
+            return Instant::from_nanos(self.elapsed << TICK_BITS);
+        }
+        match self.first_slot() {
+            Some((_, _, start)) => Instant::from_nanos(start << TICK_BITS),
+            None => Instant::NEVER,
+        }
+    }
+
+    /// Brings the present to `tick`, slot by occupied slot, until timers are due.
+    fn advance(&mut self, tick: u64) {
+        while self.due.is_empty() {
+            match self.first_slot() {
+                Some((level, slot, start)) if start <= tick => {
+                    self.elapsed = start;
+                    self.empty_slot(level, slot);
+                }
+                _ => {
+                    self.elapsed = self.elapsed.max(tick);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The occupied slot that begins first, and the tick at which it begins. Slots of a lower level
+    /// all begin before those of a higher one, because a timer lies at the level of the highest
+    /// digit that is still to change.
+    fn first_slot(&self) -> Option<(usize, usize, u64)> {
+        let level = self.levels.iter().position(|level| level.occupied != 0)?;
+        let slot = self.levels[level].occupied.trailing_zeros();
+        let (shift, above) = (digit_shift(level), digit_shift(level + 1));
+        let start = (self.elapsed >> above << above) | (u64::from(slot) << shift);
+        Some((level, slot as usize, start))
+    }
+
+    /// Moves each timer of a slot that has begun to where it belongs now.
+    fn empty_slot(&mut self, level: usize, slot: usize) {
+        let level = &mut self.levels[level];
+        level.occupied &= !(1 << slot);
+        let mut list = core::mem::replace(&mut level.slots[slot], List::EMPTY);
+        while let Some(id) = self.links.pop_front(&mut list) {
+            self.place(id, self.timers[id as usize].deadline);
+        }
+    }
+
+    /// Puts a timer that is in no list where its deadline says.
+    fn place(&mut self, id: u32, deadline: Instant) {
+        let tick = deadline.as_nanos().div_ceil(1 << TICK_BITS).min(LAST_TICK);
+        let place = if tick <= self.elapsed {
+            self.links.push_back(&mut self.due, id);
+            Place::Due
+        } else {
+            let level = (tick ^ self.elapsed).ilog2() / DIGIT_BITS;
+            let slot = (tick >> (level * DIGIT_BITS)) as usize % SLOTS;
+            let at = &mut self.levels[level as usize];
+            at.occupied |= 1 << slot;
+            self.links.push_back(&mut at.slots[slot], id);
+            Place::slot(level, slot)
+        };
+        if self.timers.len() <= id as usize {
+            self.timers.resize(id as usize + 1, Timer { deadline: Instant::NEVER, place: Place::Due });
+        }
+        self.timers[id as usize] = Timer { deadline, place };
+    }
+}
+
+impl Place {
+    #[allow(clippy::cast_possible_truncation, reason = "nine levels of 64 slots")]
+    const fn slot(level: u32, slot: usize) -> Self {
+        Self::Slot { level: level as u8, slot: slot as u8 }
+    }
+}
+
+/// How far the digit of a level is from the bottom of a tick.
+#[allow(clippy::cast_possible_truncation, reason = "nine levels")]
+const fn digit_shift(level: usize) -> u32 {
+    level as u32 * DIGIT_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TICK: u64 = 1 << TICK_BITS;
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    /// Everything due at `now`, in the order of the numbers.
+    fn expired(wheel: &mut TimerWheel, now: u64) -> Vec<u32> {
+        let mut ids: Vec<_> = core::iter::from_fn(|| wheel.expire(at(now))).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    #[test]
+    fn a_timer_is_never_early_and_less_than_a_tick_late() {
+        let mut wheel = TimerWheel::new();
+        wheel.arm(3, at(5_000_001));
+        assert_eq!(expired(&mut wheel, 5_000_000), []);
+        assert_eq!(expired(&mut wheel, 5_000_001 + TICK), [3]);
+        assert_eq!(wheel.next(), Instant::NEVER);
+    }
+
+    #[test]
+    fn a_deadline_that_moves_later_leaves_the_timer_where_it_is() {
+        let mut wheel = TimerWheel::new();
+        wheel.arm(0, at(1_000_000));
+        wheel.arm(0, at(9_000_000));
+        assert_eq!(wheel.deadline(0), at(1_000_000));
+        wheel.arm(0, at(500_000));
+        assert_eq!(expired(&mut wheel, 600_000), [0]);
+    }
+
+    #[test]
+    fn the_ends_of_time_can_be_armed() {
+        let mut wheel = TimerWheel::new();
+        wheel.arm(0, at(0));
+        wheel.arm(1, at(u64::MAX - 1));
+        wheel.arm(2, Instant::NEVER);
+        assert_eq!(expired(&mut wheel, 0), [0]);
+        assert!(wheel.next() <= at(u64::MAX - 1));
+        assert_eq!(expired(&mut wheel, u64::MAX), [1]);
+    }
+
+    #[test]
+    fn waiting_for_the_next_time_reaches_a_far_deadline_in_few_steps() {
+        let mut wheel = TimerWheel::new();
+        wheel.arm(0, at(3_600_000_000_000));
+        let steps = (0..100).take_while(|_| wheel.expire(wheel.next()).is_none()).count();
+        assert!(steps < LEVELS, "{steps}");
+    }
+
+    proptest! {
+        /// Against a list of deadlines: what the wheel says is due is what the list says, up to the
+        /// length of a tick.
+        #[test]
+        fn the_wheel_agrees_with_a_list(
+            steps in prop::collection::vec((0_u32..20, 0_u32..42, any::<u64>(), 0_u8..4), 1..300),
+        ) {
+            let mut wheel = TimerWheel::new();
+            let mut list = [u64::MAX; 20];
+            let mut now = 0_u64;
+            for (id, magnitude, noise, step) in steps {
+                let span = noise >> (63 - magnitude);
+                match step {
+                    0 | 1 => {
+                        let deadline = now.saturating_add(span);
+                        wheel.arm(id, at(deadline));
+                        list[id as usize] = list[id as usize].min(deadline);
+                    }
+                    2 => {
+                        wheel.disarm(id);
+                        list[id as usize] = u64::MAX;
+                    }
+                    _ => {
+                        now = now.saturating_add(span);
+                        for id in expired(&mut wheel, now) {
+                            prop_assert!(list[id as usize] <= now, "early");
+                            list[id as usize] = u64::MAX;
+                        }
+                        prop_assert!(list.iter().all(|&deadline| deadline > now.saturating_sub(TICK)), "late");
+                    }
+                }
+                let first = list.iter().copied().min().unwrap_or(u64::MAX);
+                prop_assert!(wheel.next().as_nanos() <= first.saturating_add(TICK));
+                prop_assert_eq!(wheel.next() == Instant::NEVER, first == u64::MAX);
+                for (id, &deadline) in (0..).zip(&list) {
+                    prop_assert_eq!(wheel.deadline(id), at(deadline));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The link offers an empty frame: who fills it, and with what header in front.
+
+use crate::link::{Medium, TxFrame};
+use crate::ready::Sender;
+use crate::sockets::Socket;
+use crate::stack::Stack;
+use core::net::Ipv4Addr;
+use linerate_units::Instant;
+use linerate_wire::{EtherType, EthernetHeader, MacAddress, VlanTags};
+
+/// Something that the host itself has to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reply {
+    /// An IP packet.
+    Packet,
+    /// An ARP packet to this station.
+    Arp(MacAddress),
+}
+
+/// What became of a sender's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turned {
+    /// It wrote a frame of this length.
+    Frame(usize),
+    /// It had a packet, which waits for a neighbour now, or had to be dropped.
+    Elsewhere,
+    /// It had nothing.
+    Nothing,
+}
+
+/// The station that a packet is sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Station {
+    /// This one; without meaning where the medium has no stations.
+    Known(MacAddress),
+    /// That of the neighbour with this address, which has been asked.
+    Asked(Ipv4Addr),
+    /// None: no route leads on.
+    NoRoute,
+}
+
+impl Stack {
+    /// Writes the next frame that is to be sent into `frame`, which has room for the largest one of the
+    /// link, and says how long it is. `None` if there is nothing to send.
+    pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
+        self.pass_time(now);
+        loop {
+            if self.has_replies() {
+                self.ready.push(Sender::Replies);
+            }
+            let sender = self.ready.turn()?;
+            let turned = match sender {
+                Sender::Replies => self.transmit_reply(now, frame),
+                Sender::Socket(index) => self.transmit_socket(now, index, frame),
+            };
+            match turned {
+                Turned::Frame(length) => {
+                    self.counted.transmit.packets += 1;
+                    self.counted.transmit.bytes += length as u64;
+                    return Some(TxFrame { length });
+                }
+                Turned::Elsewhere => {}
+                Turned::Nothing => self.ready.remove(sender),
+            }
+        }
+    }
+
+    /// Has the host itself something to send?
+    pub(crate) fn has_replies(&self) -> bool {
+        !self.replies.is_empty() || self.neighbors.wants_transmit()
+    }
+
+    fn transmit_socket(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Turned {
+        match self.sockets.get(index) {
+            Some(Socket::Udp(_)) => self.transmit_datagram(now, index, frame),
+            None => Turned::Nothing,
+        }
+    }
+
+    /// Questions for neighbours go first, then packets whose neighbour has answered, then replies.
+    fn transmit_reply(&mut self, now: Instant, frame: &mut [u8]) -> Turned {
+        if let Some(question) = self.neighbors.poll_question() {
+            let (request, station) = self.arp_request(&question);
+            let at = self.emit_ethernet(station, EtherType::ARP, frame);
+            return Turned::Frame(at + request.emit(&mut frame[at..]));
+        }
+        if let Some((station, packet)) = self.neighbors.poll_released() {
+            return self.frame_packet(Station::Known(station), &packet, frame);
+        }
+        let Some((reply, packet)) = self.replies.pop() else { return Turned::Nothing };
+        let turned = match reply {
+            Reply::Packet => self.route_packet(now, &packet, frame),
+            Reply::Arp(station) => {
+                let at = self.emit_ethernet(station, EtherType::ARP, frame);
+                frame[at..at + packet.len()].copy_from_slice(&packet);
+                Turned::Frame(at + packet.len())
+            }
+        };
+        self.replies.give_back(packet);
+        turned
+    }
+
+    /// Sends a finished packet along its route.
+    pub(crate) fn route_packet(&mut self, now: Instant, packet: &[u8], frame: &mut [u8]) -> Turned {
+        let Some(&[a, b, c, d]) = packet.get(16..20) else { return Turned::Elsewhere };
+        let station = self.station_for(now, Ipv4Addr::new(a, b, c, d));
+        self.frame_packet(station, packet, frame)
+    }
+
+    /// The station to which packets for `destination` are sent now.
+    pub(crate) fn station_for(&mut self, now: Instant, destination: Ipv4Addr) -> Station {
+        if self.interface.capabilities.medium == Medium::Ip {
+            return Station::Known(MacAddress::ZERO);
+        }
+        if self.interface.audience(destination) == crate::interface::Audience::Everyone {
+            return Station::Known(MacAddress::BROADCAST);
+        }
+        let Some(route) = self.routes.lookup(destination) else { return Station::NoRoute };
+        let next_hop = route.next_hop(destination);
+        self.neighbors.lookup(now, next_hop).map_or(Station::Asked(next_hop), Station::Known)
+    }
+
+    /// Puts a finished packet into the frame, or where it has to wait.
+    pub(crate) fn frame_packet(&mut self, station: Station, packet: &[u8], frame: &mut [u8]) -> Turned {
+        match station {
+            Station::Known(station) => {
+                let at = self.emit_ethernet(station, EtherType::IPV4, frame);
+                let Some(room) = frame.get_mut(at..at + packet.len()) else {
+                    // Only if the link has become narrower since the packet was made.
+                    self.counted.ip.out_discards += 1;
+                    return Turned::Elsewhere;
+                };
+                room.copy_from_slice(packet);
+                Turned::Frame(at + packet.len())
+            }
+            Station::Asked(next_hop) => {
+                self.neighbors.wait(next_hop, packet);
+                Turned::Elsewhere
+            }
+            Station::NoRoute => {
+                self.counted.ip.out_no_routes += 1;
+                Turned::Elsewhere
+            }
+        }
+    }
+
+    /// Writes the medium's header, and says where the packet begins.
+    pub(crate) fn emit_ethernet(
+        &self,
+        station: MacAddress,
+        ether_type: EtherType,
+        frame: &mut [u8],
+    ) -> usize {
+        match self.interface.capabilities.medium {
+            Medium::Ip => 0,
+            Medium::Ethernet => {
+                let source = self.interface.mac;
+                EthernetHeader { destination: station, source, tags: VlanTags::NONE, ether_type }.emit(frame)
+            }
+        }
+    }
+}

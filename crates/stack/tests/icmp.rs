@@ -1,0 +1,189 @@
+//! Echo, and errors: who is told, and who is not.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_stack::{Error, Event, Limits, Medium, UdpOptions};
+use linerate_testkit::{Pair, Setup, Side};
+use linerate_units::Duration;
+use linerate_wire::{
+    Echo, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Sum, UdpHeader, Unreachable,
+};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// Hosts without stations, so that a test can write packets and nothing else.
+fn pair() -> Pair {
+    Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
+}
+
+fn packet(source: Ipv4Addr, destination: Ipv4Addr, protocol: Protocol, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; 20 + payload.len()];
+    Ipv4Header::new(source, destination, protocol).emit(payload.len(), &mut bytes);
+    bytes[20..].copy_from_slice(payload);
+    bytes
+}
+
+fn icmp(source: Ipv4Addr, destination: Ipv4Addr, message: &IcmpMessage<'_>) -> Vec<u8> {
+    let mut bytes = vec![0; message.length()];
+    message.emit(&mut bytes);
+    packet(source, destination, Protocol::ICMP, &bytes)
+}
+
+fn datagram(source: SocketAddrV4, destination: SocketAddrV4, data: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; 8 + data.len()];
+    let ports = UdpHeader { source_port: source.port(), destination_port: destination.port() };
+    ports.emit(data.len(), &mut bytes);
+    bytes[8..].copy_from_slice(data);
+    let header = Ipv4Header::new(*source.ip(), *destination.ip(), Protocol::UDP);
+    let sum = Sum::of(&bytes);
+    UdpHeader::fill_checksum(&mut bytes, header.pseudo_header(8 + data.len()), sum);
+    packet(*source.ip(), *destination.ip(), Protocol::UDP, &bytes)
+}
+
+/// Has a packet arrive at the left host, and returns what it sends.
+fn answers(pair: &mut Pair, packet: Vec<u8>) -> Vec<Vec<u8>> {
+    let now = pair.now;
+    let host = pair.host(Side::Left);
+    host.link_mut().put(now, packet);
+    host.turn(now).unwrap();
+    host.turn(now).unwrap();
+    host.stack().check();
+    std::iter::from_fn(|| host.link_mut().fetch()).collect()
+}
+
+const LEFT: Ipv4Addr = Side::Left.address();
+const RIGHT: Ipv4Addr = Side::Right.address();
+
+fn echo_request(destination: Ipv4Addr) -> Vec<u8> {
+    icmp(RIGHT, destination, &IcmpMessage::EchoRequest(Echo { identifier: 1, sequence: 2, data: b"data" }))
+}
+
+#[test]
+fn an_echo_comes_back_with_its_data_from_the_address_that_was_asked() {
+    let answers = answers(&mut pair(), echo_request(LEFT));
+    let reply = Ipv4Packet::parse(&answers[0]).unwrap();
+    assert_eq!((reply.header.source, reply.header.destination), (LEFT, RIGHT));
+    let echo = Echo { identifier: 1, sequence: 2, data: b"data" };
+    assert_eq!(IcmpMessage::parse(reply.payload), Ok(IcmpMessage::EchoReply(echo)));
+}
+
+#[test]
+fn an_echo_to_all_hosts_is_answered_only_by_who_was_told_to() {
+    let to_all = Ipv4Addr::new(192, 0, 2, 255);
+    assert_eq!(answers(&mut pair(), echo_request(to_all)).len(), 0);
+    let mut willing = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
+        config.answer_broadcast_echo = true;
+    });
+    let answers = answers(&mut willing, echo_request(to_all));
+    assert_eq!(Ipv4Packet::parse(&answers[0]).unwrap().header.source, LEFT);
+}
+
+#[test]
+fn a_datagram_for_nobody_and_a_protocol_that_nobody_speaks_are_answered_with_an_error() {
+    let lost = datagram(SocketAddrV4::new(RIGHT, 5), SocketAddrV4::new(LEFT, 9), b"hello?");
+    let strange = packet(RIGHT, LEFT, Protocol::new(132), b"an SCTP chunk");
+    for (packet, reason) in [(lost, Unreachable::Port), (strange, Unreachable::Protocol)] {
+        let answers = answers(&mut pair(), packet.clone());
+        let answer = Ipv4Packet::parse(&answers[0]).unwrap();
+        let quote = Quote::of(&packet).unwrap();
+        let expected = IcmpMessage::Error { error: IcmpError::Unreachable(reason), quote };
+        assert_eq!(IcmpMessage::parse(answer.payload), Ok(expected));
+    }
+}
+
+#[test]
+fn broadcasts_fragments_and_wrong_checksums_are_answered_with_silence() {
+    let mut pair = pair();
+    let remote = SocketAddrV4::new(RIGHT, 5);
+    let to_all = datagram(remote, SocketAddrV4::new(Ipv4Addr::BROADCAST, 9), b"hello all");
+    let mut wrong = datagram(remote, SocketAddrV4::new(LEFT, 9), b"hello?");
+    wrong[30] ^= 1;
+    let mut fragment = vec![0; 20 + 8];
+    let header = Ipv4Header { more_fragments: true, ..Ipv4Header::new(RIGHT, LEFT, Protocol::UDP) };
+    header.emit(8, &mut fragment);
+    let from_all = datagram(SocketAddrV4::new(Ipv4Addr::BROADCAST, 5), SocketAddrV4::new(LEFT, 9), b"");
+    for packet in [to_all, wrong, fragment, from_all] {
+        assert_eq!(answers(&mut pair, packet).len(), 0);
+    }
+    let counters = pair.stack(Side::Left).counters();
+    assert_eq!((counters.ip.reassembly_required, counters.ip.reassembly_failures), (1, 1));
+    assert_eq!((counters.udp.in_checksum_errors, counters.ip.in_header_errors), (1, 1));
+}
+
+#[test]
+fn errors_are_sent_at_a_limited_rate() {
+    let setup = Setup { medium: Medium::Ip, ..Setup::default() };
+    let mut pair = Pair::new(&setup, |_, config| {
+        config.limits = Limits { icmp_errors: (10, 5), ..config.limits };
+    });
+    let lost = datagram(SocketAddrV4::new(RIGHT, 5), SocketAddrV4::new(LEFT, 9), b"hello?");
+    let mut sent = 0;
+    for _ in 0..100 {
+        sent += answers(&mut pair, lost.clone()).len();
+    }
+    assert_eq!(sent, 5);
+    assert_eq!(pair.stack(Side::Left).counters().icmp.out_rate_limited, 95);
+}
+
+#[test]
+fn an_error_about_a_datagram_reaches_the_socket_that_sent_it() {
+    let mut pair = pair();
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    let socket = stack.udp_bind(SocketAddrV4::new(LEFT, 5), &UdpOptions::default()).unwrap();
+    let peer = SocketAddrV4::new(RIGHT, 9);
+    stack.udp_connect(now, socket, peer).unwrap();
+    stack.udp_send(now, socket, b"hello?").unwrap();
+    pair.run_for(Duration::from_millis(10));
+    let stack = pair.stack(Side::Left);
+    assert!(matches!(stack.poll_event(), Some(Event::Udp(handle, _)) if handle == socket));
+    assert_eq!(stack.udp_send(now, socket, b"hello?"), Err(Error::Refused));
+    assert_eq!(stack.udp_send(now, socket, b"hello?"), Ok(()));
+}
+
+#[test]
+fn a_narrow_path_is_remembered_within_reason() {
+    let mut pair = pair();
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    let local = SocketAddrV4::new(LEFT, 5);
+    let peer = SocketAddrV4::new(RIGHT, 9);
+    let socket = stack.udp_bind(local, &UdpOptions::default()).unwrap();
+    let sent = datagram(local, peer, &[0; 1_472]);
+    for (next_hop_mtu, limit) in [(1_400, 1_372), (68, 524), (1_500, 524)] {
+        let error = IcmpError::FragmentationNeeded { next_hop_mtu };
+        let report = icmp(RIGHT, LEFT, &IcmpMessage::Error { error, quote: Quote::of(&sent).unwrap() });
+        answers(&mut pair, report);
+        let refused = pair.stack(Side::Left).udp_send_to(now, socket, peer, &[0; 1_473]);
+        assert_eq!(refused, Err(Error::MessageTooLong { limit }));
+    }
+    let other = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 3), 9);
+    assert_eq!(pair.stack(Side::Left).udp_send_to(now, socket, other, &[0; 1_472]), Ok(()));
+}
+
+#[test]
+fn echo_replies_that_nobody_asked_for_are_no_events() {
+    let mut pair = pair();
+    let now = pair.now;
+    let reply = IcmpMessage::EchoReply(Echo { identifier: 7, sequence: 1, data: b"spam" });
+    answers(&mut pair, icmp(RIGHT, LEFT, &reply));
+    assert_eq!(pair.stack(Side::Left).poll_event(), None);
+    pair.stack(Side::Left).echo_send(now, RIGHT, 7, 1, b"spam").unwrap();
+    for _ in 0..100 {
+        answers(&mut pair, icmp(RIGHT, LEFT, &reply));
+    }
+    let events = std::iter::from_fn(|| pair.stack(Side::Left).poll_event()).count();
+    assert_eq!(events, 64, "and those that were asked for are bounded");
+}
+
+#[test]
+fn a_host_answers_itself() {
+    let mut pair = pair();
+    let now = pair.now;
+    for address in [LEFT, Ipv4Addr::LOCALHOST] {
+        pair.stack(Side::Left).echo_send(now, address, 3, 4, b"me").unwrap();
+        pair.run_for(Duration::from_millis(1));
+        let Some(Event::EchoReply(reply)) = pair.stack(Side::Left).poll_event() else { panic!("no reply") };
+        assert_eq!((reply.source, reply.sequence, reply.data.as_slice()), (address, 4, &b"me"[..]));
+    }
+    assert_eq!(pair.stack(Side::Left).counters().transmit.packets, 0);
+}

@@ -1,0 +1,208 @@
+//! Datagrams between two hosts.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_stack::{Error, Event, Route, UdpEvent, UdpHandle, UdpOptions};
+use linerate_testkit::{Impairment, Pair, Setup, Side};
+use linerate_units::Duration;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+fn pair() -> Pair {
+    Pair::new(&Setup::default(), |_, _| {})
+}
+
+fn at(side: Side, port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(side.address(), port)
+}
+
+fn bind(pair: &mut Pair, side: Side, port: u16) -> UdpHandle {
+    pair.stack(side).udp_bind(at(side, port), &UdpOptions::default()).unwrap()
+}
+
+fn receive(pair: &mut Pair, side: Side, socket: UdpHandle) -> Result<(Vec<u8>, SocketAddrV4), Error> {
+    let mut into = [0; 2_000];
+    let (length, from) = pair.stack(side).udp_receive_from(socket, &mut into)?;
+    Ok((into[..length].to_vec(), from))
+}
+
+#[test]
+fn a_datagram_goes_there_and_another_comes_back() {
+    let mut pair = pair();
+    let (left, right) = (bind(&mut pair, Side::Left, 5), bind(&mut pair, Side::Right, 9));
+    let now = pair.now;
+    pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), b"ask").unwrap();
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(pair.stack(Side::Right).poll_event(), Some(Event::Udp(right, UdpEvent::Readable)));
+    assert_eq!(receive(&mut pair, Side::Right, right), Ok((b"ask".to_vec(), at(Side::Left, 5))));
+    assert_eq!(receive(&mut pair, Side::Right, right), Err(Error::WouldBlock));
+
+    let now = pair.now;
+    pair.stack(Side::Right).udp_send_to(now, right, at(Side::Left, 5), b"").unwrap();
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(receive(&mut pair, Side::Left, left), Ok((Vec::new(), at(Side::Right, 9))));
+}
+
+#[test]
+fn a_full_socket_drops_and_counts() {
+    let mut pair = pair();
+    let left = bind(&mut pair, Side::Left, 5);
+    let options = UdpOptions { receive_bytes: 10 * (100 + 64), ..UdpOptions::default() };
+    let right = pair.stack(Side::Right).udp_bind(at(Side::Right, 9), &options).unwrap();
+    let now = pair.now;
+    for _ in 0..50 {
+        pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), &[1; 100]).unwrap();
+    }
+    pair.run_for(Duration::from_millis(10));
+    let counters = pair.stack(Side::Right).counters().udp;
+    assert_eq!((counters.in_datagrams, counters.receive_buffer_errors), (10, 40));
+    assert_eq!(std::iter::from_fn(|| receive(&mut pair, Side::Right, right).ok()).count(), 10);
+}
+
+#[test]
+fn a_socket_without_room_is_told_when_there_is_room() {
+    let mut pair = pair();
+    let options = UdpOptions { send_bytes: 3_000, ..UdpOptions::default() };
+    let left = pair.stack(Side::Left).udp_bind(at(Side::Left, 5), &options).unwrap();
+    let now = pair.now;
+    let send = |pair: &mut Pair| pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), &[1; 900]);
+    assert_eq!([send(&mut pair), send(&mut pair)], [Ok(()); 2]);
+    assert_eq!(send(&mut pair), Ok(()));
+    assert_eq!(send(&mut pair), Err(Error::WouldBlock));
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(pair.stack(Side::Left).poll_event(), Some(Event::Udp(left, UdpEvent::Writable)));
+}
+
+#[test]
+fn a_connected_socket_hears_its_peer_alone() {
+    let mut pair = pair();
+    let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9);
+    let right = pair.stack(Side::Right).udp_bind(anywhere, &UdpOptions::default()).unwrap();
+    let now = pair.now;
+    pair.stack(Side::Right).udp_connect(now, right, at(Side::Left, 5)).unwrap();
+    for port in [5, 6] {
+        let left = bind(&mut pair, Side::Left, port);
+        pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), &[1]).unwrap();
+    }
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(receive(&mut pair, Side::Right, right), Ok((vec![1], at(Side::Left, 5))));
+    assert_eq!(receive(&mut pair, Side::Right, right), Err(Error::WouldBlock));
+    assert_eq!(pair.stack(Side::Right).counters().udp.no_ports, 1);
+    assert_eq!(pair.stack(Side::Right).udp_peer_addr(right), Ok(at(Side::Left, 5)));
+}
+
+#[test]
+fn broadcasts_need_leave_and_reach_who_listens_on_all_addresses() {
+    let mut pair = pair();
+    let left = bind(&mut pair, Side::Left, 5);
+    let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9);
+    let right = pair.stack(Side::Right).udp_bind(anywhere, &UdpOptions::default()).unwrap();
+    let now = pair.now;
+    let to_all = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 255), 9);
+    let stack = pair.stack(Side::Left);
+    assert_eq!(stack.udp_send_to(now, left, to_all, b"all"), Err(Error::BroadcastForbidden(*to_all.ip())));
+    stack.udp_set_broadcast(left, true).unwrap();
+    stack.udp_send_to(now, left, to_all, b"all").unwrap();
+    stack.udp_send_to(now, left, SocketAddrV4::new(Ipv4Addr::BROADCAST, 9), b"limited").unwrap();
+    pair.run_for(Duration::from_millis(1));
+    for data in ["all", "limited"] {
+        assert_eq!(receive(&mut pair, Side::Right, right), Ok((data.into(), at(Side::Left, 5))));
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_reason() {
+    let mut pair = pair();
+    let left = bind(&mut pair, Side::Left, 5);
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    let other = Ipv4Addr::new(192, 0, 2, 9);
+    assert_eq!(
+        stack.udp_bind(SocketAddrV4::new(other, 1), &UdpOptions::default()),
+        Err(Error::AddressNotOurs(other))
+    );
+    assert_eq!(
+        stack.udp_bind(at(Side::Left, 5), &UdpOptions::default()),
+        Err(Error::AddressInUse(at(Side::Left, 5)))
+    );
+    let far = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 9);
+    assert_eq!(stack.udp_send_to(now, left, far, b""), Err(Error::NoRoute(*far.ip())));
+    for nobody in [at(Side::Right, 0), SocketAddrV4::new(Ipv4Addr::new(224, 0, 0, 1), 9)] {
+        assert_eq!(stack.udp_send_to(now, left, nobody, b""), Err(Error::InvalidDestination(nobody)));
+    }
+    let long = stack.udp_send_to(now, left, at(Side::Right, 9), &[0; 1_473]);
+    assert_eq!(long, Err(Error::MessageTooLong { limit: 1_472 }));
+    assert_eq!(stack.udp_send(now, left, b""), Err(Error::NotConnected));
+
+    stack.udp_close(left).unwrap();
+    let again = stack.udp_bind(at(Side::Left, 5), &UdpOptions::default()).unwrap();
+    assert_ne!(again, left);
+    assert_eq!(stack.udp_close(left), Err(Error::Closed));
+}
+
+#[test]
+fn ephemeral_ports_run_out_with_an_error() {
+    let mut pair = Pair::new(&Setup::default(), |_, config| config.ephemeral_ports = 40_000..=40_009);
+    let stack = pair.stack(Side::Left);
+    let any_port = at(Side::Left, 0);
+    let sockets: Vec<_> =
+        (0..10).map(|_| stack.udp_bind(any_port, &UdpOptions::default()).unwrap()).collect();
+    let mut ports: Vec<_> =
+        sockets.iter().map(|&socket| stack.udp_local_addr(socket).unwrap().port()).collect();
+    ports.sort_unstable();
+    assert_eq!(ports, (40_000..=40_009).collect::<Vec<_>>());
+    assert!(matches!(stack.udp_bind(any_port, &UdpOptions::default()), Err(Error::PortsExhausted(_))));
+}
+
+#[test]
+fn a_router_takes_what_is_not_on_the_link() {
+    let far = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 9);
+    let mut pair = Pair::new(&Setup::default(), |side, config| match side {
+        Side::Left => {
+            let default = Route::via("0.0.0.0/0".parse().unwrap(), Side::Right.address());
+            config.routes.push(Route { mtu: Some(1_000), ..default });
+        }
+        Side::Right => config.addresses.push("198.51.100.1/32".parse().unwrap()),
+    });
+    let left = bind(&mut pair, Side::Left, 5);
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    let long = stack.udp_send_to(now, left, far, &[0; 973]);
+    assert_eq!(long, Err(Error::MessageTooLong { limit: 972 }));
+    stack.udp_send_to(now, left, far, &[7; 972]).unwrap();
+    let right = pair.stack(Side::Right).udp_bind(far, &UdpOptions::default()).unwrap();
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(receive(&mut pair, Side::Right, right), Ok((vec![7; 972], at(Side::Left, 5))));
+}
+
+#[test]
+fn sockets_of_one_host_talk_with_each_other() {
+    let mut pair = pair();
+    let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9);
+    let stack = pair.stack(Side::Left);
+    let server = stack.udp_bind(anywhere, &UdpOptions::default()).unwrap();
+    let client = bind(&mut pair, Side::Left, 5);
+    let now = pair.now;
+    let large = vec![3; 1_990];
+    pair.stack(Side::Left).udp_send_to(now, client, at(Side::Left, 9), &large).unwrap();
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(receive(&mut pair, Side::Left, server), Ok((large, at(Side::Left, 5))));
+}
+
+#[test]
+fn a_corrupt_datagram_never_arrives() {
+    let impairment = Impairment { corruption: 500, ..Impairment::default() };
+    let mut pair = Pair::new(&Setup { impairment, ..Setup::default() }, |_, _| {});
+    let (left, right) = (bind(&mut pair, Side::Left, 5), bind(&mut pair, Side::Right, 9));
+    let mut arrived = 0;
+    for number in 0..1_000_u32 {
+        let now = pair.now;
+        let data = number.to_be_bytes().repeat(10);
+        let _ = pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), &data);
+        pair.run_for(Duration::from_millis(10));
+        while let Ok((received, _)) = receive(&mut pair, Side::Right, right) {
+            assert!(received.chunks(4).all(|chunk| chunk == &received[..4]), "{received:?}");
+            arrived += 1;
+        }
+    }
+    assert!((300..700).contains(&arrived), "{arrived}");
+}

@@ -1,0 +1,187 @@
+//! Two hosts on a wire, in virtual time. After each step both check all their invariants.
+
+use crate::test_link::TestLink;
+use crate::wire::{Impairment, Wire};
+use linerate_stack::{Capabilities, Host, Medium, Stack, StackConfig};
+use linerate_units::{Duration, Instant};
+use linerate_wire::{Ipv4Cidr, MacAddress};
+use std::fmt;
+use std::net::Ipv4Addr;
+
+/// One of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// 192.0.2.1, which usually begins.
+    Left,
+    /// 192.0.2.2.
+    Right,
+}
+
+impl Side {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::Left, Self::Right];
+
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Left => Self::Right,
+            Self::Right => Self::Left,
+        }
+    }
+
+    /// Its address, in a network of 24 bits.
+    #[must_use]
+    pub const fn address(self) -> Ipv4Addr {
+        Ipv4Addr::new(192, 0, 2, self as u8 + 1)
+    }
+
+    /// Its station.
+    #[must_use]
+    pub const fn mac(self) -> MacAddress {
+        MacAddress::new([2, 0, 0, 0, 0, self as u8 + 1])
+    }
+
+    /// What its host is configured with, unless a test changes it.
+    ///
+    /// # Panics
+    /// Never: a prefix of 24 bits exists.
+    #[must_use]
+    pub fn config(self) -> StackConfig {
+        let Some(cidr) = Ipv4Cidr::new(self.address(), 24) else { panic!("a prefix of 24 bits") };
+        StackConfig::new(self.mac(), cidr)
+    }
+}
+
+/// How a pair is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// What everything random is drawn from.
+    pub seed: u64,
+    /// How long a frame takes.
+    pub latency: Duration,
+    /// What happens to frames.
+    pub impairment: Impairment,
+    /// What frames begin with.
+    pub medium: Medium,
+    /// Bytes of the largest packet.
+    pub mtu: usize,
+    /// Frames that a link takes before the wire fetches them.
+    pub capacity: usize,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            latency: Duration::from_micros(50),
+            impairment: Impairment::default(),
+            medium: Medium::Ethernet,
+            mtu: 1_500,
+            capacity: 256,
+        }
+    }
+}
+
+type Observer = Box<dyn FnMut(Instant, Side, &[u8])>;
+
+/// Two hosts on a wire.
+pub struct Pair {
+    /// The present.
+    pub now: Instant,
+    /// What is between them.
+    pub wire: Wire,
+    hosts: [Host<TestLink>; 2],
+    observer: Observer,
+}
+
+impl Pair {
+    /// Two hosts as `setup` says, each with the configuration that `configure` has changed.
+    pub fn new(setup: &Setup, configure: impl Fn(Side, &mut StackConfig)) -> Self {
+        let hosts = Side::BOTH.map(|side| {
+            let mut config = side.config();
+            configure(side, &mut config);
+            let mut seed = [side as u8; 32];
+            seed[..8].copy_from_slice(&setup.seed.to_le_bytes());
+            let capabilities = Capabilities { medium: setup.medium, mtu: setup.mtu, rate: None };
+            Host::new(Stack::new(config, seed), TestLink::new(capabilities, setup.capacity))
+        });
+        let wire = Wire::new(setup.latency, setup.impairment, setup.seed);
+        // Not zero, so that a forgotten time shows.
+        let now = Instant::ZERO + Duration::from_secs(1_000);
+        Self { now, wire, hosts, observer: Box::new(|_, _, _| {}) }
+    }
+
+    /// Has `observer` see every frame that a side sends, before anything happens to it.
+    pub fn observe(&mut self, observer: impl FnMut(Instant, Side, &[u8]) + 'static) {
+        self.observer = Box::new(observer);
+    }
+
+    /// One of the hosts.
+    pub fn host(&mut self, side: Side) -> &mut Host<TestLink> {
+        &mut self.hosts[side as usize]
+    }
+
+    /// One of the hosts, without its link.
+    pub fn stack(&mut self, side: Side) -> &mut Stack {
+        self.host(side).stack_mut()
+    }
+
+    /// Does everything that there is to do at the present time, and then moves to the next time at
+    /// which there is something. False if there never will be, or not before `limit`.
+    ///
+    /// # Panics
+    /// If an invariant of a host is broken, or a link that is up fails.
+    pub fn step(&mut self, limit: Instant) -> bool {
+        while let Some((at, to, frame)) = self.wire.arrive(self.now) {
+            self.host(to).link_mut().put(at, frame);
+        }
+        let mut next = Instant::NEVER;
+        for side in Side::BOTH {
+            let now = self.now;
+            let host = self.host(side);
+            let turn = host.turn(now);
+            host.stack().check();
+            // A host whose link is down is left alone until the link is up again.
+            let Ok(turn) = turn else { continue };
+            let again = turn.more || turn.blocked || host.link().has_arrived();
+            next = next.min(if again { now } else { turn.next });
+            while let Some(frame) = self.host(side).link_mut().fetch() {
+                (self.observer)(now, side, &frame);
+                self.wire.send(now, side.other(), frame);
+            }
+        }
+        next = next.min(self.wire.next());
+        if next > limit || next == Instant::NEVER {
+            return false;
+        }
+        self.now = self.now.max(next);
+        true
+    }
+
+    /// Steps until `done`, which applications may use to do their part, or until `limit` has gone by.
+    /// Says whether it was done.
+    pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        let end = self.now + limit;
+        loop {
+            if done(self) {
+                return true;
+            }
+            if !self.step(end) {
+                self.now = end;
+                return done(self);
+            }
+        }
+    }
+
+    /// Steps for so long.
+    pub fn run_for(&mut self, span: Duration) {
+        self.run_until(span, |_| false);
+    }
+}
+
+impl fmt::Debug for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pair").field("now", &self.now).field("wire", &self.wire).finish_non_exhaustive()
+    }
+}

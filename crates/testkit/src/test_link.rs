@@ -1,0 +1,76 @@
+//! A link that keeps frames until a test fetches them, and hands over those that a test puts in.
+
+use linerate_stack::{Capabilities, Link, LinkError, RxChecksum, RxFrame, TxFrame};
+use linerate_units::Instant;
+use std::collections::VecDeque;
+
+/// A bounded queue each way.
+#[derive(Debug)]
+pub struct TestLink {
+    capabilities: Capabilities,
+    /// Frames that the link takes before somebody fetches them.
+    capacity: usize,
+    arrived: VecDeque<(Instant, Vec<u8>)>,
+    sent: VecDeque<Vec<u8>>,
+    /// Is the link down?
+    pub down: bool,
+}
+
+impl TestLink {
+    /// A link with room for `capacity` frames to be sent.
+    #[must_use]
+    pub const fn new(capabilities: Capabilities, capacity: usize) -> Self {
+        Self { capabilities, capacity, arrived: VecDeque::new(), sent: VecDeque::new(), down: false }
+    }
+
+    /// Has a frame arrive.
+    pub fn put(&mut self, at: Instant, frame: Vec<u8>) {
+        self.arrived.push_back((at, frame));
+    }
+
+    /// Fetches the next frame that the host has sent.
+    pub fn fetch(&mut self) -> Option<Vec<u8>> {
+        self.sent.pop_front()
+    }
+
+    /// Does a frame wait for the host?
+    #[must_use]
+    pub fn has_arrived(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+}
+
+impl Link for TestLink {
+    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        if self.down {
+            return Err(LinkError::Down);
+        }
+        let count = self.arrived.len().min(budget);
+        for (arrived, frame) in self.arrived.drain(..count) {
+            on_frame(RxFrame { bytes: &frame, arrived, checksum: RxChecksum::Unverified });
+        }
+        Ok(count)
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        if self.down {
+            return Err(LinkError::Down);
+        }
+        for count in 0..budget.min(self.capacity - self.sent.len()) {
+            // The bytes of an offered frame are arbitrary, so a host must not count on zeros.
+            let mut frame = vec![0xa5; self.capabilities.frame_length()];
+            let Some(TxFrame { length }) = fill(&mut frame) else { return Ok(count) };
+            frame.truncate(length);
+            self.sent.push_back(frame);
+        }
+        Ok(budget.min(self.capacity))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+}
