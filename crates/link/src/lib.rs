@@ -6,6 +6,7 @@ mod bell;
 mod capture;
 pub mod capture_file;
 mod clock;
+pub mod impair;
 pub mod kernel_interface;
 pub mod kernel_tcp;
 pub mod memory;
@@ -17,6 +18,7 @@ mod wait;
 
 pub use capture::Capture;
 pub use clock::{ManualClock, MonotonicClock, time_of_day};
+pub use impair::{Impair, Impairments};
 pub use kernel_interface::KernelInterface;
 pub use memory::{MemoryConfig, MemoryLink};
 pub use tap::{Tap, TapConfig};

@@ -1,0 +1,311 @@
+//! One direction of an impaired link: what becomes of each frame, and the frames under way.
+//!
+//! A frame that is not lost goes through two stages. The first is the delay, a queue in which nobody
+//! overtakes. Behind it some frames are set aside until others have passed. What has gone through both
+//! is ready. A frame that nothing holds up passes without being copied.
+
+use super::parameters::Impairment;
+use linerate_stack::{RxChecksum, RxFrame};
+use linerate_units::{Duration, Instant};
+use oorandom::Rand64;
+use std::collections::VecDeque;
+
+/// What was done to the frames of one direction so far. A frame may be counted under several headings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImpairCounters {
+    /// Frames that came.
+    pub offered: u64,
+    /// Frames thrown away by chance.
+    pub lost: u64,
+    /// Frames that arrived a second time.
+    pub duplicated: u64,
+    /// Frames of which a bit was turned over.
+    pub corrupted: u64,
+    /// Frames set aside until others have passed.
+    pub reordered: u64,
+    /// Frames that were under way for a time.
+    pub delayed: u64,
+    /// Frames thrown away because too many were under way.
+    pub overflowed: u64,
+}
+
+/// A bit of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bit {
+    byte: usize,
+    mask: u8,
+}
+
+impl Bit {
+    /// Turns it over.
+    fn flip(self, frame: &mut [u8]) {
+        frame[self.byte] ^= self.mask;
+    }
+}
+
+/// A frame under way.
+#[derive(Debug)]
+pub(super) struct Held {
+    bytes: Vec<u8>,
+    checksum: RxChecksum,
+    /// When it arrives, which is when it leaves the delay behind, or is no longer set aside.
+    arrived: Instant,
+    /// Whether it is to be set aside then.
+    set_aside: bool,
+}
+
+impl Held {
+    /// The frame as it arrives in the end.
+    pub(super) fn frame(&self) -> RxFrame<'_> {
+        RxFrame { bytes: &self.bytes, arrived: self.arrived, checksum: self.checksum }
+    }
+}
+
+/// A frame that others are to pass.
+#[derive(Debug)]
+struct Aside {
+    frame: Held,
+    /// How many still have to.
+    passes: u32,
+    /// Until when it waits for them.
+    until: Instant,
+}
+
+/// One direction.
+#[derive(Debug)]
+pub(super) struct Lane {
+    impairment: Impairment,
+    chance: Chance,
+    /// In the order of `arrived`.
+    delayed: VecDeque<Held>,
+    /// In the order of `until`.
+    aside: VecDeque<Aside>,
+    ready: VecDeque<Held>,
+    /// Memory of frames that have gone, for those to come.
+    spare: Vec<Vec<u8>>,
+    /// When the frame that was delayed last arrives.
+    last_arrival: Instant,
+    counters: ImpairCounters,
+}
+
+impl Lane {
+    /// A direction whose chances follow from `seed` and nothing else.
+    pub(super) fn new(impairment: Impairment, seed: u64) -> Self {
+        Self {
+            impairment,
+            chance: Chance::new(seed),
+            delayed: VecDeque::new(),
+            aside: VecDeque::new(),
+            ready: VecDeque::new(),
+            spare: Vec::new(),
+            last_arrival: Instant::ZERO,
+            counters: ImpairCounters::default(),
+        }
+    }
+
+    /// What was done so far.
+    pub(super) const fn counters(&self) -> &ImpairCounters {
+        &self.counters
+    }
+
+    /// Judges a frame that came. True if it goes through at once, as it is, in front of all that are
+    /// ready; otherwise it is lost, or ready now or later.
+    pub(super) fn offer(&mut self, frame: RxFrame<'_>, now: Instant) -> bool {
+        let fate = self.chance.draw(&self.impairment, frame.bytes.len());
+        self.counters.offered += 1;
+        if fate.lost {
+            self.counters.lost += 1;
+            return false;
+        }
+        self.counters.corrupted += u64::from(fate.flip.is_some());
+        self.counters.duplicated += u64::from(fate.duplicate);
+        if self.impairment.delay > Duration::ZERO || self.impairment.jitter > Duration::ZERO {
+            self.delay(frame, &fate);
+            // It may be due already.
+            self.release(now);
+            return false;
+        }
+        let passes = !fate.set_aside && fate.flip.is_none() && self.ready.is_empty();
+        if !passes {
+            self.depart_copy(frame, &fate, fate.set_aside, now);
+        }
+        if fate.duplicate {
+            self.depart_copy(frame, &fate, false, now);
+        }
+        if passes {
+            self.count_pass(now);
+        }
+        passes
+    }
+
+    /// Makes ready what is due.
+    pub(super) fn release(&mut self, now: Instant) {
+        while let Some(frame) = self.delayed.pop_front_if(|frame| frame.arrived <= now) {
+            self.depart(frame, now);
+        }
+        while let Some(aside) = self.aside.pop_front_if(|aside| aside.until <= now) {
+            self.become_ready(aside.frame, now);
+        }
+    }
+
+    /// The next frame that is ready. Give it back with [`recycle`](Self::recycle).
+    pub(super) fn pop(&mut self) -> Option<Held> {
+        self.ready.pop_front()
+    }
+
+    /// Takes back the memory of a frame that has gone.
+    pub(super) fn recycle(&mut self, frame: Held) {
+        self.spare.push(frame.bytes);
+    }
+
+    /// Whether a frame is ready.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Whether no frame is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held() == 0
+    }
+
+    /// When the next frame becomes ready by the passing of time.
+    pub(super) fn next_release(&self) -> Instant {
+        let delayed = self.delayed.front().map_or(Instant::NEVER, |frame| frame.arrived);
+        let aside = self.aside.front().map_or(Instant::NEVER, |aside| aside.until);
+        delayed.min(aside)
+    }
+
+    fn held(&self) -> usize {
+        self.delayed.len() + self.aside.len() + self.ready.len()
+    }
+
+    /// The first stage: a place in the queue, and one for the copy.
+    fn delay(&mut self, frame: RxFrame<'_>, fate: &Fate) {
+        let span = self.impairment.delay + fate.jitter - self.impairment.jitter;
+        self.last_arrival = self.last_arrival.max(frame.arrived + span);
+        self.counters.delayed += 1;
+        let arrived = self.last_arrival;
+        for set_aside in [Some(fate.set_aside), fate.duplicate.then_some(false)].into_iter().flatten() {
+            if let Some(held) = self.copy(RxFrame { arrived, ..frame }, fate, set_aside) {
+                self.delayed.push_back(held);
+            }
+        }
+    }
+
+    /// The second stage, for a frame that has to be copied first.
+    fn depart_copy(&mut self, frame: RxFrame<'_>, fate: &Fate, set_aside: bool, now: Instant) {
+        if let Some(held) = self.copy(frame, fate, set_aside) {
+            self.depart(held, now);
+        }
+    }
+
+    /// The second stage.
+    fn depart(&mut self, frame: Held, now: Instant) {
+        if frame.set_aside {
+            let until = now + self.impairment.reorder_within;
+            self.aside.push_back(Aside { frame, passes: self.impairment.reorder_by, until });
+            self.counters.reordered += 1;
+        } else {
+            self.ready.push_back(frame);
+            self.count_pass(now);
+        }
+    }
+
+    /// A frame has passed those that are set aside; the first for which it was enough follow it.
+    fn count_pass(&mut self, now: Instant) {
+        for aside in &mut self.aside {
+            aside.passes = aside.passes.saturating_sub(1);
+        }
+        // All are passed by the same frames, so those set aside first are free first.
+        while let Some(aside) = self.aside.pop_front_if(|aside| aside.passes == 0) {
+            self.become_ready(aside.frame, now);
+        }
+    }
+
+    fn become_ready(&mut self, mut frame: Held, now: Instant) {
+        frame.arrived = frame.arrived.max(now);
+        self.ready.push_back(frame);
+    }
+
+    /// A copy of the frame as it is to arrive, unless there are too many of them.
+    fn copy(&mut self, frame: RxFrame<'_>, fate: &Fate, set_aside: bool) -> Option<Held> {
+        if self.held() >= self.impairment.limit {
+            self.counters.overflowed += 1;
+            return None;
+        }
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(frame.bytes);
+        let checksum = match fate.flip {
+            Some(bit) => {
+                bit.flip(&mut bytes);
+                RxChecksum::Unverified
+            }
+            None => frame.checksum,
+        };
+        Some(Held { bytes, checksum, arrived: frame.arrived, set_aside })
+    }
+}
+
+/// What was drawn for one frame.
+#[derive(Debug)]
+struct Fate {
+    lost: bool,
+    duplicate: bool,
+    set_aside: bool,
+    flip: Option<Bit>,
+    /// From zero to twice the jitter.
+    jitter: Duration,
+}
+
+/// The sources of chance, one for each impairment: which frames one of them hits does not depend on
+/// whether another is switched on.
+#[derive(Debug)]
+struct Chance {
+    loss: Rand64,
+    duplicate: Rand64,
+    corrupt: Rand64,
+    reorder: Rand64,
+    jitter: Rand64,
+}
+
+impl Chance {
+    fn new(seed: u64) -> Self {
+        let mut state = seed;
+        let mut source =
+            || Rand64::new((u128::from(next_seed(&mut state)) << 64) | u128::from(next_seed(&mut state)));
+        Self { loss: source(), duplicate: source(), corrupt: source(), reorder: source(), jitter: source() }
+    }
+
+    /// Draws for a frame of `length` bytes, the lost ones too, so that every source moves with the frames.
+    fn draw(&mut self, impairment: &Impairment, length: usize) -> Fate {
+        let lost = impairment.loss.hits(self.loss.rand_u64());
+        let duplicate = impairment.duplicate.hits(self.duplicate.rand_u64());
+        let set_aside = impairment.reorder.hits(self.reorder.rand_u64());
+        let (hit, place) = (self.corrupt.rand_u64(), self.corrupt.rand_u64());
+        let flip = (impairment.corrupt.hits(hit) && length > 0).then(|| bit_at(place, length));
+        let width = impairment.jitter.as_nanos().saturating_mul(2);
+        let jitter = Duration::from_nanos(scale(self.jitter.rand_u64(), width));
+        Fate { lost, duplicate, set_aside, flip, jitter }
+    }
+}
+
+/// The bit of a frame of `length` bytes for which `draw` was drawn.
+fn bit_at(draw: u64, length: usize) -> Bit {
+    let bit = scale(draw, length as u64 * 8 - 1);
+    Bit { byte: usize::try_from(bit / 8).unwrap_or(0).min(length - 1), mask: 1 << (bit % 8) }
+}
+
+/// A number from 0 to `most`, each as likely as `draw` is one of all 64-bit numbers.
+fn scale(draw: u64, most: u64) -> u64 {
+    u64::try_from((u128::from(draw) * (u128::from(most) + 1)) >> 64).unwrap_or(most)
+}
+
+/// Numbers that have nothing to do with each other although the seeds do (splitmix64).
+pub(super) fn next_seed(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}

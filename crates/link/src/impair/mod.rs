@@ -1,0 +1,196 @@
+//! A link that mistreats frames on purpose, the same way for the same seed.
+
+mod lane;
+mod parameters;
+
+pub use lane::ImpairCounters;
+pub use parameters::{Impairment, ImpairmentError, Impairments, Probability};
+
+use crate::clock::MonotonicClock;
+use crate::wait::Readiness;
+use lane::{Lane, next_seed};
+use linerate_stack::{Capabilities, Link, LinkError, RxChecksum, RxFrame, TxFrame};
+use linerate_units::{Clock, Instant};
+use std::os::fd::BorrowedFd;
+
+/// The link `L`, with frames lost, doubled, damaged, delayed and out of order, as [`Impairments`] say.
+///
+/// What happens to a frame depends on the seed, on how many frames went the same way before it and on
+/// nothing else; when a delayed one arrives depends on the clock. Frames that are due go on whenever
+/// the link is used in either direction, and [`Readiness::next_deadline`] tells when that is worth it.
+#[derive(Debug)]
+pub struct Impair<L, C = MonotonicClock> {
+    link: L,
+    clock: C,
+    receive: Lane,
+    transmit: Lane,
+}
+
+impl<L> Impair<L> {
+    /// Impairs `link`, whose instants are those of [`MonotonicClock`].
+    pub fn new(link: L, impairments: Impairments, seed: u64) -> Self {
+        Self::with_clock(link, impairments, seed, MonotonicClock)
+    }
+}
+
+impl<L, C> Impair<L, C> {
+    /// Impairs `link`, whose instants are those of `clock`.
+    #[allow(clippy::large_types_passed_by_value, reason = "once in the life of a link")]
+    pub fn with_clock(link: L, impairments: Impairments, seed: u64, clock: C) -> Self {
+        let mut state = seed;
+        Self {
+            link,
+            clock,
+            receive: Lane::new(impairments.receive, next_seed(&mut state)),
+            transmit: Lane::new(impairments.transmit, next_seed(&mut state)),
+        }
+    }
+
+    /// What was done to received frames so far.
+    pub const fn received(&self) -> &ImpairCounters {
+        self.receive.counters()
+    }
+
+    /// What was done to sent frames so far.
+    pub const fn transmitted(&self) -> &ImpairCounters {
+        self.transmit.counters()
+    }
+
+    /// The link inside.
+    pub const fn link(&self) -> &L {
+        &self.link
+    }
+
+    /// The link inside. Frames under way are lost.
+    pub fn into_link(self) -> L {
+        self.link
+    }
+}
+
+impl<L: Link, C: Clock> Link for Impair<L, C> {
+    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        let now = self.clock.now();
+        // If the link cannot send, the next transmission says so; what has arrived is to be had anyway.
+        let _ = self.send_due(now);
+        self.receive.release(now);
+        let mut received = self.hand_over_ready(budget, &mut on_frame);
+        while received < budget {
+            let wanted = budget - received;
+            let outcome = self.link.receive(wanted, |frame| {
+                if self.receive.offer(frame, now) {
+                    on_frame(frame);
+                    received += 1;
+                }
+            });
+            received += self.hand_over_ready(budget - received, &mut on_frame);
+            match outcome {
+                Ok(arrived) if arrived == wanted => {}
+                // A link that is down is that when its last frame has arrived.
+                Err(error) if received == 0 && self.receive.is_empty() => return Err(error),
+                _ => break,
+            }
+        }
+        Ok(received)
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        let now = self.clock.now();
+        self.transmit.release(now);
+        let mut taken = 0;
+        let mut more = true;
+        let lane = &mut self.transmit;
+        self.link.transmit(usize::MAX, |bytes| {
+            loop {
+                if lane.has_ready() {
+                    return fill_with_ready(lane, bytes);
+                }
+                if !more || taken == budget {
+                    return None;
+                }
+                let Some(frame) = fill(bytes) else {
+                    more = false;
+                    return None;
+                };
+                taken += 1;
+                let length = frame.length.min(bytes.len());
+                let offered =
+                    RxFrame { bytes: &bytes[..length], arrived: now, checksum: RxChecksum::Unverified };
+                if lane.offer(offered, now) {
+                    return Some(frame);
+                }
+            }
+        })?;
+        Ok(taken)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.link.capabilities()
+    }
+}
+
+impl<L: Link, C: Clock> Impair<L, C> {
+    fn hand_over_ready(&mut self, budget: usize, on_frame: &mut impl FnMut(RxFrame<'_>)) -> usize {
+        let mut handed_over = 0;
+        while handed_over < budget {
+            let Some(frame) = self.receive.pop() else { break };
+            on_frame(frame.frame());
+            self.receive.recycle(frame);
+            handed_over += 1;
+        }
+        handed_over
+    }
+
+    fn send_due(&mut self, now: Instant) -> Result<(), LinkError> {
+        self.transmit.release(now);
+        if self.transmit.has_ready() {
+            self.link.transmit(usize::MAX, |bytes| fill_with_ready(&mut self.transmit, bytes))?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts the next frame that is ready into the offered one.
+fn fill_with_ready(lane: &mut Lane, bytes: &mut [u8]) -> Option<TxFrame> {
+    let ready = lane.pop()?;
+    let frame = ready.frame().bytes;
+    let length = frame.len().min(bytes.len());
+    bytes[..length].copy_from_slice(&frame[..length]);
+    lane.recycle(ready);
+    Some(TxFrame { length })
+}
+
+impl<L: Readiness, C: Clock> Readiness for Impair<L, C> {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.link.fd()
+    }
+
+    fn wants_room(&self) -> bool {
+        self.link.wants_room()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.receive.has_ready() || self.link.is_ready()
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        !self.receive.has_ready() && self.link.prepare_to_sleep()
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        self.link.awake(signalled);
+    }
+
+    /// Frames to be sent that are ready already are not counted: the link inside had no room for them,
+    /// and wakes when it has.
+    fn next_deadline(&self) -> Instant {
+        let ours = self.receive.next_release().min(self.transmit.next_release());
+        ours.min(self.link.next_deadline())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+use super::*;
+use crate::memory::{MemoryConfig, MemoryLink, pair_with_clock};
+use crate::{ManualClock, Waiter};
+use linerate_units::Duration;
+
+type Inner = MemoryLink<ManualClock>;
+
+/// An impaired link, its plain other end, and the time.
+struct Bench {
+    ours: Impair<Inner, ManualClock>,
+    theirs: Inner,
+    clock: ManualClock,
+}
+
+fn bench(text: &str, seed: u64, capacity: usize) -> Bench {
+    let clock = ManualClock::new(Instant::from_nanos(1_000));
+    let config = MemoryConfig { capacity, checksum: RxChecksum::Verified, ..MemoryConfig::default() };
+    let (left, theirs) = pair_with_clock(config, clock.clone()).unwrap();
+    Bench { ours: Impair::with_clock(left, text.parse().unwrap(), seed, clock.clone()), theirs, clock }
+}
+
+/// Frames that say their number.
+fn send(link: &mut impl Link, numbers: impl IntoIterator<Item = u32>) -> usize {
+    let mut numbers = numbers.into_iter();
+    let fill = |bytes: &mut [u8]| {
+        bytes[..100].fill(0);
+        bytes[..4].copy_from_slice(&numbers.next()?.to_be_bytes());
+        Some(TxFrame { length: 100 })
+    };
+    link.transmit(usize::MAX, fill).unwrap()
+}
+
+fn number(frame: &[u8]) -> u32 {
+    u32::from_be_bytes(frame[..4].try_into().unwrap())
+}
+
+fn take(link: &mut impl Link) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    while link.receive(7, |frame| numbers.push(number(frame.bytes))).unwrap() > 0 {}
+    numbers
+}
+
+impl Bench {
+    /// What arrives of `count` frames that are sent one by one, in either direction.
+    fn sent(&mut self, count: u32) -> Vec<u32> {
+        let mut arrived = Vec::new();
+        for next in 0..count {
+            assert_eq!(send(&mut self.ours, [next]), 1);
+            arrived.extend(take(&mut self.theirs));
+        }
+        arrived
+    }
+
+    fn received(&mut self, count: u32) -> Vec<u32> {
+        let mut arrived = Vec::new();
+        for next in 0..count {
+            send(&mut self.theirs, [next]);
+            arrived.extend(take(&mut self.ours));
+        }
+        arrived
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.clock.advance(Duration::from_millis(millis));
+    }
+}
+
+#[test]
+fn without_impairments_every_frame_passes_unchanged_in_both_directions() {
+    let mut bench = bench("", 1, 64);
+    let all: Vec<_> = (0..500).collect();
+    assert_eq!(bench.sent(500), all);
+    assert_eq!(bench.received(500), all);
+    assert_eq!(bench.ours.transmitted(), &ImpairCounters { offered: 500, ..ImpairCounters::default() });
+}
+
+#[test]
+fn the_same_seed_hits_the_same_frames_and_another_seed_others() {
+    let text = "loss=5%,duplicate=5%,reorder=5%,corrupt=5%,delay=1ms,jitter=1ms";
+    let run = |seed| {
+        let mut bench = bench(text, seed, 64);
+        let mut arrived = Vec::new();
+        for next in 0..2_000 {
+            send(&mut bench.ours, [next]);
+            bench.clock.advance(Duration::from_micros(100));
+            bench.theirs.receive(99, |frame| arrived.push(frame.bytes.to_vec())).unwrap();
+        }
+        (arrived, *bench.ours.transmitted())
+    };
+    assert_eq!(run(7), run(7));
+    assert_ne!(run(7).0, run(8).0);
+}
+
+#[test]
+fn each_impairment_hits_its_share_and_the_two_directions_are_hit_apart() {
+    let mut bench = bench("loss=1%,duplicate=2%,corrupt=5%,reorder=10%,rx.loss=50%", 1988, 64);
+    let sent = bench.sent(10_000);
+    let counted = *bench.ours.transmitted();
+    let expected = ImpairCounters {
+        offered: 10_000,
+        lost: 105,
+        duplicated: 201,
+        corrupted: 462,
+        reordered: 959,
+        delayed: 0,
+        overflowed: 0,
+    };
+    assert_eq!(counted, expected);
+    assert_eq!(sent.len() as u64, counted.offered - counted.lost + counted.duplicated);
+    bench.received(1_000);
+    assert_eq!(bench.ours.received().lost, 505);
+}
+
+#[test]
+fn switching_one_impairment_on_does_not_change_whom_another_hits() {
+    let survivors = |text: &str| {
+        let mut numbers = bench(text, 3, 64).sent(1_000);
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    };
+    let alone = survivors("loss=10%");
+    assert!(alone.len() < 950);
+    assert_eq!(survivors("loss=10%,duplicate=30%"), alone);
+}
+
+#[test]
+fn a_doubled_frame_comes_twice_in_a_row() {
+    let mut bench = bench("duplicate=100%", 1, 64);
+    assert_eq!(bench.sent(3), [0, 0, 1, 1, 2, 2]);
+    assert_eq!(bench.received(3), [0, 0, 1, 1, 2, 2]);
+}
+
+#[test]
+fn a_frame_that_is_set_aside_is_passed_by_as_many_as_were_asked_for() {
+    let mut bench = bench("reorder=20%,reorder-by=2", 4, 64);
+    let order = bench.sent(200);
+    let aside = *bench.ours.transmitted();
+    assert!(aside.reordered > 20);
+    let mut later = order.clone();
+    later.sort_unstable();
+    later.dedup();
+    assert_eq!(order.len(), later.len(), "nothing is lost or doubled");
+    for (place, &frame) in order.iter().enumerate() {
+        // Those that passed it are in front of it and were sent after it.
+        let passed_by = order[..place].iter().filter(|&&other| other > frame).count();
+        assert!(passed_by == 0 || passed_by >= 2, "frame {frame} was passed by {passed_by} in {order:?}");
+    }
+    assert!(order.iter().zip(&later).filter(|(a, b)| a != b).count() > 20);
+}
+
+#[test]
+fn a_frame_that_nobody_passes_goes_on_when_its_time_is_over() {
+    let mut bench = bench("reorder=100%,reorder-within=5ms", 1, 64);
+    assert!(bench.sent(1).is_empty());
+    assert_eq!(bench.ours.next_deadline(), Instant::from_nanos(5_001_000));
+    bench.pass(4);
+    assert!(bench.sent(0).is_empty());
+    bench.pass(1);
+    // Receiving is enough to let it go.
+    assert!(take(&mut bench.ours).is_empty());
+    assert_eq!(take(&mut bench.theirs), [0]);
+    assert_eq!(bench.ours.next_deadline(), Instant::NEVER);
+}
+
+#[test]
+fn a_delayed_frame_arrives_after_its_delay_and_is_stamped_with_that_time() {
+    let mut bench = bench("delay=10ms", 1, 64);
+    send(&mut bench.theirs, [1, 2]);
+    assert!(take(&mut bench.ours).is_empty());
+    assert_eq!(bench.ours.next_deadline(), Instant::from_nanos(10_001_000));
+    bench.pass(9);
+    assert!(take(&mut bench.ours).is_empty());
+    bench.pass(7);
+    let mut arrived = Vec::new();
+    bench.ours.receive(9, |frame| arrived.push((number(frame.bytes), frame.arrived))).unwrap();
+    let due = Instant::from_nanos(10_001_000);
+    assert_eq!(arrived, [(1, due), (2, due)]);
+}
+
+#[test]
+fn jitter_spreads_the_delay_and_lets_nobody_overtake() {
+    let mut bench = bench("delay=10ms,jitter=3ms", 5, 64);
+    let mut stamps = Vec::new();
+    for next in 0..100 {
+        send(&mut bench.theirs, [next]);
+        let sent = bench.clock.now();
+        assert!(take(&mut bench.ours).is_empty());
+        bench.pass(20);
+        let mut wait = None;
+        bench.ours.receive(1, |frame| wait = Some(frame.arrived.since(sent))).unwrap();
+        stamps.push(wait.unwrap());
+    }
+    let (least, most) = (stamps.iter().min().unwrap(), stamps.iter().max().unwrap());
+    assert!((Duration::from_millis(7)..Duration::from_micros(7_500)).contains(least), "{least}");
+    assert!((Duration::from_micros(12_500)..Duration::from_millis(13)).contains(most), "{most}");
+
+    send(&mut bench.theirs, 0..50);
+    assert!(take(&mut bench.ours).is_empty());
+    bench.pass(20);
+    assert_eq!(take(&mut bench.ours), (0..50).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_damaged_frame_differs_in_one_bit_and_is_no_longer_called_verified() {
+    let mut bench = bench("corrupt=100%", 6, 64);
+    let mut bits = std::collections::BTreeSet::new();
+    for _ in 0..200 {
+        send(&mut bench.theirs, [0]);
+        bench
+            .ours
+            .receive(1, |frame| {
+                assert_eq!(frame.checksum, RxChecksum::Unverified);
+                let (byte, value) = frame.bytes.iter().enumerate().find(|(_, byte)| **byte != 0).unwrap();
+                assert_eq!(frame.bytes.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
+                bits.insert(byte * 8 + value.trailing_zeros() as usize);
+            })
+            .unwrap();
+    }
+    assert!(bits.len() > 150 && *bits.first().unwrap() < 20 && *bits.last().unwrap() > 780, "{bits:?}");
+    send(&mut bench.ours, [0]);
+    let mut ones = 0;
+    bench.theirs.receive(1, |frame| ones = frame.bytes.iter().map(|byte| byte.count_ones()).sum()).unwrap();
+    assert_eq!(ones, 1);
+}
+
+#[test]
+fn no_more_frames_are_under_way_than_the_limit_says_and_the_rest_is_counted() {
+    let mut bench = bench("delay=1ms,limit=5", 1, 64);
+    assert_eq!(send(&mut bench.ours, 0..8), 8);
+    bench.pass(1);
+    assert_eq!(send(&mut bench.ours, []), 0);
+    assert_eq!(take(&mut bench.theirs), [0, 1, 2, 3, 4]);
+    assert_eq!(bench.ours.transmitted().overflowed, 3);
+}
+
+#[test]
+fn budgets_are_kept_and_nothing_is_left_behind() {
+    let mut bench = bench("duplicate=100%", 1, 64);
+    send(&mut bench.theirs, [1, 2]);
+    assert_eq!(bench.ours.receive(1, |frame| assert_eq!(number(frame.bytes), 1)), Ok(1));
+    assert!(!bench.ours.prepare_to_sleep(), "the copy is ready");
+    assert_eq!(bench.ours.receive(2, |_| ()), Ok(2));
+    assert_eq!(bench.ours.receive(9, |frame| assert_eq!(number(frame.bytes), 2)), Ok(1));
+    assert_eq!(bench.ours.transmit(3, |_| Some(TxFrame { length: 60 })), Ok(3));
+    assert_eq!(bench.theirs.receive(9, |_| ()), Ok(6));
+}
+
+#[test]
+fn frames_for_which_there_is_no_room_wait_and_the_link_says_what_it_waits_for() {
+    let mut bench = bench("tx.delay=1ms", 1, 2);
+    assert_eq!(send(&mut bench.ours, 0..5), 5, "a delayed frame needs no room yet");
+    bench.pass(1);
+    assert_eq!(send(&mut bench.ours, [9]), 0, "there is room for two, and three wait");
+    assert_eq!(bench.ours.next_deadline(), Instant::NEVER);
+    assert_eq!(take(&mut bench.theirs), [0, 1]);
+    let mut waiter = Waiter::new().unwrap();
+    assert!(waiter.wait(&mut bench.ours, Instant::NEVER).unwrap().link, "there is room");
+    assert!(take(&mut bench.ours).is_empty());
+    assert_eq!(take(&mut bench.theirs), [2, 3]);
+}
+
+#[test]
+fn a_link_that_is_down_is_so_when_its_delayed_frames_have_arrived() {
+    let mut bench = bench("delay=1ms", 1, 64);
+    send(&mut bench.theirs, [1]);
+    assert!(take(&mut bench.ours).is_empty());
+    let Bench { mut ours, theirs, clock } = bench;
+    drop(theirs);
+    assert_eq!(ours.receive(9, |_| ()), Ok(0));
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(ours.receive(9, |_| ()), Ok(1));
+    assert_eq!(ours.receive(9, |_| ()), Err(LinkError::Down));
+}
