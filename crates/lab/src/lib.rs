@@ -9,7 +9,9 @@
 pub mod bench;
 mod buffers;
 pub mod control;
+mod diagnose;
 mod facts;
+mod figures;
 mod interrupt;
 mod maximum;
 mod plan;
@@ -20,6 +22,7 @@ mod socket;
 pub mod stats;
 mod store;
 mod sweep;
+mod table;
 #[cfg(test)]
 mod testing;
 mod utc;
@@ -27,6 +30,7 @@ pub mod workload;
 
 pub use bench::{Bench, BenchError};
 pub use buffers::{BufferList, BufferSize, ParseBuffersError};
+pub use diagnose::{CellName, Finding, FindingKind};
 pub use facts::{CpuFacts, Facts, MachineFacts, Versions};
 pub use interrupt::Interrupt;
 pub use maximum::Maximum;
@@ -35,4 +39,5 @@ pub use run::{BufferRecord, RunRecord};
 pub use runner::{NightError, Observer, Progress, make_runs};
 pub use store::{Start, Store, StoreError};
 pub use sweep::{Cell, PlannedRun, schedule};
+pub use table::{CellSummary, Table};
 pub use utc::Utc;

@@ -1,6 +1,8 @@
 //! A bench that only pretends, and what else the tests of this crate share.
 
 use crate::bench::{Bench, BenchError, BenchFacts, Counters, Floor, Framing, RunOutcome, RunRequest};
+use crate::buffers::BufferList;
+use crate::diagnose::{Evidence, Finding};
 use crate::facts::Facts;
 use crate::interrupt::Interrupt;
 use crate::maximum::Maximum;
@@ -8,7 +10,8 @@ use crate::plan::{BenchKind, Draft, Plan};
 use crate::run::RunRecord;
 use crate::runner::{Observer, Progress};
 use crate::store::Start;
-use crate::sweep::PlannedRun;
+use crate::sweep::{Cell, PlannedRun, schedule};
+use crate::table::Table;
 use linerate_units::Duration;
 use std::collections::BTreeMap;
 
@@ -129,4 +132,44 @@ impl Observer for Silent {
     fn begins(&mut self, _: &Start, _: &Progress) {}
     fn run_begins(&mut self, _: &PlannedRun, _: &Progress) {}
     fn run_ended(&mut self, _: &RunRecord, _: &Progress) {}
+}
+
+/// Buffers from 1 to `most` packets at both ends, four runs each.
+pub(crate) fn square_plan(most: u32) -> Plan {
+    let mut draft = Draft::of_1988(BenchKind::Stack);
+    draft.send_buffers = BufferList::up_to(most.try_into().unwrap());
+    draft.receive_buffers = draft.send_buffers.clone();
+    Plan::new(draft).unwrap()
+}
+
+/// All runs of a plan, at the rates in bytes per second that `rate` makes up.
+pub(crate) fn made_up_runs(plan: &Plan, rate: impl Fn(Cell, u32) -> f64) -> Vec<RunRecord> {
+    schedule(plan).iter().map(|run| record(run, rate(run.cell, run.repeat))).collect()
+}
+
+/// A factor near 1 that depends on the cell and the repeat, as noise would.
+pub(crate) fn noise(cell: Cell, repeat: u32, amplitude: f64) -> f64 {
+    let number = cell.send.bytes(7) * 31 + cell.receive.bytes(1) * 17 + u64::from(repeat) * 101;
+    let uniform =
+        f64::from(u32::try_from(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40).unwrap()) / 16_777_216.0;
+    1.0 + amplitude * (2.0 * uniform - 1.0)
+}
+
+/// What one question answers about runs at made-up rates, with buffers from 1 to `most` packets.
+pub(crate) fn findings_of(
+    most: u32,
+    rate: impl Fn(Cell, u32) -> f64,
+    question: fn(&Evidence<'_>) -> Vec<Finding>,
+) -> Vec<Finding> {
+    let plan = square_plan(most);
+    findings_of_runs(&plan, &made_up_runs(&plan, rate), question)
+}
+
+/// What one question answers about these runs.
+pub(crate) fn findings_of_runs(
+    plan: &Plan,
+    runs: &[RunRecord],
+    question: fn(&Evidence<'_>) -> Vec<Finding>,
+) -> Vec<Finding> {
+    question(&Evidence { plan, start: &start(), runs, table: &Table::new(plan, runs) })
 }

@@ -1,0 +1,144 @@
+//! What is to be kept in mind about the measurement itself.
+
+use super::Evidence;
+use super::finding::{Finding, FindingKind};
+use crate::figures;
+use crate::run::{BufferRecord, RunRecord, as_f64};
+use crate::sweep::{Cell, schedule};
+use std::collections::BTreeSet;
+
+/// With fewer runs a cell the interval of the median covers less than 95 % of the cases, whatever is
+/// done with them: 1 − 2·2⁻⁶ is the first that covers more.
+const ENOUGH_RUNS: u32 = 6;
+
+pub(super) fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
+    let questions: [fn(&Evidence<'_>) -> Option<Finding>; 6] =
+        [cut_short, verified, granted, above_maximum, few_runs, debug_build];
+    questions.iter().filter_map(|question| question(evidence)).collect()
+}
+
+fn cut_short(evidence: &Evidence<'_>) -> Option<Finding> {
+    let (runs, cells) = runs_where(evidence, |run| !run.complete);
+    let text = format!(
+        "{} cut short after {}; their rates are taken from what had arrived.",
+        was(runs),
+        evidence.plan.max_time,
+    );
+    let payload = evidence.start.facts.bench.segment_payload;
+    (runs > 0)
+        .then(|| Finding::new(FindingKind::CutShort, text).about(cells, payload).with("runs", as_f64(runs)))
+}
+
+fn verified(evidence: &Evidence<'_>) -> Option<Finding> {
+    let (wrong, cells) = runs_where(evidence, |run| run.verified == Some(false));
+    let payload = evidence.start.facts.bench.segment_payload;
+    if wrong > 0 {
+        let text = format!("WRONG BYTES arrived in {}.", figures::plural(wrong, "run"));
+        let finding = Finding::new(FindingKind::Verified, text).about(cells, payload);
+        return Some(finding.with("wrong_runs", as_f64(wrong)));
+    }
+    let (right, _) = runs_where(evidence, |run| run.verified == Some(true));
+    let (unseen, _) = runs_where(evidence, |run| run.verified.is_none());
+    let text = match (right, unseen) {
+        (0, _) => return None,
+        (_, 0) => "Every byte of every run was compared with what was sent, and was right.".to_owned(),
+        (right, unseen) => format!("{} compared and right, {unseen} were not compared.", was(right)),
+    };
+    Some(Finding::new(FindingKind::Verified, text).with("wrong_runs", 0.0))
+}
+
+fn granted(evidence: &Evidence<'_>) -> Option<Finding> {
+    let differs = |buffer: &BufferRecord| buffer.granted_bytes != buffer.requested_bytes;
+    let (runs, cells) = runs_where(evidence, |run| differs(&run.send_buffer) || differs(&run.receive_buffer));
+    let first = evidence.runs.iter().flat_map(|run| [run.send_buffer, run.receive_buffer]).find(differs)?;
+    let text = format!(
+        "In {} a buffer was granted that is not the one asked for, for instance {} bytes instead of {}.",
+        figures::plural(runs, "run"),
+        figures::count(first.granted_bytes),
+        figures::count(first.requested_bytes),
+    );
+    let payload = evidence.start.facts.bench.segment_payload;
+    Some(Finding::new(FindingKind::Granted, text).about(cells, payload).with("runs", as_f64(runs)))
+}
+
+fn above_maximum(evidence: &Evidence<'_>) -> Option<Finding> {
+    let maximum = evidence.start.maximum.bytes_per_second()?;
+    let above = evidence.table.iter().filter(|cell| cell.interval.is_above(maximum)).count() as u64;
+    let text = format!(
+        "{} significantly above the maximum: it is not the limit that it is taken for, or was measured in a worse \
+         hour.",
+        if above == 1 { "1 cell is".to_owned() } else { format!("{above} cells are") },
+    );
+    (above > 0).then(|| Finding::new(FindingKind::Caution, text).with("cells_above_maximum", as_f64(above)))
+}
+
+fn few_runs(evidence: &Evidence<'_>) -> Option<Finding> {
+    let repeat = evidence.plan.repeat.get();
+    let text = match repeat {
+        1 => "With one run a cell there is no telling how sure a figure is: raise --repeat.".to_owned(),
+        _ => format!(
+            "Of {repeat} runs a cell, an interval reaches at most from the smallest to the largest: it covers the \
+             true median in {} of the cases, not in 95 %; --repeat {ENOUGH_RUNS} is enough.",
+            figures::percent(1.0 - 2.0 * 0.5_f64.powf(f64::from(repeat))),
+        ),
+    };
+    (repeat < ENOUGH_RUNS).then(|| Finding::new(FindingKind::Caution, text).with("repeat", f64::from(repeat)))
+}
+
+fn debug_build(evidence: &Evidence<'_>) -> Option<Finding> {
+    let text = "This is a build without full optimisation: measure with `cargo run --release`.";
+    let debug = evidence.start.facts.versions.debug_build;
+    debug.then(|| Finding::new(FindingKind::Caution, text.to_owned()))
+}
+
+/// The runs for which something is true: how many, and in which cells.
+fn runs_where(evidence: &Evidence<'_>, is_true: impl Fn(&RunRecord) -> bool) -> (u64, BTreeSet<Cell>) {
+    let planned = schedule(evidence.plan);
+    let runs = planned.iter().zip(evidence.runs).filter(|(_, run)| is_true(run));
+    let cells: Vec<Cell> = runs.map(|(planned, _)| planned.cell).collect();
+    (cells.len() as u64, cells.into_iter().collect())
+}
+
+fn was(runs: u64) -> String {
+    format!("{} {}", figures::plural(runs, "run"), if runs == 1 { "was" } else { "were" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{findings_of_runs, made_up_runs, small_plan};
+
+    fn texts(change: impl Fn(&mut RunRecord)) -> Vec<String> {
+        let plan = small_plan();
+        let mut runs = made_up_runs(&plan, |_, _| 1e6);
+        change(&mut runs[0]);
+        findings_of_runs(&plan, &runs, findings).into_iter().map(|finding| finding.text).collect()
+    }
+
+    #[test]
+    fn runs_that_were_cut_short_are_counted() {
+        let texts = texts(|run| run.complete = false);
+        assert_eq!(
+            texts[0],
+            "1 run was cut short after 10.00 s; their rates are taken from what had arrived."
+        );
+    }
+
+    #[test]
+    fn wrong_bytes_are_told_loudly() {
+        let texts = texts(|run| run.verified = Some(false));
+        assert_eq!(texts[0], "WRONG BYTES arrived in 1 run.");
+    }
+
+    #[test]
+    fn a_buffer_that_was_clipped_is_told() {
+        let texts = texts(|run| run.send_buffer.granted_bytes = 1_000);
+        assert!(texts[0].contains("1,000 bytes instead of "), "{}", texts[0]);
+    }
+
+    #[test]
+    fn two_runs_a_cell_are_said_to_be_few() {
+        let texts = texts(|_| ());
+        assert!(texts[0].starts_with("Of 2 runs a cell") && texts[0].contains("in 50 % of"), "{}", texts[0]);
+    }
+}

@@ -1,0 +1,172 @@
+//! Is throughput highest where the sender's buffer equals the receiver's?
+//!
+//! Each cell beside the diagonal is compared with the diagonal cell of its smaller buffer: what does
+//! it gain, or lose, that the other buffer is larger? Averaged over all cells of a side this is one
+//! figure for "a larger receive buffer", one for "a larger send buffer", each with its interval. A
+//! ridge at equal buffers is where both lose.
+
+use super::Evidence;
+use super::finding::{Finding, FindingKind};
+use crate::buffers::BufferSize;
+use crate::figures;
+use crate::run::as_f64;
+use crate::stats::{Interval, Sample, interval};
+use crate::table::{CellSummary, Table};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// Less than this is nothing to speak of, as a logarithm of a ratio: one per cent.
+const NEGLIGIBLE: f64 = 0.01;
+
+/// Fewer equal buffers than this make no ridge.
+const FEWEST: usize = 3;
+
+pub(super) fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
+    let table = evidence.table;
+    let seed = evidence.plan.seed;
+    let larger = |side| side_effect(table, side, seed);
+    if table.diagonal().len() < FEWEST {
+        return Vec::new();
+    }
+    let (Some(receive), Some(send)) = (larger(Ordering::Less), larger(Ordering::Greater)) else {
+        return Vec::new();
+    };
+    let (ties, rows) = rows_best_on_diagonal(table, seed);
+    let text = format!(
+        "{}: against equal buffers, a larger receive buffer changes throughput by {}, a larger send buffer by \
+         {}; in {ties} of {rows} rows no cell is better than that with equal buffers.",
+        verdict(receive.interval, send.interval),
+        receive.text(),
+        send.text(),
+    );
+    let finding = Finding::new(FindingKind::Ridge, text)
+        .with("rows", as_f64(rows))
+        .with("rows_best_at_equal_buffers", as_f64(ties));
+    vec![send.noted_in(receive.noted_in(finding, "larger_receive"), "larger_send")]
+}
+
+/// What it does to throughput that one of the buffers is larger, as a logarithm of a ratio.
+struct Effect {
+    mean: f64,
+    interval: Interval,
+}
+
+impl Effect {
+    fn text(&self) -> String {
+        let Interval { low, high } = self.interval;
+        format!("{} (95 %: {} … {})", figures::change(self.mean), figures::change(low), figures::change(high))
+    }
+
+    fn noted_in(&self, finding: Finding, name: &str) -> Finding {
+        let percent = |logarithm: f64| logarithm.exp_m1() * 100.0;
+        finding
+            .with(&format!("{name}_percent"), percent(self.mean))
+            .with(&format!("{name}_percent_low"), percent(self.interval.low))
+            .with(&format!("{name}_percent_high"), percent(self.interval.high))
+    }
+}
+
+/// The effect over the cells whose send buffer compares to the receive buffer as `side` says.
+fn side_effect(table: &Table<'_>, side: Ordering, seed: u64) -> Option<Effect> {
+    let mut samples = Vec::<&Sample>::new();
+    let mut diagonal = BTreeMap::<BufferSize, usize>::new();
+    for cell in table.diagonal() {
+        diagonal.insert(cell.cell.send, samples.len());
+        samples.push(&cell.rates);
+    }
+    let mut pairs = Vec::new();
+    for summary in table.iter().filter(|summary| summary.cell.send.cmp(&summary.cell.receive) == side) {
+        if let Some(&equal) = diagonal.get(&summary.cell.send.min(summary.cell.receive)) {
+            pairs.push((samples.len(), equal));
+            samples.push(&summary.rates);
+        }
+    }
+    if pairs.is_empty() {
+        return None;
+    }
+    let statistic = |medians: &[f64]| {
+        let gains = pairs.iter().map(|&(cell, equal)| logarithm(medians[cell]) - logarithm(medians[equal]));
+        gains.sum::<f64>() / as_f64(pairs.len() as u64)
+    };
+    let medians: Vec<f64> = samples.iter().map(|sample| sample.median()).collect();
+    Some(Effect { mean: statistic(&medians), interval: interval(&samples, seed, statistic) })
+}
+
+/// A rate's logarithm; a rate of nothing is taken for one byte a second.
+pub(super) fn logarithm(rate: f64) -> f64 {
+    rate.max(1.0).ln()
+}
+
+fn verdict(receive: Interval, send: Interval) -> &'static str {
+    let loses = |effect: Interval| effect.is_below(-NEGLIGIBLE);
+    let gains = |effect: Interval| effect.is_above(NEGLIGIBLE);
+    match (loses(receive), loses(send), gains(receive), gains(send)) {
+        (true, true, _, _) => "The ridge is where both buffers are equal",
+        (_, _, true, true) => "There is no ridge, throughput grows with either buffer",
+        (_, _, true, false) => {
+            "The ridge is not at equal buffers, the receive buffer should be the larger one"
+        }
+        (_, _, false, true) => "The ridge is not at equal buffers, the send buffer should be the larger one",
+        (true, false, _, _) => "There is half a ridge, only a larger receive buffer does harm",
+        (false, true, _, _) => "There is half a ridge, only a larger send buffer does harm",
+        _ => "There is no ridge, the smaller buffer decides and the larger one does not matter",
+    }
+}
+
+/// In how many rows no cell is better, by more than chance, than that with equal buffers.
+fn rows_best_on_diagonal(table: &Table<'_>, seed: u64) -> (u64, u64) {
+    let diagonal = table.diagonal();
+    let ties = diagonal.iter().filter(|equal| {
+        let row = table.receives().iter().filter_map(|&receive| table.get(equal.cell.send, receive));
+        let best = row.max_by(|one, other| one.median().total_cmp(&other.median()));
+        best.is_none_or(|best| !is_better(best, equal, seed))
+    });
+    (ties.count() as u64, diagonal.len() as u64)
+}
+
+/// Is `cell` above `equal` by more than chance, and by more than what is negligible?
+fn is_better(cell: &CellSummary<'_>, equal: &CellSummary<'_>, seed: u64) -> bool {
+    let ratio = |medians: &[f64]| logarithm(medians[0]) - logarithm(medians[1]);
+    interval(&[&cell.rates, &equal.rates], seed, ratio).is_above(NEGLIGIBLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::Cell;
+    use crate::testing::{findings_of, noise};
+
+    fn verdict_of(rate: impl Fn(f64, f64) -> f64) -> String {
+        let noisy = |cell: Cell, repeat| {
+            let packets = |size: BufferSize| f64::from(size.packets().unwrap());
+            rate(packets(cell.send), packets(cell.receive)) * noise(cell, repeat, 0.03)
+        };
+        findings_of(6, noisy, findings).remove(0).text
+    }
+
+    #[test]
+    fn a_ridge_is_where_both_sides_fall() {
+        let text = verdict_of(|send, receive| 1e6 * send.min(receive) / (1.0 + 0.1 * (send - receive).abs()));
+        assert!(text.starts_with("The ridge is where both buffers are equal"), "{text}");
+        assert!(text.ends_with("in 6 of 6 rows no cell is better than that with equal buffers."), "{text}");
+    }
+
+    #[test]
+    fn a_plateau_is_no_ridge() {
+        let text = verdict_of(|send, receive| 1e6 * send.min(receive));
+        assert!(text.starts_with("There is no ridge, the smaller buffer decides"), "{text}");
+    }
+
+    #[test]
+    fn a_ridge_beside_the_diagonal_is_told() {
+        let text = verdict_of(|send, receive| 1e6 * send.min(receive / 2.0));
+        assert!(text.contains("the receive buffer should be the larger one"), "{text}");
+    }
+
+    #[test]
+    fn half_a_ridge_is_told() {
+        let text =
+            verdict_of(|send, receive| 1e6 * send.min(receive) / (1.0 + 0.1 * (send - receive).max(0.0)));
+        assert!(text.contains("only a larger send buffer does harm"), "{text}");
+    }
+}

@@ -1,0 +1,80 @@
+//! From which buffer on does a larger one gain nothing to speak of?
+
+use super::Evidence;
+use super::finding::{Finding, FindingKind};
+use super::ridge::logarithm;
+use crate::figures;
+use crate::stats::interval;
+use crate::table::CellSummary;
+
+/// A gain of less than this is none, as a ratio.
+const GAIN: f64 = 1.05;
+
+/// A shorter diagonal has no shape.
+const FEWEST: usize = 3;
+
+pub(super) fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
+    let diagonal = evidence.table.diagonal();
+    let seed = evidence.plan.seed;
+    if diagonal.len() < FEWEST {
+        return Vec::new();
+    }
+    let enough = (0..diagonal.len() - 1)
+        .find(|&index| diagonal[index + 1..].iter().all(|larger| !gains(larger, diagonal[index], seed)));
+    let payload = evidence.start.facts.bench.segment_payload;
+    let finding = match enough.map(|index| diagonal[index]) {
+        Some(cell) => Finding::new(FindingKind::Saturation, saturated(cell)).about([cell.cell], payload),
+        None => Finding::new(FindingKind::Saturation, unsaturated(&diagonal)),
+    };
+    vec![finding]
+}
+
+fn saturated(cell: &CellSummary<'_>) -> String {
+    format!(
+        "With equal buffers it saturates at {}, {} KB/s: no larger buffer gains more than 5 %.",
+        figures::buffer(cell.cell.send),
+        figures::kilobytes(cell.median()),
+    )
+}
+
+fn unsaturated(diagonal: &[&CellSummary<'_>]) -> String {
+    let last = diagonal[diagonal.len() - 1];
+    format!(
+        "With equal buffers it does not saturate: even {}, the largest, gain more than 5 % over the size before.",
+        figures::buffer(last.cell.send),
+    )
+}
+
+/// Is `larger` better by more than 5 %, and by more than chance?
+fn gains(larger: &CellSummary<'_>, smaller: &CellSummary<'_>, seed: u64) -> bool {
+    let ratio = |medians: &[f64]| logarithm(medians[0]) - logarithm(medians[1]);
+    larger.median() > smaller.median() * GAIN
+        && interval(&[&larger.rates, &smaller.rates], seed, ratio).is_above(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::Cell;
+    use crate::testing::{findings_of, noise};
+
+    fn of_diagonal(rate: impl Fn(f64) -> f64) -> String {
+        let noisy = |cell: Cell, repeat| {
+            let smaller = cell.send.min(cell.receive).packets().unwrap();
+            rate(f64::from(smaller)) * noise(cell, repeat, 0.02)
+        };
+        findings_of(8, noisy, findings).remove(0).text
+    }
+
+    #[test]
+    fn the_knee_of_the_diagonal_is_found() {
+        let text = of_diagonal(|packets| 1_024_000.0 * packets.min(4.0));
+        assert!(text.starts_with("With equal buffers it saturates at 4 packets, 4,018 KB/s"), "{text}");
+    }
+
+    #[test]
+    fn a_diagonal_that_still_rises_has_no_knee() {
+        let text = of_diagonal(|packets| 1e6 * packets);
+        assert!(text.contains("does not saturate: even 8 packets"), "{text}");
+    }
+}

@@ -1,0 +1,111 @@
+//! Figures as people read them: one way to write each, wherever it stands.
+
+use crate::buffers::BufferSize;
+use crate::sweep::Cell;
+
+/// Bytes of the KB of 1988.
+pub(crate) const KILOBYTE: f64 = 1_024.0;
+
+/// A rate in KB/s with its thousands apart: `1,104`.
+pub(crate) fn kilobytes(bytes_per_second: f64) -> String {
+    thousands(bytes_per_second / KILOBYTE)
+}
+
+/// A rate on the wire in Mb/s: `8.85`, `1,234`.
+pub(crate) fn megabits(bits_per_second: f64) -> String {
+    let megabits = bits_per_second / 1e6;
+    if megabits < 99.95 { format!("{megabits:.2}") } else { thousands(megabits) }
+}
+
+/// A share: `91 %`, and with a digit more below ten.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+/// A share near the whole, where the digits after the point matter: `99.97 %`.
+pub(crate) fn fine_percent(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
+}
+
+/// A change, from the logarithm of the ratio: `−3.1 %`, `+12 %`.
+pub(crate) fn change(logarithm: f64) -> String {
+    let percent = logarithm.exp_m1() * 100.0;
+    let digits = if percent.abs() < 9.95 { 1 } else { 0 };
+    let text = format!("{:.digits$}", percent.abs());
+    let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    let sign = match (is_zero, percent < 0.0) {
+        (true, _) => "±",
+        (false, true) => "−",
+        (false, false) => "+",
+    };
+    format!("{sign}{text} %")
+}
+
+/// A whole number with its thousands apart.
+pub(crate) fn thousands(value: f64) -> String {
+    let digits = format!("{:.0}", value.max(0.0));
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count with its thousands apart.
+pub(crate) fn count(value: u64) -> String {
+    thousands(crate::run::as_f64(value))
+}
+
+/// `1 run`, `4 runs`.
+pub(crate) fn plural(value: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(value), if value == 1 { "" } else { "s" })
+}
+
+/// A buffer in words: `1 packet`, `12 packets`, `16 KiB`.
+pub(crate) fn buffer(size: BufferSize) -> String {
+    match size {
+        BufferSize::Packets(packets) => plural(packets.get().into(), "packet"),
+        BufferSize::Bytes(_) => size.to_string(),
+    }
+}
+
+/// A cell, the sender's buffer first: `8 × 12 packets`, `16 KiB × 4 packets`.
+pub(crate) fn cell(cell: Cell) -> String {
+    match (cell.send.packets(), cell.receive.packets()) {
+        (Some(send), Some(receive)) => format!("{send} × {receive} packets"),
+        _ => format!("{} × {}", buffer(cell.send), buffer(cell.receive)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_their_thousands_apart() {
+        assert_eq!(thousands(999.4), "999");
+        assert_eq!(thousands(1_000.0), "1,000");
+        assert_eq!(thousands(12_345_678.0), "12,345,678");
+        assert_eq!(kilobytes(1_104.0 * 1_024.0), "1,104");
+        assert_eq!(plural(1, "run"), "1 run");
+        assert_eq!(plural(1_156, "run"), "1,156 runs");
+    }
+
+    #[test]
+    fn a_change_has_a_sign_unless_it_is_nothing() {
+        assert_eq!(change(0.969_f64.ln()), "−3.1 %");
+        assert_eq!(change(1.12_f64.ln()), "+12 %");
+        assert_eq!(change(0.0), "±0.0 %");
+        assert_eq!(change(-0.000_1), "±0.0 %");
+    }
+
+    #[test]
+    fn the_wire_is_told_in_megabits() {
+        assert_eq!(megabits(8.85e6), "8.85");
+        assert_eq!(megabits(1.234e10), "12,340");
+    }
+}
