@@ -31,7 +31,7 @@ pub(crate) fn fine_percent(share: f64) -> String {
 /// A change, from the logarithm of the ratio: `−3.1 %`, `+12 %`.
 pub(crate) fn change(logarithm: f64) -> String {
     let percent = logarithm.exp_m1() * 100.0;
-    let digits = if percent.abs() < 9.95 { 1 } else { 0 };
+    let digits = if percent.abs() < 99.95 { 1 } else { 0 };
     let text = format!("{:.digits$}", percent.abs());
     let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
     let sign = match (is_zero, percent < 0.0) {
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_change_has_a_sign_unless_it_is_nothing() {
         assert_eq!(change(0.969_f64.ln()), "−3.1 %");
-        assert_eq!(change(1.12_f64.ln()), "+12 %");
+        assert_eq!(change(1.12_f64.ln()), "+12.0 %");
         assert_eq!(change(0.0), "±0.0 %");
         assert_eq!(change(-0.000_1), "±0.0 %");
     }

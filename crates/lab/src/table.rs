@@ -7,6 +7,11 @@ use crate::stats::{Interval, Sample, interval};
 use crate::sweep::{Cell, schedule};
 use std::collections::BTreeMap;
 
+/// What varies along the diagonal, along a row, along a column.
+pub(crate) const ALONG_DIAGONAL: &str = "both buffers";
+pub(crate) const ALONG_ROW: &str = "receive buffers";
+pub(crate) const ALONG_COLUMN: &str = "send buffers";
+
 /// What is known of each cell.
 #[derive(Clone, Debug)]
 pub struct Table<'a> {
@@ -93,19 +98,19 @@ impl<'a> Table<'a> {
         self.iter().filter(|summary| summary.cell.send == summary.cell.receive).collect()
     }
 
-    /// Lines of cells that lie side by side: the diagonal, each row, each column, with what to call
-    /// them.
+    /// Lines of cells that lie side by side: the diagonal, each row, each column, with what
+    /// varies along them.
     #[must_use]
     pub fn lines(&self) -> Vec<(&'static str, Vec<&CellSummary<'a>>)> {
         let row = |&send: &BufferSize| {
             let cells = self.receives.iter().filter_map(|&receive| self.get(send, receive)).collect();
-            ("the receive buffer", cells)
+            (ALONG_ROW, cells)
         };
         let column = |&receive: &BufferSize| {
             let cells = self.sends.iter().filter_map(|&send| self.get(send, receive)).collect();
-            ("the send buffer", cells)
+            (ALONG_COLUMN, cells)
         };
-        let mut lines = vec![("both buffers", self.diagonal())];
+        let mut lines = vec![(ALONG_DIAGONAL, self.diagonal())];
         lines.extend(self.sends.iter().map(row));
         lines.extend(self.receives.iter().map(column));
         lines

@@ -9,10 +9,11 @@
 use super::Evidence;
 use super::finding::{Finding, FindingKind};
 use super::ridge::logarithm;
+use crate::buffers::BufferSize;
 use crate::figures;
 use crate::run::as_f64;
 use crate::stats::{Interval, Sample, interval};
-use crate::table::CellSummary;
+use crate::table::{ALONG_COLUMN, CellSummary};
 use std::collections::BTreeMap;
 
 /// Less than this is nothing to speak of, as a logarithm of a ratio: five per cent.
@@ -21,31 +22,16 @@ const NEGLIGIBLE: f64 = 0.05;
 /// A notch is deeper than so many robust deviations.
 const DEVIATIONS: f64 = 4.0;
 
-/// Notches that the report tells one by one.
-const TOLD: usize = 8;
-
 pub(super) fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
-    let mut notches = notches(evidence);
-    notches.sort_by(|one, other| one.depth.total_cmp(&other.depth));
-    let payload = evidence.start.facts.bench.segment_payload;
-    if notches.is_empty() {
+    let mut valleys = BTreeMap::<(&'static str, BufferSize), Vec<Notch<'_>>>::new();
+    for notch in notches(evidence) {
+        valleys.entry((notch.varies, notch.at())).or_default().push(notch);
+    }
+    if valleys.is_empty() {
         return none(evidence);
     }
-    let more = notches.len().saturating_sub(TOLD) as u64;
-    let told = notches.iter().take(TOLD).map(|notch| {
-        Finding::new(FindingKind::Notch, notch.text())
-            .about([notch.cells[1].cell], payload)
-            .with("percent", notch.depth.exp_m1() * 100.0)
-            .with("percent_low", notch.interval.low.exp_m1() * 100.0)
-            .with("percent_high", notch.interval.high.exp_m1() * 100.0)
-    });
-    let rest = (more > 0).then(|| {
-        let text =
-            format!("{} more are not as deep.", figures::plural(more, "notch").replace("notchs", "notches"));
-        let cells = notches.iter().skip(TOLD).map(|notch| notch.cells[1].cell);
-        Finding::new(FindingKind::Notch, text).about(cells, payload)
-    });
-    told.chain(rest).collect()
+    let payload = evidence.start.facts.bench.segment_payload;
+    valleys.values().map(|valley| finding(valley, payload)).collect()
 }
 
 /// Nothing was found, which is worth a sentence if there was something to look at.
@@ -53,6 +39,39 @@ fn none(evidence: &Evidence<'_>) -> Vec<Finding> {
     let looked_at = evidence.table.lines().iter().any(|(_, line)| line.len() >= 3);
     let text = "There are no notches: no cell is significantly below what its neighbours say.";
     looked_at.then(|| Finding::new(FindingKind::Notch, text.to_owned())).into_iter().collect()
+}
+
+/// The notches at one size of what varies: a single one, or a valley across the table.
+fn finding(valley: &[Notch<'_>], payload: u32) -> Finding {
+    let mut depths: Vec<&Notch<'_>> = valley.iter().collect();
+    depths.sort_by(|one, other| one.depth.total_cmp(&other.depth));
+    let (deepest, shallowest) = (depths[0], depths[depths.len() - 1]);
+    let (low, high) = deepest.neighbours();
+    let [_, cell, _] = deepest.cells;
+    let text = if valley.len() == 1 {
+        format!(
+            "There is a notch at {}: {} against what {low} and {high} say as {} vary (95 %: {} … {}).",
+            figures::cell(cell.cell),
+            figures::change(deepest.depth),
+            deepest.varies,
+            figures::change(deepest.interval.low),
+            figures::change(deepest.interval.high),
+        )
+    } else {
+        format!(
+            "There is a notch at {} in {} cells: {} to {} against what {low} and {high} say as {} vary.",
+            figures::buffer(deepest.at()),
+            valley.len(),
+            figures::change(shallowest.depth),
+            figures::change(deepest.depth),
+            deepest.varies,
+        )
+    };
+    Finding::new(FindingKind::Notch, text)
+        .about(valley.iter().map(|notch| notch.cells[1].cell), payload)
+        .with("percent", deepest.depth.exp_m1() * 100.0)
+        .with("percent_low", deepest.interval.low.exp_m1() * 100.0)
+        .with("percent_high", deepest.interval.high.exp_m1() * 100.0)
 }
 
 /// A cell between two neighbours on a line.
@@ -64,21 +83,18 @@ struct Notch<'a> {
 }
 
 impl Notch<'_> {
-    fn text(&self) -> String {
-        let [before, notch, after] = self.cells.map(|summary| summary.cell);
-        let (low, high) = if self.varies == "the send buffer" {
-            (before.send, after.send)
-        } else {
-            (before.receive, after.receive)
-        };
-        format!(
-            "There is a notch at {}: {} against what {low} and {high} say when {} varies (95 %: {} … {}).",
-            figures::cell(notch),
-            figures::change(self.depth),
-            self.varies,
-            figures::change(self.interval.low),
-            figures::change(self.interval.high),
-        )
+    /// The size of what varies along the line.
+    fn at(&self) -> BufferSize {
+        self.varying(self.cells[1])
+    }
+
+    /// The same of the two neighbours.
+    fn neighbours(&self) -> (BufferSize, BufferSize) {
+        (self.varying(self.cells[0]), self.varying(self.cells[2]))
+    }
+
+    fn varying(&self, summary: &CellSummary<'_>) -> BufferSize {
+        if self.varies == ALONG_COLUMN { summary.cell.send } else { summary.cell.receive }
     }
 }
 
@@ -155,9 +171,9 @@ mod tests {
             column[index] * 1_024.0 * ridge * noise(cell, repeat, 0.003)
         };
         let found = findings_of(8, rate, findings);
-        let text = &found[0].text;
-        assert!(text.starts_with("There is a notch at 3 × 3 packets: −6."), "{text}");
-        assert!(text.contains("what 2 and 4 say when both buffers varies"), "{text}");
+        let texts: Vec<&str> = found.iter().map(|notch| notch.text.as_str()).collect();
+        assert!(texts[0].starts_with("There is a notch at 3 × 3 packets: −6."), "{texts:?}");
+        assert!(texts[0].contains("what 2 and 4 say as both buffers vary"), "{texts:?}");
     }
 
     #[test]
@@ -166,6 +182,6 @@ mod tests {
         let rate = |cell: Cell, repeat| 1e9 * if hole(cell) { 0.5 } else { 1.0 } * noise(cell, repeat, 0.02);
         let found = findings_of(12, rate, findings);
         assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found.iter().all(|notch| notch.text.contains("at 5 × 9 packets: −5")), "{found:?}");
+        assert!(found.iter().all(|notch| notch.text.contains("at 5 × 9 packets: −")), "{found:?}");
     }
 }
