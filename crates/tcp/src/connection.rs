@@ -532,6 +532,12 @@ impl Connection {
         self.config.no_delay
     }
 
+    /// Use header prediction? Off, every segment takes the slow path, which does the same.
+    pub fn set_header_prediction(&mut self, on: bool) {
+        self.config.header_prediction = on;
+        self.refresh_prediction();
+    }
+
     /// Probe a silent peer?
     pub fn set_keep_alive(&mut self, now: Instant, keep_alive: Option<KeepAlive>) {
         self.keep_alive = keep_alive;

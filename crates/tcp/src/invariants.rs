@@ -27,6 +27,19 @@ impl Connection {
         }
     }
 
+    /// Checks that `other`, which was given the same, has come to the same: state, what it will
+    /// send, and events. Only what header prediction counts of itself may differ.
+    ///
+    /// # Panics
+    /// If the two differ.
+    pub fn assert_agrees_with(&self, other: &Self) {
+        let mut other = other.clone();
+        other.predicted = self.predicted;
+        other.config.header_prediction = self.config.header_prediction;
+        other.statistics.prediction = self.statistics.prediction.clone();
+        assert_eq!(*self, other, "the fast and the slow path have parted");
+    }
+
     fn check_timers(&self) {
         let set = |timer| self.timers.is_set(timer);
         if self.state.is_synchronized() && self.snd.nxt != self.snd.una && !self.output_due {

@@ -1,11 +1,16 @@
-//! What tests of several crates need. It is only ever a dev-dependency.
+//! What the tests of several crates share: two connections, or two hosts, and what lies between
+//! them, in virtual time. Only ever a dev-dependency.
 
 #![forbid(unsafe_code)]
 
+mod connections;
+mod network;
 mod pair;
 mod test_link;
 mod wire;
 
+pub use connections::{Connections, End};
+pub use network::{Fate, Network};
 pub use pair::{Pair, Setup, Side};
 pub use test_link::TestLink;
 pub use wire::{Impairment, Wire};

@@ -1,0 +1,171 @@
+//! Laws: whatever the network does, exactly the bytes that were written are read, in order; and the
+//! fast path and the slow path agree at every segment (the pair of the testkit compares them).
+
+use linerate_tcp::{Config, Error, Profile, State};
+use linerate_testkit::{Connections, End, Network};
+use linerate_units::Duration;
+use proptest::prelude::*;
+
+/// One direction of a conversation.
+#[derive(Clone, Debug)]
+struct Flow {
+    bytes: usize,
+    write_size: usize,
+    read_size: usize,
+}
+
+/// The byte at a position: no two neighbours, packets or buffers look alike.
+fn pattern(position: usize) -> u8 {
+    (position as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]
+}
+
+/// How far one end has come.
+struct Application {
+    side: End,
+    sends: Flow,
+    hears: Flow,
+    written: usize,
+    read: usize,
+    heard_end: bool,
+}
+
+impl Application {
+    fn new(side: End, sends: &Flow, hears: &Flow) -> Self {
+        Self { side, sends: sends.clone(), hears: hears.clone(), written: 0, read: 0, heard_end: false }
+    }
+
+    fn is_done(&self) -> bool {
+        self.written == self.sends.bytes && self.heard_end
+    }
+
+    /// Reads once and writes once, as far as the connection lets it; says whether it could.
+    fn turn(&mut self, pair: &mut Connections) -> bool {
+        if self.side == End::Server && pair.server.is_none() {
+            return false;
+        }
+        let before = (self.written, self.read, self.heard_end);
+        let now = pair.now;
+        let end = pair.end(self.side);
+        let mut part = vec![0; self.hears.read_size];
+        match end.read(now, &mut part) {
+            Ok(0) => self.heard_end = true,
+            Ok(count) => {
+                for (index, &byte) in part[..count].iter().enumerate() {
+                    assert_eq!(byte, pattern(self.read + index), "byte {} is wrong", self.read + index);
+                }
+                self.read += count;
+            }
+            Err(Error::WouldBlock) => {}
+            Err(error) => panic!("{:?} failed to read: {error}", self.side),
+        }
+        if self.written < self.sends.bytes {
+            let count = self.sends.write_size.min(self.sends.bytes - self.written);
+            let part: Vec<u8> = (self.written..self.written + count).map(pattern).collect();
+            self.written += end.write(now, &part).expect("the direction is open");
+        }
+        if self.written == self.sends.bytes {
+            end.shutdown_write(now);
+        }
+        before != (self.written, self.read, self.heard_end)
+    }
+}
+
+fn converse(pair: &mut Connections, up: &Flow, down: &Flow) {
+    let mut client = Application::new(End::Client, up, down);
+    let mut server = Application::new(End::Server, down, up);
+    while !(client.is_done() && server.is_done()) {
+        let busy = client.turn(pair) | server.turn(pair);
+        let happened = pair.step();
+        assert!(busy || happened, "nothing happens any more, and bytes are missing: {pair:?}");
+    }
+    assert_eq!((client.read, server.read), (down.bytes, up.bytes));
+    pair.run_to_silence();
+    assert_eq!(pair.client.state(), State::Closed);
+    assert_eq!(pair.server().state(), State::Closed);
+}
+
+fn flow() -> impl Strategy<Value = Flow> {
+    let bytes = prop_oneof![Just(0_usize), 1_usize..4_000, 4_000_usize..200_000];
+    let size = || prop_oneof![1_usize..20, 100_usize..10_000];
+    (bytes, size(), size()).prop_map(|(bytes, write_size, read_size)| {
+        // A step a byte is slow and teaches nothing after the first thousand.
+        let bytes = bytes.min(write_size.min(read_size) * 2_000);
+        Flow { bytes, write_size, read_size }
+    })
+}
+
+fn profile() -> impl Strategy<Value = Profile> {
+    prop::sample::select(Profile::ALL.to_vec())
+}
+
+fn config(profile: impl Strategy<Value = Profile>) -> impl Strategy<Value = Config> {
+    let buffer = || prop_oneof![1_usize..3_000, 3_000_usize..30_000, 30_000_usize..300_000];
+    (profile, buffer(), buffer(), any::<[bool; 4]>()).prop_map(|(profile, send, receive, switches)| {
+        let config = profile.config();
+        Config {
+            send_buffer: send,
+            receive_buffer: receive,
+            no_delay: switches[0],
+            timestamps: config.timestamps && switches[1],
+            window_scaling: config.window_scaling && switches[2],
+            selective_acks: config.selective_acks && switches[3],
+            ..config
+        }
+    })
+}
+
+fn network() -> impl Strategy<Value = Network> {
+    (1_u64..50_000, 0_u32..100, 0_u32..100, 0_u32..150, 1_u64..30_000).prop_map(
+        |(latency, loss, duplication, reordering, lateness)| Network {
+            latency: Duration::from_micros(latency),
+            loss,
+            duplication,
+            reordering,
+            lateness: Duration::from_micros(lateness),
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_byte_arrives_over_any_network(
+        client in config(profile()),
+        server in config(profile()),
+        network in network(),
+        up in flow(),
+        down in flow(),
+        seed in any::<u64>(),
+    ) {
+        let mut pair = Connections::new(&client, &server, network, seed);
+        converse(&mut pair, &up, &down);
+    }
+
+    #[test]
+    fn a_clean_network_needs_no_retransmission(
+        // A delayed acknowledgement of 1988 outlasts the shortest timeout of today: one century an end.
+        (client, server) in profile().prop_flat_map(|profile| (config(Just(profile)), config(Just(profile)))),
+        up in flow(),
+        down in flow(),
+        seed in any::<u64>(),
+    ) {
+        let mut pair = Connections::new(&client, &server, Network::clean(Duration::from_millis(3)), seed);
+        converse(&mut pair, &up, &down);
+        // A byte that probed a closed window may have to go again, nothing else.
+        for side in [End::Client, End::Server] {
+            let statistics = pair.end(side).statistics().clone();
+            prop_assert_eq!(statistics.retransmission_timeouts, 0);
+            prop_assert!(statistics.retransmitted_segments <= statistics.window_probes);
+        }
+    }
+
+    #[test]
+    fn sequence_numbers_wrap_unnoticed(distance in 0_u32..100_000, up in flow(), down in flow()) {
+        let config = Config::modern();
+        let network = Network::clean(Duration::from_millis(1));
+        let iss = [0_u32.wrapping_sub(distance), 0_u32.wrapping_sub(distance / 2)];
+        let mut pair = Connections::with_initial_sequences(&config, &config, network, iss);
+        converse(&mut pair, &up, &down);
+    }
+}

@@ -1,0 +1,346 @@
+//! Two connections and the network between them, in virtual time.
+//!
+//! After every step each connection's invariants are checked, and every segment that arrives is
+//! also given to a twin with header prediction switched off, which must come out the same.
+
+use crate::{Fate, Network};
+use linerate_tcp::{
+    Config, Connection, Disposition, Error, Event, ListenVerdict, Path, Refusal, Seeds, State, judge_listen,
+    judge_unconnected,
+};
+use linerate_units::{Duration, Instant};
+use linerate_wire::{Segment, SeqNum};
+
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The end that opens.
+    Client,
+    /// The end that is opened.
+    Server,
+}
+
+impl End {
+    /// The other end.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// A segment on its way.
+#[derive(Debug)]
+struct InFlight {
+    arrives: Instant,
+    to: End,
+    bytes: Vec<u8>,
+}
+
+/// A watcher of every segment that is sent: what it was, and what becomes of it.
+type Filter = Box<dyn FnMut(Instant, End, &Segment<'_>) -> Option<Fate>>;
+
+/// A client, a server once its SYN has come, and everything between them.
+pub struct Connections {
+    /// The time at both ends.
+    pub now: Instant,
+    /// The end that opens.
+    pub client: Connection,
+    /// The end that is opened; there is none before the first SYN arrives.
+    pub server: Option<Connection>,
+    network: Network,
+    random: oorandom::Rand32,
+    server_config: Config,
+    path: Path,
+    seeds: Seeds,
+    filter: Filter,
+    in_flight: Vec<InFlight>,
+    steps: u64,
+}
+
+impl core::fmt::Debug for Connections {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Connections")
+            .field("now", &self.now)
+            .field("client", &self.client)
+            .field("server", &self.server)
+            .field("in_flight", &self.in_flight)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A transfer that needs more steps than this does not come to an end.
+const MOST_STEPS: u64 = 20_000_000;
+
+impl Connections {
+    /// A client that is about to open, over Ethernet's MTU.
+    #[must_use]
+    pub fn new(client: &Config, server: &Config, network: Network, seed: u64) -> Self {
+        let mut random = oorandom::Rand32::new(seed);
+        let mut seeds = || Seeds {
+            initial_sequence: SeqNum::new(random.rand_u32()),
+            timestamp_offset: random.rand_u32(),
+        };
+        let (client_seeds, server_seeds) = (seeds(), seeds());
+        Self::with_seeds(client, server, network, client_seeds, server_seeds, random)
+    }
+
+    /// The same with both initial sequence numbers chosen.
+    #[must_use]
+    pub fn with_initial_sequences(client: &Config, server: &Config, network: Network, iss: [u32; 2]) -> Self {
+        let seeds = |number| Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: 7 };
+        let random = oorandom::Rand32::new(u64::from(iss[0]));
+        Self::with_seeds(client, server, network, seeds(iss[0]), seeds(iss[1]), random)
+    }
+
+    fn with_seeds(
+        client: &Config,
+        server: &Config,
+        network: Network,
+        client_seeds: Seeds,
+        server_seeds: Seeds,
+        random: oorandom::Rand32,
+    ) -> Self {
+        let now = Instant::ZERO + Duration::from_secs(1);
+        let path = Path { mtu_payload: 1_480, window_clamp: None };
+        Self {
+            now,
+            client: Connection::connect(client, path, client_seeds, now),
+            server: None,
+            network,
+            random,
+            server_config: *server,
+            path,
+            seeds: server_seeds,
+            filter: Box::new(|_, _, _| None),
+            in_flight: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// Shows every segment that is sent to `filter`, with who sent it; its answer, if there is one,
+    /// is the segment's fate in place of the network's.
+    pub fn set_filter(&mut self, filter: impl FnMut(Instant, End, &Segment<'_>) -> Option<Fate> + 'static) {
+        self.filter = Box::new(filter);
+    }
+
+    /// Opens and runs until both ends are established.
+    #[must_use]
+    pub fn established(mut self) -> Self {
+        self.run_until("both ends are established", |pair| {
+            pair.client.state() == State::Established
+                && pair.server.as_ref().is_some_and(|server| server.state() == State::Established)
+        });
+        self
+    }
+
+    /// The end at `side`.
+    ///
+    /// # Panics
+    /// If the server is asked for before there is one.
+    pub fn end(&mut self, side: End) -> &mut Connection {
+        match side {
+            End::Client => &mut self.client,
+            End::Server => self.server.as_mut().expect("a SYN has arrived"),
+        }
+    }
+
+    /// The server.
+    ///
+    /// # Panics
+    /// If there is none yet.
+    pub fn server(&mut self) -> &mut Connection {
+        self.end(End::Server)
+    }
+
+    /// The events of one end, all that wait.
+    pub fn events(&mut self, side: End) -> Vec<Event> {
+        let end = self.end(side);
+        core::iter::from_fn(|| end.poll_event()).collect()
+    }
+
+    /// Everything that can be read at one end.
+    ///
+    /// # Errors
+    /// Why the connection ended, once everything that had arrived was read.
+    pub fn read_all(&mut self, side: End) -> Result<Vec<u8>, Error> {
+        let now = self.now;
+        let end = self.end(side);
+        let mut data = Vec::new();
+        let mut part = [0; 4_096];
+        loop {
+            match end.read(now, &mut part) {
+                Ok(0) | Err(Error::WouldBlock) => return Ok(data),
+                Ok(count) => data.extend_from_slice(&part[..count]),
+                Err(_) if !data.is_empty() => return Ok(data),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Lets `span` go by, with everything that happens in it.
+    pub fn pass_time(&mut self, span: Duration) {
+        let until = self.now + span;
+        while self.next_moment() <= until {
+            self.step();
+        }
+        self.now = until;
+    }
+
+    /// Runs until `done` holds.
+    ///
+    /// # Panics
+    /// If nothing can happen any more, or far too much has, before it does; `goal` says what was
+    /// waited for.
+    pub fn run_until(&mut self, goal: &str, mut done: impl FnMut(&mut Self) -> bool) {
+        while !done(self) {
+            assert!(self.step(), "nothing happens any more, and not yet: {goal}\n{self:?}");
+            assert!(self.steps < MOST_STEPS, "no end in sight: {goal}\n{self:?}");
+        }
+    }
+
+    /// Runs until nothing happens any more: no segment on its way, no timer set.
+    ///
+    /// # Panics
+    /// If that never comes.
+    pub fn run_to_silence(&mut self) {
+        while self.step() {
+            assert!(self.steps < MOST_STEPS, "never silent\n{self:?}");
+        }
+    }
+
+    /// Sends what both ends have to send, then goes on to the next moment at which anything happens.
+    /// False if there is none.
+    pub fn step(&mut self) -> bool {
+        self.steps += 1;
+        self.transmit(End::Client);
+        self.transmit(End::Server);
+        let moment = self.next_moment();
+        if moment == Instant::NEVER {
+            return false;
+        }
+        self.now = self.now.max(moment);
+        self.fire_timers();
+        self.deliver_one();
+        true
+    }
+
+    /// Gives `bytes`, a segment of a third party's making, to one end.
+    ///
+    /// # Panics
+    /// If they are no segment.
+    pub fn inject(&mut self, to: End, bytes: &[u8]) {
+        let segment = Segment::parse(bytes).expect("a segment");
+        self.deliver(to, &segment);
+    }
+
+    fn next_moment(&self) -> Instant {
+        let arrival = self.in_flight.iter().map(|packet| packet.arrives).min();
+        let server = self.server.as_ref().map_or(Instant::NEVER, Connection::poll_timeout);
+        arrival.unwrap_or(Instant::NEVER).min(self.client.poll_timeout()).min(server)
+    }
+
+    fn transmit(&mut self, from: End) {
+        if from == End::Server && self.server.is_none() {
+            return;
+        }
+        let mut frame = [0; 1_480];
+        loop {
+            let now = self.now;
+            let end = self.end(from);
+            let sent = end.poll_transmit(now, &mut frame);
+            end.check();
+            let Some(sent) = sent else { return };
+            assert_eq!(
+                sent.sum.finish(),
+                linerate_wire::Sum::of(&frame[..sent.length]).finish(),
+                "the sum taken while building is not that of the bytes"
+            );
+            self.send(from, &frame[..sent.length]);
+        }
+    }
+
+    fn send(&mut self, from: End, bytes: &[u8]) {
+        let segment = Segment::parse(bytes).expect("what we send can be parsed");
+        let fate =
+            (self.filter)(self.now, from, &segment).unwrap_or_else(|| self.network.draw(&mut self.random));
+        let on_time = self.now + self.network.latency;
+        let arrivals = match fate {
+            Fate::Lose => vec![],
+            Fate::Arrive => vec![on_time],
+            Fate::Delay(span) => vec![on_time + span],
+            Fate::Repeat(span) => vec![on_time, on_time + span],
+        };
+        for arrives in arrivals {
+            self.in_flight.push(InFlight { arrives, to: from.other(), bytes: bytes.to_vec() });
+        }
+    }
+
+    fn fire_timers(&mut self) {
+        let now = self.now;
+        for end in core::iter::once(&mut self.client).chain(self.server.as_mut()) {
+            if end.poll_timeout() <= now {
+                end.handle_timeout(now);
+                end.check();
+                assert!(end.poll_timeout() > now, "a timer expires for ever");
+            }
+        }
+    }
+
+    /// The oldest of the packets whose time has come arrives.
+    fn deliver_one(&mut self) {
+        let due = |packet: &InFlight| packet.arrives <= self.now;
+        let first = (0..self.in_flight.len())
+            .filter(|&index| due(&self.in_flight[index]))
+            .min_by_key(|&index| self.in_flight[index].arrives);
+        if let Some(index) = first {
+            let packet = self.in_flight.remove(index);
+            let segment = Segment::parse(&packet.bytes).expect("what we send can be parsed");
+            self.deliver(packet.to, &segment);
+        }
+    }
+
+    fn deliver(&mut self, to: End, segment: &Segment<'_>) {
+        let now = self.now;
+        if to == End::Server && self.server.is_none() {
+            self.listen(segment);
+            return;
+        }
+        let end = self.end(to);
+        let mut twin = end.clone();
+        twin.set_header_prediction(false);
+        let disposition = end.handle_segment(now, segment);
+        let twin_disposition = twin.handle_segment(now, segment);
+        end.check();
+        twin.check();
+        assert_eq!(disposition, twin_disposition, "fast and slow path differ about {segment:?}");
+        end.assert_agrees_with(&twin);
+        match disposition {
+            Disposition::OpenAgain => {
+                self.server = None;
+                self.listen(segment);
+            }
+            Disposition::Refused(Refusal::Closed) => self.refuse(to, segment),
+            Disposition::Accepted | Disposition::Refused(_) => {}
+        }
+    }
+
+    /// There is no connection any more at `from`: its host says so.
+    fn refuse(&mut self, from: End, segment: &Segment<'_>) {
+        if let Some(reset) = judge_unconnected(segment) {
+            let mut bytes = [0; 20];
+            let _ = reset.emit(&mut bytes);
+            self.send(from, &bytes);
+        }
+    }
+
+    fn listen(&mut self, segment: &Segment<'_>) {
+        if judge_listen(segment) == ListenVerdict::Open {
+            let server = Connection::accept(&self.server_config, self.path, self.seeds, segment, self.now);
+            server.check();
+            self.server = Some(server);
+        }
+    }
+}
