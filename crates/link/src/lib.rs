@@ -1,4 +1,51 @@
-//! Links that carry a host's frames.
+//! Links that carry a host's frames: the kernel's interfaces, rings in memory, and what can be put
+//! around them. Nothing here knows TCP, sockets or a simulator.
+//!
+//! A link is whatever implements [`linerate_stack::Link`]. The plain ones are [`MemoryLink`], whose other
+//! end is in the same process, and [`Tap`], whose other end is the kernel of this machine. Two go around
+//! any link: [`Capture`] writes down what passes, [`Impair`] mistreats it. All of them never wait;
+//! [`Waiter`] is who waits, for any of them and for a [`Doorbell`] at the same time.
+//!
+//! ```
+//! use linerate_link::capture_file::{CaptureReader, CaptureWriter, Direction};
+//! use linerate_link::memory::{MemoryConfig, pair};
+//! use linerate_link::{Capture, Impair, Waiter};
+//! use linerate_stack::{Link, TxFrame};
+//! use linerate_units::Instant;
+//!
+//! // A cable, of which one end loses every frame that it is given to send, and is captured.
+//! let (left, mut right) = pair(MemoryConfig::default())?;
+//! let lossy = Impair::new(left, "tx.loss=100%".parse()?, 1988);
+//! let mut file = Vec::new();
+//! let mut left = Capture::new(lossy, "left", CaptureWriter::new(&mut file));
+//!
+//! // A frame is written where the link wants it …
+//! let hello = |bytes: &mut [u8]| {
+//!     bytes[..60].fill(b'!');
+//!     Some(TxFrame { length: 60 })
+//! };
+//! assert_eq!(left.transmit(1, hello)?, 1);
+//! assert_eq!(right.transmit(1, hello)?, 1);
+//!
+//! // … and read where it lies.
+//! let mut waiter = Waiter::new()?;
+//! assert!(waiter.wait(&mut left, Instant::NEVER)?.link);
+//! assert_eq!(left.receive(64, |frame| assert_eq!(frame.bytes, [b'!'; 60]))?, 1);
+//! assert_eq!(right.receive(64, |_| ())?, 0);
+//!
+//! // The capture was taken outside of the impairment: it shows what the host saw.
+//! let (lossy, writer) = left.into_parts();
+//! assert_eq!(lossy.transmitted().lost, 1);
+//! writer.finish()?;
+//! let mut reader = CaptureReader::new(&*file)?;
+//! assert_eq!(reader.next_packet()?.unwrap().direction, Some(Direction::Sent));
+//! assert_eq!(reader.next_packet()?.unwrap().direction, Some(Direction::Received));
+//! assert!(reader.next_packet()?.is_none());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! To have the kernel at the other end, open a [`Tap`] and set up its [`KernelInterface`]. That needs no
+//! root in a network of one's own, which [`namespace`] makes.
 
 #![deny(unsafe_code)]
 
