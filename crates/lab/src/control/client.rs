@@ -8,7 +8,7 @@ use crate::plan::Peer;
 use crate::socket::{self, Options};
 use linerate_link::kernel_tcp;
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// How long a peer may take for something it can answer at once.
@@ -36,7 +36,11 @@ impl Remote {
     /// # Errors
     /// The peer cannot be reached, is no linerate, or takes nobody more.
     pub fn connect(peer: &Peer, mtu: u16) -> Result<Self, ControlError> {
-        let stream = dial(peer, mtu)?;
+        let options = |address| {
+            let max_segment = Some(socket::max_segment(address, mtu));
+            Options { max_segment, no_delay: true, ..Options::default() }
+        };
+        let stream = socket::dial(peer, options, PATIENCE).map_err(ControlError::Unreachable)?;
         let address = stream.peer_addr()?;
         let local = stream.local_addr()?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -161,21 +165,6 @@ impl Remote {
         send(&self.stream, request)?;
         Ok(self.lines.next_message(PATIENCE)?)
     }
-}
-
-/// A connection to the first address of `peer` that takes one.
-fn dial(peer: &Peer, mtu: u16) -> Result<TcpStream, ControlError> {
-    let addresses = (peer.host.as_str(), peer.port).to_socket_addrs().map_err(ControlError::Unreachable)?;
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in addresses {
-        let max_segment = Some(socket::max_segment(address, mtu));
-        let options = Options { max_segment, no_delay: true, ..Options::default() };
-        match socket::connect(address, &options, PATIENCE) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(ControlError::Unreachable(last))
 }
 
 /// Reads what the peer answers to our greeting: only a sink of our version will do.

@@ -17,7 +17,7 @@ pub(super) fn serve(stream: &TcpStream, peer: SocketAddr, first: &[u8], shared: 
         max_time: Duration::MAX,
         idle_time: shared.limits.idle,
     };
-    let taken = intake.take(stream, first, || shared.is_closing());
+    let taken = intake.take(stream, first, || shared.guests.are_leaving());
     let (bytes, span) = (taken.bytes, taken.span());
     shared.tell(&Event::Served(Served { peer, service: Service::Plain, bytes, span }));
 }

@@ -15,19 +15,14 @@ pub use event::{Event, Served, Service, Summary};
 
 use crate::Interrupt;
 use crate::control::greeting::{self, Opening};
-use crate::socket;
+use crate::serve::{ListenAt, ListenError, Listener, Place};
 use door::Door;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use shared::{Place, Shared};
+use shared::Shared;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
-use thiserror::Error;
 
-/// How long the listener may wait before it asks whether it should stop.
-const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// A connection that began like one of ours must finish its greeting in this time.
 const GREETING_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -48,56 +43,20 @@ impl Default for Limits {
     }
 }
 
-/// Why a sink cannot listen.
-#[derive(Debug, Error)]
-pub enum SinkError {
-    /// Somebody else has the port.
-    #[error(
-        "{0} is in use: end the program that has it (`ss -ltnp`), or choose another with --listen ADDR:PORT"
-    )]
-    InUse(SocketAddr),
-    /// The port is one for the superuser.
-    #[error("no permission to listen at {0}: choose a port above 1023 with --listen ADDR:PORT")]
-    NoPermission(SocketAddr),
-    /// The address belongs to another machine.
-    #[error("{0} is no address of this machine: choose one that `ip addr` shows, or 0.0.0.0 for all")]
-    NotOurs(SocketAddr),
-    /// The kernel refuses for another reason.
-    #[error("cannot listen at {0} ({1}): see `linerate doctor`")]
-    Io(SocketAddr, #[source] io::Error),
-}
-
 /// A sink that listens.
 #[derive(Debug)]
 pub struct Sink {
-    listener: TcpListener,
+    listener: Listener,
     limits: Limits,
 }
 
 impl Sink {
-    /// Listens at `address`.
+    /// Listens at `place`.
     ///
     /// # Errors
-    /// The address cannot be had.
-    pub fn bind(address: SocketAddr, limits: Limits) -> Result<Self, SinkError> {
-        let listener = socket::listen(address, &socket::Options::default())
-            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-            .map_err(|error| explain(address, error))?;
-        Ok(Self { listener, limits })
-    }
-
-    /// Listens at `port` of every address of this machine: IPv6 and IPv4, or IPv4 alone where the
-    /// kernel has no IPv6.
-    ///
-    /// # Errors
-    /// The port cannot be had.
-    pub fn bind_everywhere(port: u16, limits: Limits) -> Result<Self, SinkError> {
-        match Self::bind((Ipv6Addr::UNSPECIFIED, port).into(), limits) {
-            Err(SinkError::Io(..) | SinkError::NotOurs(_)) => {
-                Self::bind((Ipv4Addr::UNSPECIFIED, port).into(), limits)
-            }
-            other => other,
-        }
+    /// The place cannot be had.
+    pub fn bind(place: ListenAt, limits: Limits) -> Result<Self, ListenError> {
+        Ok(Self { listener: Listener::bind(place)?, limits })
     }
 
     /// Where it listens, with the port that the kernel chose if it was left to it.
@@ -114,56 +73,29 @@ impl Sink {
     /// # Errors
     /// The listening socket broke.
     pub fn serve(&self, interrupt: &Interrupt, tell: &(dyn Fn(&Event) + Sync)) -> io::Result<Summary> {
-        let door = Door::new(&self.listener)?;
+        let door = Door::new(self.listener.socket())?;
         let shared = Shared::new(&door, self.limits, tell);
         thread::scope(|scope| {
-            let outcome = self.accept_until(interrupt, |stream, peer| match shared.admit(&stream) {
-                Some(place) => {
-                    let shared = &shared;
-                    scope.spawn(move || serve_one(&stream, peer, &place, shared));
+            let outcome = self.listener.accept_until(interrupt, |stream, peer| {
+                let shared = &shared;
+                let Some(place) = shared.guests.admit(&stream) else {
+                    return turn_away(&stream, peer, shared);
+                };
+                let serve = move || serve_one(&stream, peer, place, shared);
+                if thread::Builder::new().spawn_scoped(scope, serve).is_err() {
+                    let reason = "the machine has no thread left for it".to_owned();
+                    shared.tell(&Event::TurnedAway { peer, reason });
                 }
-                None => turn_away(&stream, peer, &shared),
             });
-            shared.close_all();
+            shared.guests.close_all();
             outcome
         })?;
         Ok(shared.summary())
     }
-
-    fn accept_until(
-        &self,
-        interrupt: &Interrupt,
-        mut serve: impl FnMut(TcpStream, SocketAddr),
-    ) -> io::Result<()> {
-        while !interrupt.is_raised() {
-            match poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&WAIT)) {
-                Ok(0) | Err(Errno::INTR) => continue,
-                Ok(_) => {}
-                Err(error) => return Err(error.into()),
-            }
-            match self.listener.accept() {
-                Ok((stream, peer)) => serve(stream, peer),
-                Err(error) if is_of_one_peer(&error) => {}
-                // Out of descriptors or memory: those who are served will give some back.
-                Err(_) => {
-                    let _ = poll(&mut [], Some(&WAIT));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The peer went away before it was accepted; the listener is well.
-fn is_of_one_peer(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
-    )
 }
 
 /// Finds out what a connection is for, and does it.
-fn serve_one(stream: &TcpStream, peer: SocketAddr, place: &Place<'_>, shared: &Shared<'_>) {
+fn serve_one(stream: &TcpStream, peer: SocketAddr, _place: Place<'_>, shared: &Shared<'_>) {
     let mut first = Vec::with_capacity(greeting::LONGEST);
     match hear(stream, &mut first, shared) {
         Opening::Control { length } => session::serve(stream, peer, &first[length..], shared),
@@ -175,7 +107,6 @@ fn serve_one(stream: &TcpStream, peer: SocketAddr, place: &Place<'_>, shared: &S
         }
         Opening::Plain | Opening::Undecided => discard::serve(stream, peer, &first, shared),
     }
-    let _ = place;
 }
 
 /// Reads until the first bytes have said what the connection is for. One that began as ours begin and
@@ -215,15 +146,6 @@ fn refuse(mut stream: &TcpStream, reason: &str) {
     // Whoever does not take even this line misses nothing.
     let _ = stream.write_all(greeting::busy(reason).as_bytes());
     let _ = stream.shutdown(Shutdown::Write);
-}
-
-fn explain(address: SocketAddr, error: io::Error) -> SinkError {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => SinkError::InUse(address),
-        io::ErrorKind::PermissionDenied => SinkError::NoPermission(address),
-        io::ErrorKind::AddrNotAvailable => SinkError::NotOurs(address),
-        _ => SinkError::Io(address, error),
-    }
 }
 
 #[cfg(test)]

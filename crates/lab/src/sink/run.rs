@@ -2,9 +2,10 @@
 
 use super::door::Turn;
 use super::event::{Event, Served, Service};
-use super::shared::{Shared, lock};
+use super::shared::Shared;
 use crate::control::greeting::Token;
 use crate::control::{Ready, Reply, Report, RunSpec, send};
+use crate::serve::lock;
 use crate::socket::{Intake, Taken, counters};
 use crate::workload::Pattern;
 use rustix::net::sockopt;
@@ -121,7 +122,7 @@ impl<'a> Run<'a> {
             max_time,
             idle_time: max_time.max(ARRIVAL_PATIENCE),
         };
-        intake.take(stream, already, || self.stopped.load(Ordering::Relaxed) || shared.is_closing())
+        intake.take(stream, already, || self.stopped.load(Ordering::Relaxed) || shared.guests.are_leaving())
     }
 }
 

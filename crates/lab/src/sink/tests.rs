@@ -234,11 +234,3 @@ fn the_end_does_not_wait_for_silent_peers() {
     sink.end();
     drop((silent, begun, data));
 }
-
-#[test]
-fn an_address_that_cannot_be_had_is_explained() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let refused = |address: SocketAddr| Sink::bind(address, Limits::default()).unwrap_err();
-    assert!(matches!(refused(taken.local_addr().unwrap()), SinkError::InUse(_)));
-    assert!(matches!(refused("192.0.2.1:0".parse().unwrap()), SinkError::NotOurs(_)));
-}

@@ -1,6 +1,6 @@
 //! The sink's half of a transfer over the kernel's sockets: read, count, compare, against a deadline.
 
-use super::{SLICE, Sampler};
+use super::{SLICE, Sampler, is_pause};
 use crate::control::Ended;
 use crate::workload::Pattern;
 use std::io::{self, Read};
@@ -126,11 +126,6 @@ impl Taken {
     fn end(self, ended: Ended, error: Option<io::Error>) -> Self {
         Self { ended, error, ..self }
     }
-}
-
-/// Only the slice of time was over: nothing is wrong.
-fn is_pause(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 #[cfg(test)]

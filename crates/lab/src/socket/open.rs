@@ -1,11 +1,12 @@
 //! Opening the kernel's sockets with their options set before the handshake, where they count.
 
+use crate::plan::Peer;
 use linerate_link::kernel_tcp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -42,6 +43,22 @@ pub(crate) fn connect(address: SocketAddr, options: &Options, patience: Duration
     }
     rustix::io::ioctl_fionbio(&socket, false)?;
     Ok(TcpStream::from(socket))
+}
+
+/// A connection to the first address of `peer` that takes one; the options may depend on it.
+pub(crate) fn dial(
+    peer: &Peer,
+    options: impl Fn(SocketAddr) -> Options,
+    patience: Duration,
+) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in (peer.host.as_str(), peer.port).to_socket_addrs()? {
+        match connect(address, &options(address), patience) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 /// A listening socket at `address`, whose connections inherit `options`. An IPv6 socket takes IPv4

@@ -1,7 +1,7 @@
 //! The source's half of a transfer over the kernel's sockets: write against a deadline.
 
-use super::{SLICE, Sampler};
-use crate::workload::Pattern;
+use super::{SLICE, Sampler, is_pause};
+use crate::workload::{Pattern, chargen};
 use std::io::{self, Write};
 use std::net::TcpStream;
 use std::time::Instant;
@@ -14,10 +14,29 @@ pub(crate) struct Outflow {
     /// Bytes that a write offers.
     pub(crate) write_size: usize,
     /// The bytes.
-    pub(crate) pattern: Pattern,
-    /// Make every write's bytes anew, as a comparison at the other end needs it? Otherwise the first
-    /// write's bytes are written over and over, and cost no time.
-    pub(crate) fresh: bool,
+    pub(crate) contents: Contents,
+}
+
+/// The bytes that a source writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Contents {
+    /// Those of the pattern, each where it belongs, as a comparison at the other end needs it.
+    Pattern(Pattern),
+    /// Any: the first write's are written over and over, and cost no time.
+    Any,
+    /// Those of RFC 864.
+    Characters,
+}
+
+impl Contents {
+    /// Makes the bytes from `position` on, if `into` does not hold them.
+    pub(crate) fn renew(self, position: u64, into: &mut [u8]) {
+        match self {
+            Self::Pattern(pattern) => pattern.fill(position, into),
+            Self::Any => {}
+            Self::Characters => chargen::fill(position, into),
+        }
+    }
 }
 
 /// What a source has written.
@@ -38,16 +57,15 @@ impl Outflow {
     /// first write was, and what time it is.
     pub(crate) fn give(&self, stream: &TcpStream, stop: impl Fn(Instant, Instant) -> bool) -> Given {
         let mut buffer = vec![0; self.write_size.max(1)];
-        self.pattern.fill(0, &mut buffer);
+        // Memory that was never written is one page of zeros, and faster to read than any data.
+        Pattern::new(0).fill(0, &mut buffer);
         let prepared = stream.set_write_timeout(Some(SLICE));
         let began = Instant::now();
         let mut given = Given { bytes: 0, began, error: prepared.err(), peaks: Sampler::new(began) };
         while given.error.is_none() && given.bytes < self.bytes {
             let left = usize::try_from(self.bytes - given.bytes).unwrap_or(usize::MAX);
             let length = buffer.len().min(left);
-            if self.fresh {
-                self.pattern.fill(given.bytes, &mut buffer[..length]);
-            }
+            self.contents.renew(given.bytes, &mut buffer[..length]);
             if !write_whole(stream, &buffer[..length], &mut given, &stop) {
                 break;
             }
@@ -69,13 +87,11 @@ fn write_whole(
                 bytes = &bytes[count..];
                 given.bytes += count as u64;
             }
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => {}
-                _ => {
-                    given.error = Some(error);
-                    return false;
-                }
-            },
+            Err(error) if is_pause(&error) => {}
+            Err(error) => {
+                given.error = Some(error);
+                return false;
+            }
         }
         let now = Instant::now();
         given.peaks.look(now, stream);
@@ -99,7 +115,7 @@ mod tests {
     }
 
     fn outflow(bytes: u64) -> Outflow {
-        Outflow { bytes, write_size: 1_000, pattern: Pattern::new(3), fresh: true }
+        Outflow { bytes, write_size: 1_000, contents: Contents::Pattern(Pattern::new(3)) }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{Pins, failed, opening_failed};
 use crate::Interrupt;
 use crate::bench::{BenchError, Counters, RunOutcome, RunRequest};
 use crate::control::Ended;
-use crate::socket::{self, Given, Intake, Options, Outflow, Taken, counters};
+use crate::socket::{self, Contents, Given, Intake, Options, Outflow, Taken, counters};
 use crate::workload::Pattern;
 use rustix::net::sockopt;
 use std::io;
@@ -106,8 +106,9 @@ fn judge(carried: Carried) -> Result<Carried, BenchError> {
 
 /// What the source does.
 pub(super) fn outflow(request: &RunRequest) -> Outflow {
-    let pattern = Pattern::new(request.seed);
-    Outflow { bytes: request.bytes, write_size: request.write_size, pattern, fresh: request.verify }
+    let pattern = || Contents::Pattern(Pattern::new(request.seed));
+    let contents = if request.verify { pattern() } else { Contents::Any };
+    Outflow { bytes: request.bytes, write_size: request.write_size, contents }
 }
 
 fn intake(request: &RunRequest, max_time: Duration) -> Intake {

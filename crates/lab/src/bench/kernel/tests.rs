@@ -3,6 +3,7 @@
 use super::*;
 use crate::bench::{BufferRequest, names};
 use crate::plan::{BenchKind, Draft};
+use crate::serve::ListenAt;
 use crate::sink::{Event, Limits, Service, Sink, Summary};
 use linerate_units::Duration;
 use std::sync::mpsc::{self, Receiver};
@@ -92,7 +93,7 @@ struct Far {
 
 impl Far {
     fn start() -> Self {
-        let sink = Sink::bind(loopback::ANYWHERE, Limits::default()).unwrap();
+        let sink = Sink::bind(ListenAt::Address(loopback::ANYWHERE), Limits::default()).unwrap();
         let address = sink.local_addr().unwrap();
         let peer = Peer { host: address.ip().to_string(), port: address.port() };
         let interrupt = Interrupt::default();

@@ -1,0 +1,57 @@
+//! The character generator of RFC 864: lines of 72 printable characters, each shifted by one against
+//! the line before.
+
+use std::sync::LazyLock;
+
+/// Printable characters of ASCII without the space, which follows them: the RFC's example begins so.
+const PRINTABLE: std::ops::RangeInclusive<u8> = b'!'..=b'~';
+/// Characters of a line, without its end.
+const LINE: usize = 72;
+
+/// After as many lines as there are characters, it begins again.
+static PERIOD: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let ring: Vec<u8> = PRINTABLE.chain([b' ']).collect();
+    let line = |first: usize| ring.iter().cycle().skip(first).take(LINE).chain(b"\r\n").copied();
+    (0..ring.len()).flat_map(line).collect()
+});
+
+/// Writes the characters from `position` on.
+pub(crate) fn fill(position: u64, into: &mut [u8]) {
+    let period: &[u8] = &PERIOD;
+    let mut at = usize::try_from(position % period.len() as u64).unwrap_or(0);
+    let mut rest = into;
+    while !rest.is_empty() {
+        let piece = (period.len() - at).min(rest.len());
+        let (head, tail) = rest.split_at_mut(piece);
+        head.copy_from_slice(&period[at..at + piece]);
+        (rest, at) = (tail, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_looks_as_the_rfc_shows_it() {
+        let mut bytes = vec![0; 3 * 74];
+        fill(0, &mut bytes);
+        let text = String::from_utf8(bytes).unwrap();
+        let lines: Vec<&str> = text.split("\r\n").collect();
+        assert_eq!(lines[0], "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefgh");
+        assert!(lines[1].starts_with("\"#$") && lines[1].ends_with("ghi"));
+        assert!(lines.iter().take(3).all(|line| line.len() == LINE));
+    }
+
+    #[test]
+    fn any_part_is_what_it_is_in_the_whole() {
+        let mut whole = vec![0; 20_000];
+        fill(0, &mut whole);
+        for (position, length) in [(0, 1), (7_029, 2), (7_030, 74), (3_333, 12_000)] {
+            let mut part = vec![0; length];
+            fill(position as u64, &mut part);
+            assert_eq!(part, whole[position..position + length]);
+        }
+        fill(u64::MAX, &mut whole);
+    }
+}
