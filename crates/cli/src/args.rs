@@ -1,5 +1,7 @@
 //! The command line: which commands there are, and how a wrong one is answered.
 
+use crate::commands::sink::SinkArgs;
+use crate::commands::source::SourceArgs;
 use crate::commands::sweep::SweepArgs;
 use crate::output::Failure;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -19,6 +21,10 @@ struct Cli {
 pub(crate) enum Command {
     /// Measure a transfer for every pair of send and receive buffers, in random order.
     Sweep(Box<SweepArgs>),
+    /// Take bytes from anybody and throw them away; the far end of a sweep to another machine.
+    Sink(SinkArgs),
+    /// Make bytes as fast as they are taken, for a sink or for whoever connects.
+    Source(SourceArgs),
 }
 
 /// What the words on the command line ask for.

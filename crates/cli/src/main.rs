@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod amounts;
 mod args;
 mod commands;
 mod interrupt;

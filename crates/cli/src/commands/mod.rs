@@ -1,5 +1,7 @@
 //! One file for each command.
 
+pub(crate) mod sink;
+pub(crate) mod source;
 pub(crate) mod sweep;
 
 use crate::args::Command;
@@ -11,5 +13,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     let interrupt = interrupt::on_signals()?;
     match command {
         Command::Sweep(args) => sweep::run(args, &interrupt),
+        Command::Sink(args) => sink::run(args, &interrupt),
+        Command::Source(args) => source::run(args, &interrupt),
     }
 }

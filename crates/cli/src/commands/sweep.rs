@@ -1,9 +1,10 @@
 //! `linerate sweep`: from the flags to a plan.
 
+use crate::amounts::{count, rate, size, small_size};
 use crate::output::Failure;
 use clap::{Args, ValueEnum};
 use linerate_lab::{BenchKind, BufferList, Direction, Draft, Interrupt, Peer, Plan};
-use linerate_units::{Bytes, Duration, Rate};
+use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 
@@ -178,26 +179,4 @@ impl From<Way> for Direction {
             Way::FromKernel => Self::FromKernel,
         }
     }
-}
-
-fn count(text: &str) -> Result<NonZeroU32, String> {
-    text.parse().map_err(|_| format!("write a whole number from 1 to {}", u32::MAX))
-}
-
-fn size(text: &str) -> Result<NonZeroU64, String> {
-    let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?;
-    NonZeroU64::new(bytes.count()).ok_or_else(|| "zero bytes: the least is 1".to_owned())
-}
-
-fn small_size(text: &str) -> Result<NonZeroU32, String> {
-    const MOST: u64 = 64 << 20;
-    let bytes = size(text)?.get();
-    let within = u32::try_from(bytes).ok().filter(|_| bytes <= MOST).and_then(NonZeroU32::new);
-    within.ok_or_else(|| format!("{} is too large: the most is {}", Bytes::new(bytes), Bytes::new(MOST)))
-}
-
-fn rate(text: &str) -> Result<NonZeroU64, String> {
-    let rate = text.parse::<Rate>().map_err(|error| error.to_string())?;
-    NonZeroU64::new(rate.bits_per_second())
-        .ok_or_else(|| "a rate of zero carries nothing: write 10Mb/s".into())
 }

@@ -4,6 +4,7 @@ use crate::Interrupt;
 use crate::socket::{self, Options};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::str::FromStr;
@@ -31,6 +32,16 @@ impl FromStr for ListenAt {
         everywhere
             .or_else(|_| text.parse().map(Self::Address))
             .map_err(|_| ListenError::NotAnAddress(text.to_owned()))
+    }
+}
+
+/// As it is read.
+impl fmt::Display for ListenAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Everywhere(port) => port.fmt(f),
+        }
     }
 }
 

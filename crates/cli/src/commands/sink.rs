@@ -1,0 +1,97 @@
+//! `linerate sink`: a line for each connection, and a sum at the end.
+
+use crate::output::{Failure, print};
+use clap::Args;
+use linerate_lab::control::Ended;
+use linerate_lab::serve::ListenAt;
+use linerate_lab::sink::{Event, Limits, Served, Service, Sink, Summary};
+use linerate_lab::{Interrupt, Peer};
+use linerate_units::{Bytes, Duration, Rate};
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate sink                          listens at port 1988 of every address, IPv4 and IPv6
+  linerate sink --listen 192.0.2.7:5001  where ttcp looks for a receiver
+  linerate sweep HOST                    on the other machine: the experiment, with this as its far end
+  nc HOST 1988 < FILE                    any program may send; what it sends is counted
+
+A sweep sets the receive buffer of each run through a control connection to the same port. Everybody
+else's bytes are thrown away, as by RFC 863's discard service. Ctrl-C ends it, with a sum.";
+
+/// The flags of `linerate sink`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SinkArgs {
+    /// Where to listen: ADDR:PORT, [ADDR]:PORT for IPv6, or a port of all addresses; port 0 lets the
+    /// kernel choose
+    #[arg(long, value_name = "ADDR:PORT", default_value_t = ListenAt::Everywhere(Peer::DEFAULT_PORT))]
+    listen: ListenAt,
+
+    /// Only the sum at the end
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Serves until it is interrupted.
+pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let sink =
+        Sink::bind(args.listen, Limits::default()).map_err(|error| Failure::input(error.to_string()))?;
+    let broken = |error| Failure::running(format!("the listening socket broke ({error})"));
+    print(&format!("listening at {}\n", sink.local_addr().map_err(broken)?))?;
+    let tell = |event: &Event| {
+        if !args.quiet {
+            // Whoever no longer reads the lines may still want the service.
+            let _ = print(&line(event));
+        }
+    };
+    let summary = sink.serve(interrupt, &tell).map_err(broken)?;
+    print(&sum(&summary))
+}
+
+fn line(event: &Event) -> String {
+    match event {
+        Event::TurnedAway { peer, reason } => format!("{peer} turned away: {reason}\n"),
+        Event::Served(served) => format!("{} {}\n", served.peer, service(served)),
+    }
+}
+
+fn service(served: &Served) -> String {
+    let took = taken(served.bytes, served.span.into());
+    match &served.service {
+        Service::Plain => format!("plain: {took}"),
+        Service::Control { runs } => format!("sweep: over after {runs} runs"),
+        Service::Run { receive_granted, ended, verified } => {
+            let verified = match verified {
+                None => "",
+                Some(true) => ", every byte right",
+                Some(false) => ", BYTES WRONG",
+            };
+            format!("run: {took}, receive buffer {receive_granted} bytes{}{verified}", ending(*ended))
+        }
+    }
+}
+
+const fn ending(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Complete => "",
+        Ended::EndOfStream => ", ended by the source",
+        Ended::TimeUp => ", time up",
+        Ended::Stopped => ", stopped",
+        Ended::Broken => ", broken off",
+    }
+}
+
+fn sum(summary: &Summary) -> String {
+    let Summary { connections, sessions, turned_away, bytes, time } = *summary;
+    let took = taken(bytes, time.into());
+    format!("in all: {took}, over {connections} connections; {sessions} sweeps, {turned_away} turned away\n")
+}
+
+/// How much came in which time; one read has no rate.
+pub(super) fn taken(bytes: u64, time: Duration) -> String {
+    let bytes = Bytes::new(bytes);
+    if time == Duration::ZERO {
+        return bytes.to_string();
+    }
+    format!("{bytes} in {time}, {}", Rate::of(bytes, time))
+}

@@ -1,0 +1,114 @@
+//! `linerate source`: bytes for a sink, or for whoever connects.
+
+use super::sink::taken;
+use crate::amounts::{size, small_size};
+use crate::output::{Failure, print};
+use clap::Args;
+use linerate_lab::serve::ListenAt;
+use linerate_lab::source::{Delivered, Event, Fountain, SourceError, Supply, give, give_verified};
+use linerate_lab::{Interrupt, Peer};
+use linerate_units::Duration;
+use std::num::{NonZeroU32, NonZeroU64};
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate source 192.0.2.7 --bytes 1GiB           to a `linerate sink`, or to whatever listens at port 1988
+  linerate source 192.0.2.7 --bytes 1GiB --verify  a `linerate sink` compares every byte
+  linerate source 192.0.2.7:5001 --seconds 10      to `ttcp -r`
+  linerate source --listen 1900                    for `nc HOST 1900`: characters without end
+
+Plain peers get RFC 864's characters, and not a byte besides. With --verify the bytes are those of a pattern
+that knows each byte's place.";
+
+/// The flags of `linerate source`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SourceArgs {
+    /// Whom to send to: a `linerate sink`, `nc -l`, `ttcp -r`, a discard service
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "listen", conflicts_with = "listen")]
+    peer: Option<Peer>,
+
+    /// Send to whoever connects here: ADDR:PORT, [ADDR]:PORT for IPv6, or a port of all addresses
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<ListenAt>,
+
+    /// Bytes for each connection [default: until the peer or you have had enough]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    bytes: Option<NonZeroU64>,
+
+    /// Time for each connection [default: until the peer or you have had enough]
+    #[arg(long, value_name = "SECONDS", value_parser = some_time)]
+    seconds: Option<Duration>,
+
+    /// Bytes that each write offers
+    #[arg(long, value_name = "SIZE", value_parser = small_size, default_value = "64KiB")]
+    write_size: NonZeroU32,
+
+    /// The socket's send buffer [default: as the kernel tunes it]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    send_buffer: Option<NonZeroU64>,
+
+    /// Have a linerate sink compare every byte
+    #[arg(long, conflicts_with = "listen")]
+    verify: bool,
+
+    /// Decides the bytes that are compared
+    #[arg(long, value_name = "NUMBER", default_value_t = 1988, requires = "verify")]
+    seed: u64,
+}
+
+/// Gives until there is enough.
+pub(crate) fn run(args: &SourceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let supply = Supply {
+        bytes: args.bytes,
+        max_time: args.seconds,
+        write_size: args.write_size,
+        send_buffer: args.send_buffer,
+    };
+    match (args.listen, &args.peer) {
+        (Some(place), _) => serve(place, supply, interrupt),
+        (None, Some(peer)) if args.verify => report(give_verified(peer, &supply, args.seed, interrupt)),
+        (None, Some(peer)) => report(give(peer, &supply, interrupt)),
+        (None, None) => Err(Failure::input("neither HOST nor --listen is given")),
+    }
+}
+
+fn serve(place: ListenAt, supply: Supply, interrupt: &Interrupt) -> Result<(), Failure> {
+    let fountain = Fountain::bind(place, supply)?;
+    let broken = |error| Failure::running(format!("the listening socket broke ({error})"));
+    print(&format!("listening at {}\n", fountain.local_addr().map_err(broken)?))?;
+    let tell = |event: &Event| {
+        let line = match event {
+            Event::Drawn(drawn) => format!("{} drew {}\n", drawn.peer, taken(drawn.bytes, drawn.time.into())),
+            Event::TurnedAway(peer) => format!("{peer} turned away: too many at a time\n"),
+        };
+        // Whoever no longer reads the lines may still want the service.
+        let _ = print(&line);
+    };
+    fountain.serve(interrupt, &tell).map_err(broken)
+}
+
+fn report(delivered: Result<Delivered, SourceError>) -> Result<(), Failure> {
+    let delivered = delivered?;
+    let what = match (delivered.verified, delivered.confirmed) {
+        (Some(true), _) => "read by the sink, every byte right",
+        (Some(false), _) => return Err(Failure::running("the sink got other bytes than were sent")),
+        (None, true) => "until the peer had read the last and closed",
+        (None, false) => "until the last was written; whether the peer has read it, it does not say",
+    };
+    print(&format!("{}, {what}\n", taken(delivered.bytes, delivered.time.into())))
+}
+
+impl From<SourceError> for Failure {
+    fn from(error: SourceError) -> Self {
+        match error {
+            SourceError::Broken { .. } => Self::running(error.to_string()),
+            _ => Self::input(error.to_string()),
+        }
+    }
+}
+
+fn some_time(text: &str) -> Result<Duration, String> {
+    let time = text.parse::<Duration>().map_err(|error| error.to_string())?;
+    if time == Duration::ZERO { Err("no time at all: write 10, or 500ms".to_owned()) } else { Ok(time) }
+}

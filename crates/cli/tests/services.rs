@@ -1,0 +1,82 @@
+//! `linerate sink` and `linerate source`, as plain peers and each other see them.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use support::{Background, run};
+
+#[test]
+fn a_sink_takes_a_plain_peers_bytes_and_counts_them() {
+    let mut sink = Background::start(&["sink", "--listen", "127.0.0.1:0"]);
+    let address = sink.address();
+    let mut peer = TcpStream::connect(address).unwrap();
+    peer.write_all(&[b'x'; 100_000]).unwrap();
+    peer.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(peer.read(&mut [0; 1]).unwrap(), 0);
+    let line = sink.line();
+    assert!(line.contains("plain: 97.7 KiB"), "{line}");
+    let (rest, code) = sink.interrupt();
+    assert!(rest[0].starts_with("in all: 97.7 KiB") && rest[0].contains("1 connections"), "{rest:?}");
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn a_source_gives_a_sink_what_it_asks_for() {
+    let mut sink = Background::start(&["sink", "--listen", "[::1]:0"]);
+    let address = sink.address().to_string();
+    let (code, said, _) = run(&["source", &address, "--bytes", "3MiB", "--write-size", "10000"]);
+    assert!(code == 0 && said.starts_with("3 MiB in ") && said.contains("closed"), "{said}");
+    let (code, said, _) = run(&["source", &address, "--bytes", "3MiB", "--verify", "--send-buffer", "64KiB"]);
+    assert!(code == 0 && said.starts_with("3 MiB in ") && said.contains("every byte right"), "{said}");
+    let (code, said, _) = run(&["source", &address, "--seconds", "1ms", "--verify"]);
+    assert!(code == 0 && said.contains("every byte right"), "{said}");
+    let (lines, _) = sink.interrupt();
+    assert!(lines.iter().any(|line| line.contains("run: 3 MiB")), "{lines:?}");
+}
+
+#[test]
+fn a_source_that_listens_gives_whoever_connects_its_characters() {
+    let mut source = Background::start(&["source", "--listen", "127.0.0.1:0", "--bytes", "1000000"]);
+    let mut peer = TcpStream::connect(source.address()).unwrap();
+    let mut bytes = Vec::new();
+    peer.read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes.len(), 1_000_000);
+    assert!(bytes.starts_with(b"!\"#$%&'()*+,-./0123456789:;<=>?@ABC"));
+    drop(peer);
+    assert!(source.line().contains("drew 976.6 KiB"));
+    assert_eq!(source.interrupt().1, 0);
+}
+
+#[test]
+fn what_cannot_be_is_one_line_and_exit_code_2() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (words, says) in [
+        (&["sink", "--listen", &taken][..], "is in use: end the program"),
+        (&["sink", "--listen", "192.0.2.1:0"], "no address of this machine"),
+        (&["sink", "--listen", "nowhere"], "`nowhere` is nowhere to listen"),
+        (&["source", "--listen", &taken], "is in use"),
+        (&["source"], "HOST"),
+        (&["source", "127.0.0.1:1", "--bytes", "0"], "zero bytes"),
+        (&["source", "127.0.0.1:1"], "cannot be reached (Connection refused"),
+        (&["source", "no-such-host.invalid"], "cannot be reached"),
+        (&["source", "127.0.0.1:99999"], "is no peer"),
+        (&["source", "--listen", "0", "--send-buffer", "1000G"], "net.core.wmem_max"),
+        (&["source", "--listen", "0", "--seconds", "0"], "no time at all"),
+    ] {
+        let (code, stdout, stderr) = run(words);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{words:?}: {stderr}");
+        assert!(stderr.contains(says) && stderr.trim_end().lines().count() == 1, "{words:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_peer_that_is_no_linerate_cannot_verify() {
+    let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = stranger.local_addr().unwrap().to_string();
+    let hangs_up = std::thread::spawn(move || drop(stranger.accept().unwrap()));
+    let (code, _, stderr) = run(&["source", &address, "--verify", "--bytes", "1"]);
+    assert!(code == 2 && stderr.contains("leave --verify out"), "{stderr}");
+    hangs_up.join().unwrap();
+}
