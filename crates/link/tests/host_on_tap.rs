@@ -1,0 +1,131 @@
+//! A host on a TAP device and the kernel of this machine, on the same network and of the same mind.
+
+#![allow(clippy::unwrap_used, reason = "in a test that is how to fail")]
+
+use linerate_link::capture_file::{CaptureReader, CaptureWriter};
+use linerate_link::namespace::{isolated_test, skip_test};
+use linerate_link::tap::TapError;
+use linerate_link::{Capture, MonotonicClock, Tap, TapConfig, Waiter};
+use linerate_stack::{Event, Host, Stack, StackConfig, UdpEvent, UdpOptions};
+use linerate_units::Clock;
+use linerate_wire::{Ipv4Cidr, MacAddress};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+
+const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+/// A host that sends every datagram back, and remembers who answered its echo requests.
+struct EchoHost {
+    host: Host<Capture<Tap>>,
+    waiter: Waiter,
+    datagrams: usize,
+    replies: Vec<Vec<u8>>,
+}
+
+impl EchoHost {
+    fn new(tap: Tap, path: &Path) -> Self {
+        let cidr = Ipv4Cidr::new(OURS, 24).unwrap();
+        let mut stack = Stack::new(StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, 2]), cidr), [7; 32]);
+        stack.udp_bind(SocketAddrV4::new(OURS, 7), &UdpOptions::default()).unwrap();
+        let link = Capture::new(tap, "lr0", CaptureWriter::create(path).unwrap());
+        let waiter = Waiter::new().unwrap();
+        Self { host: Host::new(stack, link), waiter, datagrams: 0, replies: Vec::new() }
+    }
+
+    /// Lets the host work until `done` says that it has done enough.
+    fn run(&mut self, done: impl Fn(&Self) -> bool) {
+        loop {
+            let now = MonotonicClock.now();
+            let turn = self.host.turn(now).unwrap();
+            self.serve();
+            if done(self) && !self.host.stack().wants_transmit() {
+                return;
+            }
+            if !turn.more && !self.host.stack().wants_transmit() {
+                self.waiter.wait(self.host.link_mut(), turn.next).unwrap();
+            }
+        }
+    }
+
+    fn serve(&mut self) {
+        let now = MonotonicClock.now();
+        let stack = self.host.stack_mut();
+        while let Some(event) = stack.poll_event() {
+            match event {
+                Event::Udp(socket, UdpEvent::Readable) => {
+                    let mut bytes = [0; 2_000];
+                    while let Ok((length, from)) = stack.udp_receive_from(socket, &mut bytes) {
+                        stack.udp_send_to(now, socket, from, &bytes[..length]).unwrap();
+                        self.datagrams += 1;
+                    }
+                }
+                Event::EchoReply(reply) => self.replies.push(reply.data),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn tap() -> Option<Tap> {
+    match Tap::open(&TapConfig::default()) {
+        Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
+            skip_test(&error);
+            None
+        }
+        opened => {
+            let tap = opened.unwrap();
+            tap.interface().disable_ipv6().unwrap();
+            tap.interface().add_address(KERNEL, 24).unwrap();
+            tap.interface().set_up().unwrap();
+            Some(tap)
+        }
+    }
+}
+
+#[test]
+fn datagrams_and_echoes_go_to_and_fro_and_no_packet_is_malformed() {
+    isolated_test(|| {
+        let Some(tap) = tap() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host.pcapng");
+        let mut ours = EchoHost::new(tap, &path);
+        let kernel = UdpSocket::bind((KERNEL, 0)).unwrap();
+        kernel.connect((OURS, 7)).unwrap();
+        for size in 0..=1_472 {
+            let sent: Vec<_> = (0..size).map(|at: usize| at.to_le_bytes()[0]).collect();
+            kernel.send(&sent).unwrap();
+            ours.run(|host| host.datagrams == size + 1);
+            let mut back = [0; 2_000];
+            let length = kernel.recv(&mut back).unwrap();
+            assert_eq!(back[..length], sent);
+        }
+        for sequence in 0..3 {
+            let now = MonotonicClock.now();
+            ours.host.stack_mut().echo_send(now, KERNEL, 1, sequence, &[5; 56]).unwrap();
+            ours.run(|host| host.replies.len() == usize::from(sequence) + 1);
+        }
+        assert_eq!(ours.replies, vec![vec![5; 56]; 3]);
+        let (_, link) = ours.host.into_parts();
+        link.into_parts().1.finish().unwrap();
+        check_capture(&path);
+    });
+}
+
+/// Every frame is there, and sound in the eyes of tshark where it is installed.
+fn check_capture(path: &Path) {
+    let mut reader = CaptureReader::open(path).unwrap();
+    let mut packets = 0;
+    while reader.next_packet().unwrap().is_some() {
+        packets += 1;
+    }
+    assert!(packets >= 2 * 1_473 + 6 + 2, "{packets}");
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-r"]).arg(path);
+    let trouble = "_ws.malformed || _ws.expert.severity >= \"Warning\" || ip.checksum.status == \"Bad\" \
+                   || udp.checksum.status == \"Bad\" || icmp.checksum.status == \"Bad\"";
+    let Ok(output) = tshark.args(["-Y", trouble]).output() else { return };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "tshark complains");
+}
