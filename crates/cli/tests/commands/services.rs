@@ -1,10 +1,8 @@
 //! `linerate sink` and `linerate source`, as plain peers and each other see them.
 
-mod support;
-
+use crate::support::{Background, run};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use support::{Background, run};
 
 #[test]
 fn a_sink_takes_a_plain_peers_bytes_and_counts_them() {
