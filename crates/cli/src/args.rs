@@ -1,5 +1,6 @@
 //! The command line: which commands there are, and how a wrong one is answered.
 
+use crate::commands::dump::DumpArgs;
 use crate::commands::sink::SinkArgs;
 use crate::commands::source::SourceArgs;
 use crate::commands::sweep::SweepArgs;
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Sink(SinkArgs),
     /// Make bytes as fast as they are taken, for a sink or for whoever connects.
     Source(SourceArgs),
+    /// Print a capture, a line for each packet.
+    Dump(DumpArgs),
 }
 
 /// What the words on the command line ask for.

@@ -3,7 +3,7 @@
 use linerate_lab::BenchError;
 use linerate_lab::bench::Fault;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, StdoutLock, Write};
 use std::process::ExitCode;
 
 /// Why a command did not do what it was asked to: one line for people, and who can mend it.
@@ -58,11 +58,39 @@ impl From<BenchError> for Failure {
 /// Prints to standard output. A reader that has gone away (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    is_read(written).map(|_| ())
+}
+
+/// Many lines for standard output.
+#[derive(Debug)]
+pub(crate) struct Page(BufWriter<StdoutLock<'static>>);
+
+impl Page {
+    /// An empty page.
+    pub(crate) fn new() -> Self {
+        Self(BufWriter::with_capacity(64 << 10, io::stdout().lock()))
+    }
+
+    /// Adds `text` and a line end; false if there is no reader any more.
+    pub(crate) fn line(&mut self, text: fmt::Arguments<'_>) -> Result<bool, Failure> {
+        is_read(writeln!(self.0, "{text}"))
+    }
+
+    /// Shows what has been added so far; false if there is no reader any more.
+    pub(crate) fn show(&mut self) -> Result<bool, Failure> {
+        is_read(self.0.flush())
+    }
+}
+
+/// Does somebody read what is written?
+fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => {
             Err(Failure::input(format!("standard output cannot be written ({error}) — see where it goes")))
         }
-        _ => Ok(()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub(crate) mod dump;
 pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod sweep;
@@ -15,5 +16,6 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Sweep(args) => sweep::run(args, &interrupt),
         Command::Sink(args) => sink::run(args, &interrupt),
         Command::Source(args) => source::run(args, &interrupt),
+        Command::Dump(args) => dump::run(args, &interrupt),
     }
 }

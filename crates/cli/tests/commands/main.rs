@@ -1,4 +1,7 @@
 //! The `linerate` command from outside: what it prints, and how it ends.
 
+#![allow(clippy::unwrap_used, reason = "a test may unwrap, and so may what it calls")]
+
+mod dump;
 mod services;
 mod support;

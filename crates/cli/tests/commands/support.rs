@@ -1,7 +1,5 @@
 //! The `linerate` command as a test runs it: to its end, or in the background until it is interrupted.
 
-#![allow(clippy::unwrap_used, reason = "a test may unwrap, and this is part of one")]
-
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;

@@ -1,0 +1,140 @@
+//! `linerate dump`: a capture in words.
+
+use crate::output::{Failure, Page};
+use clap::Args;
+use linerate_lab::Interrupt;
+use linerate_link::capture_file::{CaptureError, CaptureReader, Direction, LinkType, Packet};
+use linerate_units::Duration;
+use linerate_wire::{FrameLine, PacketLine};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate dump night.pcapng | less
+  tcpdump -i eth0 -w - -U tcp | linerate dump -
+
+Reads pcapng and pcap of either byte order. Each line has the time in seconds since the first packet, the
+direction where the file knows it (> sent, < received), and the packet.";
+
+/// The flags of `linerate dump`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DumpArgs {
+    /// The capture; - reads standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Prints the capture.
+pub(crate) fn run(args: &DumpArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let failure = |error: CaptureError| Failure::input(format!("{}: {error}", args.file.display()));
+    if args.file.as_os_str() == "-" {
+        // Packets that come one by one are shown one by one.
+        return dump(CaptureReader::new(io::stdin().lock()), true, interrupt, failure);
+    }
+    let reader = File::open(&args.file).map_err(CaptureError::Open).and_then(CaptureReader::new);
+    dump(reader, false, interrupt, failure)
+}
+
+fn dump<R: Read>(
+    reader: Result<CaptureReader<R>, CaptureError>,
+    at_once: bool,
+    interrupt: &Interrupt,
+    failure: impl Fn(CaptureError) -> Failure,
+) -> Result<(), Failure> {
+    let mut reader = reader.map_err(&failure)?;
+    let mut page = Page::new();
+    let mut first = None;
+    while !interrupt.is_raised() {
+        let packet = match reader.next_packet() {
+            Ok(Some(packet)) => packet,
+            Ok(None) => break,
+            Err(error) => {
+                page.show()?;
+                return Err(failure(error));
+            }
+        };
+        if first.is_none() {
+            first = packet.time;
+        }
+        let read = page.line(format_args!("{}", Line { packet: &packet, first }))?;
+        if !read || at_once && !page.show()? {
+            return Ok(());
+        }
+    }
+    page.show().map(|_| ())
+}
+
+/// The line of a packet.
+struct Line<'a> {
+    packet: &'a Packet<'a>,
+    first: Option<Duration>,
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let packet = self.packet;
+        write_time(f, packet.time, self.first)?;
+        match packet.direction {
+            Some(Direction::Sent) => f.write_str(" > ")?,
+            Some(Direction::Received) => f.write_str(" < ")?,
+            None => f.write_str("   ")?,
+        }
+        if packet.interface > 0 {
+            write!(f, "interface {}: ", packet.interface)?;
+        }
+        match packet.link_type {
+            LinkType::Ethernet => FrameLine(packet.bytes).fmt(f)?,
+            LinkType::Ip => PacketLine(packet.bytes).fmt(f)?,
+            LinkType::Other(number) => write!(f, "link type {number}, length {}", packet.bytes.len())?,
+        }
+        if packet.bytes.len() as u64 != u64::from(packet.original_length) {
+            write!(f, " [{} of {} bytes captured]", packet.bytes.len(), packet.original_length)?;
+        }
+        Ok(())
+    }
+}
+
+/// Seconds since the first packet, to the nanosecond; captures of several interfaces may step back.
+fn write_time(f: &mut fmt::Formatter<'_>, time: Option<Duration>, first: Option<Duration>) -> fmt::Result {
+    let (Some(time), Some(first)) = (time, first) else {
+        return f.write_str("            -");
+    };
+    let nanos = time.abs_diff(first).as_nanos();
+    let sign = if time < first { "-" } else { "" };
+    let (seconds, fraction) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
+    let text = format_args!("{sign}{seconds}.{fraction:09}").to_string();
+    write!(f, "{text:>13}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(packet: &Packet<'_>) -> String {
+        Line { packet, first: Some(Duration::from_secs(10)) }.to_string()
+    }
+
+    #[test]
+    fn a_line_has_time_direction_and_packet() {
+        let packet = Packet {
+            interface: 0,
+            link_type: LinkType::Other(147),
+            time: Some(Duration::from_secs(10) + Duration::from_nanos(1_500)),
+            direction: Some(Direction::Received),
+            original_length: 3,
+            bytes: &[0; 3],
+        };
+        assert_eq!(line(&packet), "  0.000001500 < link type 147, length 3");
+        let earlier = Packet { time: Some(Duration::from_millis(9_999)), direction: None, ..packet };
+        assert_eq!(line(&earlier), " -0.001000000   link type 147, length 3");
+        let cut = Packet { time: None, original_length: 60, interface: 2, ..packet };
+        assert_eq!(
+            line(&cut),
+            "            - < interface 2: link type 147, length 3 [3 of 60 bytes captured]"
+        );
+    }
+}
