@@ -55,7 +55,8 @@ pub struct Tap {
 
 impl Tap {
     /// Opens the interface, which is made if there is none. It begins down: give
-    /// [`interface`](Self::interface) its addresses and bring it up.
+    /// [`interface`](Self::interface) its addresses and bring it up. What the kernel sends faster than
+    /// it is received waits in the interface's [queue](KernelInterface::set_queue_length).
     ///
     /// # Errors
     /// [`TapError`], which says what is missing on this machine and how to get it.
@@ -371,6 +372,23 @@ mod tests {
             assert_eq!((packet[0], packet.len()), (0x45, 1_300));
             assert_eq!(send(&mut tun, &[sent_back(&packet)]), Ok(1));
             assert_eq!(socket.recv_from(&mut [0; 1_500]).unwrap().0, 1_272);
+        });
+    }
+
+    #[test]
+    fn as_many_frames_wait_to_be_received_as_the_queue_of_the_interface_holds() {
+        isolated_test(|| {
+            let Some(mut tap) = open(&TapConfig::default()) else { return };
+            bring_up(&tap);
+            let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
+            socket.set_broadcast(true).unwrap();
+            for length in [40, 2_000] {
+                tap.interface.set_queue_length(length).unwrap();
+                for _ in 0..length {
+                    socket.send_to(b"to all", (Ipv4Addr::new(10, 0, 0, 255), 9)).unwrap();
+                }
+                assert_eq!(tap.receive(10_000, |_| ()), Ok(length as usize));
+            }
         });
     }
 

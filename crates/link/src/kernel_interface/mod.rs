@@ -25,6 +25,7 @@ const LINK_PART: usize = 16;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_NET_NS_PID: u16 = 19;
 const IFLA_INFO_KIND: u16 = 1;
@@ -148,6 +149,16 @@ impl KernelInterface {
         self.perform("set the MTU of", self.change(0, 0).attribute(IFLA_MTU, &mtu.to_ne_bytes())).map(drop)
     }
 
+    /// Sets how many frames may wait to go out of it. Those that the kernel sends to a program behind a
+    /// TAP device wait there until the program reads them, 500 unless this is set; more are lost.
+    ///
+    /// # Errors
+    /// [`InterfaceError`], among others without permission.
+    pub fn set_queue_length(&self, frames: u32) -> Result<(), InterfaceError> {
+        let request = self.change(0, 0).attribute(IFLA_TXQLEN, &frames.to_ne_bytes());
+        self.perform("set the queue of", request).map(drop)
+    }
+
     /// Gives it another Ethernet address.
     ///
     /// # Errors
@@ -199,8 +210,8 @@ impl KernelInterface {
         self.perform("route over", request).map(drop)
     }
 
-    /// Moves it into the network namespace of process `pid`. It arrives there down and without
-    /// addresses, and is no longer found here.
+    /// Moves it into the network namespace of process (or thread) `pid`. It arrives there down and
+    /// without addresses, and is no longer found here.
     ///
     /// # Errors
     /// [`InterfaceError`], among others if there is no such process.

@@ -1,9 +1,7 @@
 use super::*;
-use crate::namespace::{Isolation, enter, isolated_test};
+use crate::namespace::{Network, isolated_test};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::channel;
-use std::thread;
 
 const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
@@ -31,40 +29,34 @@ fn an_interface_is_as_it_was_set() {
     });
 }
 
-/// One end of the cable stays here, the other goes into the network of a thread; the thread's own
-/// loopback address is reached over it, by a route.
+/// One end of the cable stays here, the other goes into a further network, whose loopback interface has
+/// an address that is reached over it, by a route.
 #[test]
 fn two_networks_are_connected_by_a_virtual_cable() {
     isolated_test(|| {
+        let elsewhere = Network::new().unwrap();
         let (left, right) = KernelInterface::create_veth("left", "right").unwrap();
-        let (tell, told) = channel();
-        let (go, gone) = channel();
-        let other = thread::spawn(move || {
-            enter(Isolation::Network).unwrap();
-            tell.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
-            gone.recv().unwrap();
+        right.move_to_process(elsewhere.id()).unwrap();
+        assert!(KernelInterface::named("right").is_err());
+        let far = Ipv4Addr::new(10, 9, 9, 9);
+        let listener = elsewhere.run(move || {
             let right = KernelInterface::named("right").unwrap();
             right.add_address(RIGHT, 24).unwrap();
             right.set_up().unwrap();
             let loopback = KernelInterface::loopback().unwrap();
-            loopback.add_address(Ipv4Addr::new(10, 9, 9, 9), 32).unwrap();
+            loopback.add_address(far, 32).unwrap();
             loopback.set_up().unwrap();
-            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
-            tell.send(listener.local_addr().unwrap().port().into()).unwrap();
-            let mut text = String::new();
-            listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
-            text
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap()
         });
-        right.move_to_process(told.recv().unwrap()).unwrap();
-        assert!(KernelInterface::named("right").is_err());
         left.add_address(LEFT, 24).unwrap();
         left.set_up().unwrap();
         left.add_route(Ipv4Addr::new(10, 9, 0, 0), 16, Some(RIGHT)).unwrap();
         left.add_route(Ipv4Addr::new(10, 8, 0, 0), 16, None).unwrap();
-        go.send(()).unwrap();
-        let port = u16::try_from(told.recv().unwrap()).unwrap();
-        TcpStream::connect((Ipv4Addr::new(10, 9, 9, 9), port)).unwrap().write_all(b"hello").unwrap();
-        assert_eq!(other.join().unwrap(), "hello");
+        let port = listener.local_addr().unwrap().port();
+        TcpStream::connect((far, port)).unwrap().write_all(b"hello").unwrap();
+        let mut text = String::new();
+        listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "hello");
     });
 }
 

@@ -2,8 +2,10 @@
 //! may be had for the asking.
 
 mod isolated_test;
+mod network;
 
 pub use isolated_test::{isolated_test, skip_test};
+pub use network::Network;
 
 use crate::kernel_interface::{InterfaceError, KernelInterface};
 use crate::sys::unshare::{Step, Way};
