@@ -22,6 +22,8 @@ pub struct StackConfig {
     /// Answer echo requests to all hosts of a network (RFC 1122 §3.2.2.6 leaves it to the host). Off,
     /// this host cannot be used to amplify a flood.
     pub answer_broadcast_echo: bool,
+    /// The rules of TCP connections that do not get their own.
+    pub tcp: linerate_tcp::Config,
     /// How much the host may hold, and how often it may answer.
     pub limits: Limits,
 }
@@ -36,6 +38,7 @@ impl StackConfig {
             routes: Vec::new(),
             ephemeral_ports: 32_768..=60_999,
             answer_broadcast_echo: false,
+            tcp: linerate_tcp::Config::modern(),
             limits: Limits::default(),
         }
     }
@@ -46,6 +49,11 @@ impl StackConfig {
 pub struct Limits {
     /// Sockets, with connections that no application holds any more.
     pub sockets: usize,
+    /// Connections in TIME-WAIT; of more, the oldest ends early.
+    pub time_wait: usize,
+    /// Connections that no application holds any more and that have not ended; one that would be one
+    /// more is reset.
+    pub orphans: usize,
     /// Neighbours, and what waits for them.
     pub neighbors: NeighborLimits,
     /// Destinations whose path MTU is remembered.
@@ -66,6 +74,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             sockets: 65_536,
+            time_wait: 16_384,
+            orphans: 16_384,
             neighbors: NeighborLimits::default(),
             path_mtus: 1_024,
             reply_bytes: 256 << 10,

@@ -163,8 +163,10 @@ counters! {
         time_wait_recycled "TWRecycled",
         /// Resets for no connection that were not sent because there had been too many.
         resets_limited "ResetsLimited",
-        /// ICMP errors whose connection does not exist.
-        locked_out_icmps "OutOfWindowIcmps",
+        /// Connections reset because no application held them and there were too many of these.
+        orphans_reset "TCPAbortOnOrphans",
+        /// ICMP errors about segments of connections that do not exist.
+        unmatched_icmps "UnmatchedIcmps",
         /// Segments whose connection was that of the segment before.
         flow_repeats "FlowRepeats",
         /// Segments whose connection was asked for.

@@ -99,7 +99,6 @@ impl Demux {
         self.table.len()
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "connections count it, and they come next"))]
     /// Lookups answered by "the same flow as the packet before", of how many.
     pub(crate) const fn repeats(&self) -> (u64, u64) {
         (self.repeats, self.lookups)

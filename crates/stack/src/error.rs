@@ -54,4 +54,17 @@ pub enum Error {
     /// The network or the peer's host said that the destination cannot be reached.
     #[error("the network reports that the destination cannot be reached")]
     Unreachable,
+    /// What happened to the connection.
+    #[error(transparent)]
+    Tcp(linerate_tcp::Error),
+}
+
+/// That there is nothing yet is said with the same word for sockets of all kinds.
+impl From<linerate_tcp::Error> for Error {
+    fn from(error: linerate_tcp::Error) -> Self {
+        match error {
+            linerate_tcp::Error::WouldBlock => Self::WouldBlock,
+            error => Self::Tcp(error),
+        }
+    }
 }

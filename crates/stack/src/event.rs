@@ -2,16 +2,21 @@
 //! stands in it once, with one bit for each kind of event.
 
 use crate::list::{Links, List};
-use crate::sockets::UdpHandle;
+use crate::sockets::{ListenHandle, Socket, Sockets, TcpHandle, UdpHandle};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
+use linerate_tcp::Event as TcpEvent;
 use linerate_units::Instant;
 use linerate_wire::IcmpError;
 
 /// One thing that happened. Events of one kind and one socket are merged until they are polled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// To a connection.
+    Tcp(TcpHandle, TcpEvent),
+    /// A connection can be accepted.
+    Incoming(ListenHandle),
     /// To a UDP socket.
     Udp(UdpHandle, UdpEvent),
     /// Somebody answered an echo request of this host.
@@ -139,6 +144,42 @@ impl EventQueue {
     }
 }
 
+/// The number of [`Event::Incoming`] in the queue.
+pub(crate) const INCOMING: u8 = 0;
+
+/// The events of a connection in the order of its life, which gives their numbers in the queue.
+const TCP_EVENTS: [TcpEvent; 6] = [
+    TcpEvent::Connected,
+    TcpEvent::Readable,
+    TcpEvent::Urgent,
+    TcpEvent::EndOfStream,
+    TcpEvent::Writable,
+    TcpEvent::Closed,
+];
+
+/// The number of a connection's event in the queue.
+pub(crate) const fn tcp_kind(event: TcpEvent) -> u8 {
+    match event {
+        TcpEvent::Connected => 0,
+        TcpEvent::Readable => 1,
+        TcpEvent::Urgent => 2,
+        TcpEvent::EndOfStream => 3,
+        TcpEvent::Writable => 4,
+        TcpEvent::Closed => 5,
+    }
+}
+
+impl Event {
+    /// The event of the kind with this number that happened to a socket.
+    pub(crate) fn of(sockets: &Sockets, index: u32, kind: u8) -> Option<Self> {
+        Some(match sockets.get(index)? {
+            Socket::Tcp(_) => Self::Tcp(sockets.tcp_handle(index)?, *TCP_EVENTS.get(usize::from(kind))?),
+            Socket::Listen(_) => Self::Incoming(sockets.listen_handle(index)?),
+            Socket::Udp(_) => Self::Udp(sockets.udp_handle(index)?, UdpEvent::of(kind)?),
+        })
+    }
+}
+
 impl UdpEvent {
     const ALL: [Self; 3] = [Self::Readable, Self::Writable, Self::Error];
 
@@ -147,7 +188,7 @@ impl UdpEvent {
         self as u8
     }
 
-    pub(crate) fn of(kind: u8) -> Option<Self> {
+    fn of(kind: u8) -> Option<Self> {
         Self::ALL.get(usize::from(kind)).copied()
     }
 }
@@ -185,5 +226,8 @@ mod tests {
             assert_eq!(UdpEvent::of(event.kind()), Some(event));
         }
         assert_eq!(UdpEvent::of(3), None);
+        for (number, event) in (0..).zip(TCP_EVENTS) {
+            assert_eq!(tcp_kind(event), number);
+        }
     }
 }

@@ -92,6 +92,7 @@ impl Stack {
             return;
         }
         match quote.header.protocol {
+            Protocol::TCP => self.handle_segment_report(now, error, quote),
             Protocol::UDP => self.handle_datagram_report(now, error, quote),
             Protocol::ICMP => self.handle_echo_report(reporter, error, quote),
             _ => {}

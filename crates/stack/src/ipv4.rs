@@ -72,6 +72,7 @@ impl Stack {
 
     fn deliver(&mut self, arrived: &Arrived<'_>) {
         match arrived.header.protocol {
+            Protocol::TCP => self.handle_tcp(arrived),
             Protocol::UDP => self.handle_datagram(arrived),
             Protocol::ICMP => self.handle_icmp(arrived),
             _ => {
@@ -128,12 +129,13 @@ impl Stack {
     pub fn handle_local(&mut self, now: Instant, budget: usize) -> usize {
         self.pass_time(now);
         let arrival = Arrival { at: self.now, verified: true, to_all_stations: false, local: true };
-        (0..budget).take_while(|_| self.handle_next_local(arrival)).count()
+        let step = |stack: &mut Self| stack.handle_next_local(arrival) || stack.transmit_local(now, arrival);
+        (0..budget).take_while(|_| step(self)).count()
     }
 
-    /// Are there packets from this host to itself?
+    /// Are there, or may there be, packets from this host to itself?
     pub(crate) fn has_local(&self) -> bool {
-        !self.local.is_empty()
+        !self.local.is_empty() || !self.local_ready.is_empty()
     }
 
     fn handle_next_local(&mut self, arrival: Arrival) -> bool {

@@ -242,7 +242,6 @@ impl Neighbors {
         !self.questions.is_empty() || !self.released.is_empty()
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "connections remember it, and they come next"))]
     /// Grows whenever a lookup that found a station may have a new answer.
     pub(crate) const fn generation(&self) -> u64 {
         self.generation

@@ -83,7 +83,6 @@ impl Routes {
         None
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "connections remember it, and they come next"))]
     /// Grows whenever a lookup may have a new answer.
     pub(crate) const fn generation(&self) -> u64 {
         self.generation

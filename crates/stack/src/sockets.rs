@@ -1,9 +1,20 @@
 //! The sockets of a host: their places, and the handles by which an application knows them.
 
 use crate::error::Error;
+use crate::listen::Listener;
 use crate::slab::{Key, Slab};
+use crate::tcp::{Owner, TcpSocket};
 use crate::udp::UdpSocket;
 use alloc::boxed::Box;
+
+/// Names a TCP connection. One that the application has let go of names nothing any more, even if its
+/// place is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TcpHandle(Key);
+
+/// Names a listener. One that was closed names nothing any more, even if its place is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenHandle(Key);
 
 /// Names a UDP socket. One that was closed names nothing any more, even if its place is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,7 +24,19 @@ pub struct UdpHandle(Key);
 /// further word to say whose they are.
 #[derive(Debug)]
 pub(crate) enum Socket {
+    Tcp(Box<TcpSocket>),
+    Listen(Box<Listener>),
     Udp(Box<UdpSocket>),
+}
+
+impl Socket {
+    /// The connection, if it is one.
+    pub(crate) fn as_tcp(&self) -> Option<&TcpSocket> {
+        match self {
+            Self::Tcp(socket) => Some(socket),
+            Self::Listen(_) | Self::Udp(_) => None,
+        }
+    }
 }
 
 /// All sockets of a host.
@@ -49,14 +72,80 @@ impl Sockets {
         self.slab.iter()
     }
 
+    /// The name by which an application knows the connection with this number.
+    pub(crate) fn tcp_handle(&self, index: u32) -> Option<TcpHandle> {
+        matches!(self.slab.get(index)?, Socket::Tcp(_)).then(|| self.slab.key(index).map(TcpHandle))?
+    }
+
+    /// The name by which an application knows the listener with this number.
+    pub(crate) fn listen_handle(&self, index: u32) -> Option<ListenHandle> {
+        matches!(self.slab.get(index)?, Socket::Listen(_)).then(|| self.slab.key(index).map(ListenHandle))?
+    }
+
+    /// The name by which an application knows the UDP socket with this number.
     pub(crate) fn udp_handle(&self, index: u32) -> Option<UdpHandle> {
         matches!(self.slab.get(index)?, Socket::Udp(_)).then(|| self.slab.key(index).map(UdpHandle))?
     }
 
-    /// The UDP socket with this number, whoever holds it.
+    /// The connection with this number, whoever holds it.
+    pub(crate) fn tcp_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
+        match self.slab.get_mut(index)? {
+            Socket::Tcp(socket) => Some(socket),
+            Socket::Listen(_) | Socket::Udp(_) => None,
+        }
+    }
+
+    /// The listener with this number.
+    pub(crate) fn listener_at(&mut self, index: u32) -> Option<&mut Listener> {
+        match self.slab.get_mut(index)? {
+            Socket::Listen(listener) => Some(listener),
+            Socket::Tcp(_) | Socket::Udp(_) => None,
+        }
+    }
+
+    /// The UDP socket with this number.
     pub(crate) fn udp_at(&mut self, index: u32) -> Option<&mut UdpSocket> {
         match self.slab.get_mut(index)? {
             Socket::Udp(socket) => Some(socket),
+            Socket::Tcp(_) | Socket::Listen(_) => None,
+        }
+    }
+
+    /// The connection of an application.
+    pub(crate) fn tcp(&self, handle: TcpHandle) -> Result<&TcpSocket, Error> {
+        match self.slab.get(handle.0.index) {
+            Some(Socket::Tcp(socket)) if self.slab.fits(handle.0) && socket.owner == Owner::Application => {
+                Ok(socket)
+            }
+            _ => Err(Error::Closed),
+        }
+    }
+
+    /// The connection of an application with its number, to change.
+    pub(crate) fn tcp_mut(&mut self, handle: TcpHandle) -> Result<(u32, &mut TcpSocket), Error> {
+        let fits = self.slab.fits(handle.0);
+        match self.slab.get_mut(handle.0.index) {
+            Some(Socket::Tcp(socket)) if fits && socket.owner == Owner::Application => {
+                Ok((handle.0.index, socket))
+            }
+            _ => Err(Error::Closed),
+        }
+    }
+
+    /// The listener of an application.
+    pub(crate) fn listener(&self, handle: ListenHandle) -> Result<&Listener, Error> {
+        match self.slab.get(handle.0.index) {
+            Some(Socket::Listen(listener)) if self.slab.fits(handle.0) => Ok(listener),
+            _ => Err(Error::Closed),
+        }
+    }
+
+    /// The listener of an application with its number, to change.
+    pub(crate) fn listener_mut(&mut self, handle: ListenHandle) -> Result<(u32, &mut Listener), Error> {
+        let fits = self.slab.fits(handle.0);
+        match self.slab.get_mut(handle.0.index) {
+            Some(Socket::Listen(listener)) if fits => Ok((handle.0.index, listener)),
+            _ => Err(Error::Closed),
         }
     }
 

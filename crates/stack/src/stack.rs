@@ -1,15 +1,17 @@
 //! The host as a whole: its parts, how it is made, and what can be asked of all of it. What it does
-//! is in the files of the protocols: `receive` and `ipv4` from the link upwards, `transmit` towards the link,
-//! `arp`, `icmp` and `udp`.
+//! is in the files of the protocols: `receive` and `ipv4` from the link upwards, `transmit` towards the
+//! link, `arp`, `icmp`, `udp`, `tcp` and `listen`.
 
-use crate::config::StackConfig;
+use crate::config::{Limits, StackConfig};
 use crate::counters::Counters;
 use crate::demux::Demux;
 use crate::echo::EchoFlows;
-use crate::event::{Event, EventQueue, UdpEvent};
+use crate::event::{Event, EventQueue};
 use crate::interface::Interface;
+use crate::isn::InitialNumbers;
 use crate::keys::Keys;
 use crate::link::Capabilities;
+use crate::list::{Links, List};
 use crate::neighbor::Neighbors;
 use crate::packet_queue::PacketQueue;
 use crate::path_mtu::PathMtus;
@@ -17,8 +19,10 @@ use crate::ports::Ports;
 use crate::ready::{Ready, Sender};
 use crate::route::{Route, Routes};
 use crate::sockets::{Socket, Sockets};
+use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
 use crate::transmit::Reply;
+use alloc::vec::Vec;
 use linerate_units::Instant;
 use linerate_wire::Ipv4Cidr;
 
@@ -33,11 +37,28 @@ pub struct Stack {
     pub(crate) neighbors: Neighbors,
     pub(crate) path_mtus: PathMtus,
     pub(crate) sockets: Sockets,
+    /// Connections by both their ends.
+    pub(crate) flows: Demux,
+    /// Listeners by what they are bound to.
+    pub(crate) listeners: Demux,
     /// UDP sockets by what they are bound to.
     pub(crate) datagrams: Demux,
     pub(crate) udp_ports: Ports,
+    pub(crate) tcp_ports: Ports,
+    pub(crate) numbers: InitialNumbers,
+    pub(crate) tcp_config: linerate_tcp::Config,
+    /// When connections want to be looked after.
+    pub(crate) timers: TimerWheel,
+    /// Connections stand in one queue at a time: `time_wait`, or one of a listener.
+    pub(crate) queues: Links,
+    pub(crate) time_wait: List,
+    pub(crate) orphans: usize,
     /// Who wants to send to the link.
     pub(crate) ready: Ready,
+    /// Which connections want to send to this host itself.
+    pub(crate) local_ready: Ready,
+    /// Where segments from this host to itself are written.
+    pub(crate) scratch: Vec<u8>,
     /// What the host itself has to send to the link.
     pub(crate) replies: PacketQueue<Reply>,
     /// Packets from this host to itself.
@@ -45,7 +66,9 @@ pub struct Stack {
     pub(crate) events: EventQueue,
     pub(crate) echoes: EchoFlows,
     pub(crate) icmp_errors: TokenBucket,
+    pub(crate) resets: TokenBucket,
     pub(crate) answer_broadcast_echo: bool,
+    pub(crate) limits: Limits,
     pub(crate) counted: Counters,
     /// The latest time that the host has been told.
     pub(crate) now: Instant,
@@ -67,15 +90,28 @@ impl Stack {
             neighbors: Neighbors::new(limits.neighbors, keys.table("neighbours")),
             path_mtus: PathMtus::new(limits.path_mtus, keys.table("path MTUs")),
             sockets: Sockets::new(limits.sockets),
+            flows: Demux::new(keys.table("flows")),
+            listeners: Demux::new(keys.table("listeners")),
             datagrams: Demux::new(keys.table("datagrams")),
-            udp_ports: Ports::new(config.ephemeral_ports, &keys),
+            udp_ports: Ports::new(config.ephemeral_ports.clone(), &keys),
+            tcp_ports: Ports::new(config.ephemeral_ports, &keys),
+            numbers: InitialNumbers::new(&keys),
+            tcp_config: config.tcp,
+            timers: TimerWheel::new(),
+            queues: Links::new(),
+            time_wait: List::EMPTY,
+            orphans: 0,
             ready: Ready::new(),
+            local_ready: Ready::new(),
+            scratch: Vec::new(),
             replies: PacketQueue::new(limits.reply_bytes),
             local: PacketQueue::new(limits.local_bytes),
             events: EventQueue::new(limits.echo_events),
             echoes: EchoFlows::default(),
             icmp_errors: TokenBucket::new(limits.icmp_errors.0, limits.icmp_errors.1),
+            resets: TokenBucket::new(limits.resets.0, limits.resets.1),
             answer_broadcast_echo: config.answer_broadcast_echo,
+            limits,
             counted: Counters::default(),
             now: Instant::ZERO,
         }
@@ -113,9 +149,8 @@ impl Stack {
     /// The next thing that an application may want to know.
     pub fn poll_event(&mut self) -> Option<Event> {
         while let Some((index, kind)) = self.events.poll_socket() {
-            let udp = self.sockets.udp_handle(index).zip(UdpEvent::of(kind));
-            if let Some((handle, event)) = udp {
-                return Some(Event::Udp(handle, event));
+            if let Some(event) = Event::of(&self.sockets, index, kind) {
+                return Some(event);
             }
         }
         self.events.poll_echo()
@@ -124,13 +159,15 @@ impl Stack {
     /// Lets timers that are due at `now` expire, at most `budget` of them, and returns how many did.
     pub fn handle_timeout(&mut self, now: Instant, budget: usize) -> usize {
         self.pass_time(now);
-        (0..budget).take_while(|_| self.handle_neighbor_timeout(now)).count()
+        let step =
+            |stack: &mut Self| stack.handle_connection_timeout(now) || stack.handle_neighbor_timeout(now);
+        (0..budget).take_while(|_| step(self)).count()
     }
 
     /// When [`Stack::handle_timeout`] must be called at the latest; [`Instant::NEVER`] if not at all.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
-        self.neighbors.poll_timeout()
+        self.neighbors.poll_timeout().min(self.timers.next())
     }
 
     /// Is there a frame to be sent? (It may turn out that it waits for a neighbour's answer.)
@@ -142,7 +179,9 @@ impl Stack {
     /// What the host has counted.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        Counters { neighbor: *self.neighbors.counted(), ..self.counted }
+        let mut counters = Counters { neighbor: *self.neighbors.counted(), ..self.counted };
+        (counters.tcp_extra.flow_repeats, counters.tcp_extra.flow_lookups) = self.flows.repeats();
+        counters
     }
 
     /// Judges every invariant of the host and of its parts. For tests and fuzzers: it looks at
@@ -156,7 +195,7 @@ impl Stack {
         self.path_mtus.check();
         self.replies.check();
         self.local.check();
-        for sender in self.ready.iter() {
+        for sender in self.ready.iter().chain(self.local_ready.iter()) {
             let Sender::Socket(index) = sender else { continue };
             assert!(self.sockets.get(index).is_some(), "only sockets that exist want to send");
         }
@@ -165,10 +204,14 @@ impl Stack {
         }
         for (index, socket) in self.sockets.iter() {
             match socket {
+                Socket::Tcp(socket) => self.check_tcp(index, socket),
+                Socket::Listen(listener) => self.check_listener(index, listener),
                 Socket::Udp(socket) => self.check_udp(index, socket),
             }
         }
-        assert_eq!(self.datagrams.len(), self.sockets.iter().count(), "each socket is bound once");
+        self.check_connections();
+        let bound = self.sockets.iter().filter(|(_, socket)| socket.as_tcp().is_none()).count();
+        assert_eq!(self.datagrams.len() + self.listeners.len(), bound, "each other socket is bound once");
     }
 
     /// Time never goes back, whatever stamps the link puts on frames.

@@ -72,8 +72,9 @@ impl Stack {
 
     fn transmit_socket(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Turned {
         match self.sockets.get(index) {
+            Some(Socket::Tcp(_)) => self.transmit_segment(now, index, frame),
             Some(Socket::Udp(_)) => self.transmit_datagram(now, index, frame),
-            None => Turned::Nothing,
+            Some(Socket::Listen(_)) | None => Turned::Nothing,
         }
     }
 

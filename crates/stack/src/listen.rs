@@ -1,0 +1,237 @@
+//! Listeners: handshakes that go on, connections that wait to be accepted, and the limits on both.
+//!
+//! A SYN makes a half-open connection, which stands in the listener's SYN queue. When that is full,
+//! a new SYN takes the place of the oldest half-open connection (RFC 4987 §3.4): an honest peer
+//! needs its place for one round trip only, and gets it even in a flood, as long as the flood needs
+//! longer than that to fill the queue; to drop the new SYN instead would shut it out for
+//! as long as the flood lasts. When the accept queue is full, new SYNs are dropped, and so is the
+//! acknowledgement that would complete a handshake, as Linux does: the peers try again.
+
+use crate::demux::Flow;
+use crate::error::Error;
+use crate::event::{INCOMING, tcp_kind};
+use crate::ipv4::Arrived;
+use crate::list::List;
+use crate::sockets::{ListenHandle, Socket, TcpHandle};
+use crate::stack::Stack;
+use crate::tcp::Owner;
+use alloc::boxed::Box;
+use core::net::{Ipv4Addr, SocketAddrV4};
+use linerate_tcp::{Config, Connection, Event};
+use linerate_units::Instant;
+use linerate_wire::Segment;
+
+/// How a listener is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ListenOptions {
+    /// Connections that wait to be accepted.
+    pub backlog: usize,
+    /// Handshakes that go on at the same time.
+    pub syn_backlog: usize,
+    /// The rules of the connections, if not those of the host's configuration.
+    pub config: Option<Config>,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        Self { backlog: 128, syn_backlog: 1_024, config: None }
+    }
+}
+
+/// A listener of this host.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    local: SocketAddrV4,
+    options: ListenOptions,
+    /// Connections whose handshake goes on, the oldest first. Invariant: at most the limit.
+    half_open: List,
+    /// Connections that wait to be accepted, the oldest first. Invariant: at most the limit.
+    acceptable: List,
+}
+
+impl Stack {
+    /// Listens at an address of this host, or at 0.0.0.0 for all of them. [`crate::Event::Incoming`]
+    /// tells when there is something to accept.
+    ///
+    /// # Errors
+    /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`] or
+    /// [`Error::TooManySockets`].
+    pub fn tcp_listen(
+        &mut self,
+        local: SocketAddrV4,
+        options: &ListenOptions,
+    ) -> Result<ListenHandle, Error> {
+        if !local.ip().is_unspecified() && !self.interface.is_ours(*local.ip()) {
+            return Err(Error::AddressNotOurs(*local.ip()));
+        }
+        self.sockets.has_room()?;
+        let local = self.choose_listen_port(local)?;
+        let options = ListenOptions {
+            backlog: options.backlog.max(1),
+            syn_backlog: options.syn_backlog.max(1),
+            ..*options
+        };
+        let listener = Listener { local, options, half_open: List::EMPTY, acceptable: List::EMPTY };
+        let index = self.sockets.insert(Socket::Listen(Box::new(listener))).index;
+        self.listeners.insert(Flow::bound(local), index);
+        self.sockets.listen_handle(index).ok_or(Error::Closed)
+    }
+
+    fn choose_listen_port(&mut self, local: SocketAddrV4) -> Result<SocketAddrV4, Error> {
+        let at = |port| SocketAddrV4::new(*local.ip(), port);
+        let listeners = &self.listeners;
+        let is_taken = |port| listeners.get(Flow::bound(at(port))).is_some();
+        if local.port() != 0 {
+            return if is_taken(local.port()) { Err(Error::AddressInUse(local)) } else { Ok(local) };
+        }
+        let anyone = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+        let port = self.tcp_ports.choose(*local.ip(), anyone, is_taken);
+        port.map(at).ok_or(Error::PortsExhausted(anyone))
+    }
+
+    /// Takes the oldest connection that waits to be accepted, with its peer. `None` if there is none,
+    /// or the listener was closed.
+    pub fn tcp_accept(&mut self, handle: ListenHandle) -> Option<(TcpHandle, SocketAddrV4)> {
+        let (_, listener) = self.sockets.listener_mut(handle).ok()?;
+        let index = self.queues.pop_front(&mut listener.acceptable)?;
+        let socket = self.sockets.tcp_at(index)?;
+        socket.owner = Owner::Application;
+        let (connection, peer) = (&socket.connection, socket.peer);
+        // Nobody was told of what happened before there was anybody to tell.
+        let readable = (connection.readable_bytes() > 0).then_some(Event::Readable);
+        let ended = connection.is_at_end_of_stream().then_some(Event::EndOfStream);
+        for event in [readable, ended].into_iter().flatten() {
+            self.events.note(index, tcp_kind(event));
+        }
+        self.sockets.tcp_handle(index).zip(Some(peer))
+    }
+
+    /// Where the listener listens.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn tcp_listen_addr(&self, handle: ListenHandle) -> Result<SocketAddrV4, Error> {
+        Ok(self.sockets.listener(handle)?.local)
+    }
+
+    /// Ends a listener. Connections that nobody has accepted are reset.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] if it was ended before.
+    pub fn tcp_listen_close(&mut self, now: Instant, handle: ListenHandle) -> Result<(), Error> {
+        self.pass_time(now);
+        let (index, listener) = self.sockets.listener_mut(handle)?;
+        let local = listener.local;
+        while let Some(connection) = self.next_of(index) {
+            if let Some(socket) = self.sockets.tcp_at(connection) {
+                socket.connection.abort(now);
+            }
+            self.release(connection);
+        }
+        self.listeners.remove(Flow::bound(local), index);
+        self.events.forget(index);
+        self.sockets.remove(index);
+        Ok(())
+    }
+
+    /// Takes any connection of a listener out of its queue.
+    fn next_of(&mut self, index: u32) -> Option<u32> {
+        let listener = self.sockets.listener_at(index)?;
+        let half_open = self.queues.pop_front(&mut listener.half_open);
+        half_open.or_else(|| self.queues.pop_front(&mut listener.acceptable))
+    }
+
+    /// The listener for connections to `local`: one at that address, else one at all addresses.
+    pub(crate) fn listener_at(&self, local: SocketAddrV4) -> Option<u32> {
+        let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local.port());
+        let exact = self.listeners.get(Flow::bound(local));
+        exact.or_else(|| self.listeners.get(Flow::bound(anywhere)))
+    }
+
+    /// A SYN asks a listener for a connection.
+    pub(crate) fn open_half(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>) {
+        if !self.has_accept_room(index) {
+            self.counted.tcp_extra.listen_overflows += 1;
+            self.counted.tcp_extra.listen_drops += 1;
+            return;
+        }
+        self.recycle_half_open(index);
+        let local = SocketAddrV4::new(arrived.header.destination, syn.destination_port);
+        let peer = SocketAddrV4::new(arrived.header.source, syn.source_port);
+        let way = self.way_to(arrived.arrival.at, *peer.ip());
+        let (Ok(way), Ok(())) = (way, self.sockets.has_room()) else {
+            self.counted.tcp_extra.listen_drops += 1;
+            return;
+        };
+        let Some(listener) = self.sockets.listener_at(index) else { return };
+        let config = listener.options.config.unwrap_or(self.tcp_config);
+        let open = |path, seeds| Connection::accept(&config, path, seeds, syn, arrived.arrival.at);
+        let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open);
+        if let Some(listener) = self.sockets.listener_at(index) {
+            self.queues.push_back(&mut listener.half_open, connection);
+        }
+        self.counted.tcp.passive_opens += 1;
+        self.settle(connection);
+    }
+
+    /// Makes room in a full SYN queue.
+    fn recycle_half_open(&mut self, index: u32) {
+        let Some(listener) = self.sockets.listener_at(index) else { return };
+        if listener.half_open.len() < listener.options.syn_backlog {
+            return;
+        }
+        if let Some(oldest) = listener.half_open.first() {
+            self.counted.tcp_extra.half_open_recycled += 1;
+            self.counted.tcp_extra.listen_drops += 1;
+            self.counted.tcp.attempt_failures += 1;
+            self.retire(oldest);
+        }
+    }
+
+    /// May a listener have one connection more to accept?
+    pub(crate) fn has_accept_room(&mut self, index: u32) -> bool {
+        let listener = self.sockets.listener_at(index);
+        listener.is_some_and(|listener| listener.acceptable.len() < listener.options.backlog)
+    }
+
+    /// The handshake of a half-open connection is complete: it can be accepted.
+    pub(crate) fn complete_handshake(&mut self, index: u32, connection: u32) {
+        self.leave_listener(Owner::HalfOpen(index), connection);
+        if let Some(socket) = self.sockets.tcp_at(connection) {
+            socket.owner = Owner::Acceptable(index);
+        }
+        if let Some(listener) = self.sockets.listener_at(index) {
+            self.queues.push_back(&mut listener.acceptable, connection);
+            self.events.note(index, INCOMING);
+        }
+    }
+
+    /// Takes a connection out of the queue in which its owner has it, if it is in one.
+    pub(crate) fn leave_listener(&mut self, owner: Owner, connection: u32) {
+        let (Owner::HalfOpen(index) | Owner::Acceptable(index)) = owner else { return };
+        let Some(listener) = self.sockets.listener_at(index) else { return };
+        let queue = match owner {
+            Owner::HalfOpen(_) => &mut listener.half_open,
+            _ => &mut listener.acceptable,
+        };
+        if self.queues.contains(connection) {
+            self.queues.remove(queue, connection);
+        }
+    }
+
+    /// Judges the invariants of a listener.
+    pub(crate) fn check_listener(&self, index: u32, listener: &Listener) {
+        let found = self.listeners.get(Flow::bound(listener.local));
+        assert_eq!(found, Some(index), "each listener is found by its address");
+        assert!(listener.half_open.len() <= listener.options.syn_backlog, "SYN queues are limited");
+        assert!(listener.acceptable.len() <= listener.options.backlog, "accept queues are limited");
+        for (queue, owner) in
+            [(&listener.half_open, Owner::HalfOpen(index)), (&listener.acceptable, Owner::Acceptable(index))]
+        {
+            for connection in self.queues.iter(queue) {
+                let socket = self.sockets.get(connection).and_then(Socket::as_tcp);
+                assert_eq!(socket.map(|socket| socket.owner), Some(owner), "queues hold their own");
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What stands in front of every segment of a connection: built once, completed by its lengths and
+//! checksums.
+
+use core::net::SocketAddrV4;
+use linerate_tcp::Transmit;
+use linerate_wire::{
+    EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, TcpHeader, VlanTags, checksum,
+};
+
+const IP: usize = EthernetHeader::LENGTH;
+const LENGTH: usize = IP + Ipv4Header::LENGTH;
+
+/// The headers of one direction of a conversation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Headers {
+    /// Ethernet and IP, with total length and checksum zero.
+    bytes: [u8; LENGTH],
+    /// Over the IP header in `bytes`.
+    ip_sum: Sum,
+    ports: [u8; 4],
+    /// Over the ports and a pseudo-header that says zero bytes.
+    tcp_sum: Sum,
+}
+
+impl Headers {
+    /// The headers of what goes from `local` to `peer`, to no station yet.
+    pub(crate) fn new(local: SocketAddrV4, peer: SocketAddrV4) -> Self {
+        let mut bytes = [0; LENGTH];
+        Ipv4Header::new(*local.ip(), *peer.ip(), Protocol::TCP).emit(0, &mut bytes[IP..]);
+        bytes[IP + 2..IP + 4].fill(0);
+        bytes[IP + 10..IP + 12].fill(0);
+        let ([a, b], [c, d]) = (local.port().to_be_bytes(), peer.port().to_be_bytes());
+        let pseudo = checksum::pseudo_header_v4(*local.ip(), *peer.ip(), Protocol::TCP, 0);
+        Self {
+            bytes,
+            ip_sum: Sum::of(&bytes[IP..]),
+            ports: [a, b, c, d],
+            tcp_sum: pseudo.add_u16(local.port()).add_u16(peer.port()),
+        }
+    }
+
+    /// Names the stations on the link.
+    pub(crate) fn set_stations(&mut self, source: MacAddress, destination: MacAddress) {
+        let ether_type = EtherType::IPV4;
+        EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type }.emit(&mut self.bytes);
+    }
+
+    /// Completes a frame in which a segment has been written behind the room for the headers, of
+    /// which the medium takes `medium` bytes: all of Ethernet's or none. Returns the frame's length.
+    ///
+    /// # Panics
+    /// If the segment is not in the frame.
+    #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
+    pub(crate) fn complete(&self, medium: usize, sent: &Transmit, frame: &mut [u8]) -> usize {
+        let total = Ipv4Header::LENGTH + sent.length;
+        let ip_checksum = self.ip_sum.add_u16(total as u16).finish();
+        let tcp_checksum = (self.tcp_sum + sent.sum).add_u16(sent.length as u16).finish();
+        let tcp = medium + Ipv4Header::LENGTH;
+        let frame = &mut frame[..medium + total];
+        frame[..tcp].copy_from_slice(&self.bytes[IP - medium..]);
+        frame[medium + 2..medium + 4].copy_from_slice(&(total as u16).to_be_bytes());
+        frame[medium + 10..medium + 12].copy_from_slice(&ip_checksum.to_be_bytes());
+        frame[tcp..tcp + 4].copy_from_slice(&self.ports);
+        let at = tcp + TcpHeader::CHECKSUM_OFFSET;
+        frame[at..at + 2].copy_from_slice(&tcp_checksum.to_be_bytes());
+        frame.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::Ipv4Addr;
+    use linerate_wire::{EthernetFrame, Ipv4Packet, Segment};
+
+    #[test]
+    fn a_completed_frame_says_who_speaks_and_that_it_is_whole() {
+        let local = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 40_001);
+        let peer = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 2), 80);
+        let stations = (MacAddress::new([2, 0, 0, 0, 0, 1]), MacAddress::new([2, 0, 0, 0, 0, 2]));
+        let mut headers = Headers::new(local, peer);
+        headers.set_stations(stations.0, stations.1);
+        for medium in [0, EthernetHeader::LENGTH] {
+            let mut frame = [0xa5; 100];
+            let segment = &mut frame[medium + 20..medium + 47];
+            TcpHeader::default().emit(0, segment);
+            let sent = Transmit { length: 27, sum: Sum::of(segment) };
+            let length = headers.complete(medium, &sent, &mut frame);
+            assert_eq!(length, medium + 47);
+            if medium > 0 {
+                let header = EthernetFrame::parse(&frame).unwrap().header;
+                assert_eq!((header.source, header.destination), stations);
+                assert_eq!(header.ether_type, EtherType::IPV4);
+            }
+            let packet = Ipv4Packet::parse(&frame[medium..length]).unwrap();
+            assert_eq!((packet.header.source, packet.header.destination), (*local.ip(), *peer.ip()));
+            assert!((packet.header.pseudo_header(27) + Sum::of(packet.payload)).is_valid());
+            let segment = Segment::parse(packet.payload).unwrap();
+            assert_eq!((segment.source_port, segment.destination_port), (40_001, 80));
+        }
+    }
+}

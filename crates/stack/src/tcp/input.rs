@@ -1,0 +1,137 @@
+//! A segment arrives: whose is it? (RFC 9293 §3.10.7)
+
+use super::Owner;
+use crate::demux::Flow;
+use crate::icmp::reported_mtu;
+use crate::ipv4::Arrived;
+use crate::stack::Stack;
+use core::net::SocketAddrV4;
+use linerate_tcp::{Disposition, IcmpReport, ListenVerdict, Reset, judge_listen, judge_unconnected};
+use linerate_units::Instant;
+use linerate_wire::{IcmpError, Ipv4Header, Protocol, Quote, Segment, Sum, TcpFlags, TcpHeader, Unreachable};
+
+impl Stack {
+    pub(crate) fn handle_tcp(&mut self, arrived: &Arrived<'_>) {
+        self.counted.tcp.in_segments += 1;
+        let Ok(segment) = Segment::parse(arrived.payload) else {
+            self.counted.tcp.in_errors += 1;
+            return;
+        };
+        if !arrived.arrival.verified {
+            let pseudo = arrived.header.pseudo_header(arrived.payload.len());
+            if !(pseudo + Sum::of(arrived.payload)).is_valid() {
+                self.counted.tcp.in_errors += 1;
+                self.counted.tcp.in_checksum_errors += 1;
+                return;
+            }
+        }
+        // RFC 9293 MUST-57: a segment to many is silently discarded.
+        if arrived.to_everyone {
+            return;
+        }
+        let local = SocketAddrV4::new(arrived.header.destination, segment.destination_port);
+        let peer = SocketAddrV4::new(arrived.header.source, segment.source_port);
+        match self.flows.lookup(Flow::new(local, peer)) {
+            Some(index) => self.handle_connection_segment(arrived, index, &segment),
+            None => self.handle_unconnected(arrived, &segment),
+        }
+    }
+
+    fn handle_connection_segment(&mut self, arrived: &Arrived<'_>, index: u32, segment: &Segment<'_>) {
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        if let Owner::HalfOpen(listener) = socket.owner
+            && !self.may_complete(listener, segment.flags())
+        {
+            return;
+        }
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        match socket.connection.handle_segment(arrived.arrival.at, segment) {
+            Disposition::OpenAgain => {
+                self.counted.tcp_extra.time_wait_recycled += 1;
+                self.retire(index);
+                self.handle_unconnected(arrived, segment);
+            }
+            Disposition::Accepted | Disposition::Refused(_) => self.settle(index),
+        }
+    }
+
+    /// A segment for which there is no connection: it may be for a listener, else it is told so.
+    fn handle_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
+        let local = SocketAddrV4::new(arrived.header.destination, segment.destination_port);
+        let Some(listener) = self.listener_at(local) else {
+            if let Some(reset) = judge_unconnected(segment) {
+                self.send_reset(arrived, segment, &reset);
+            }
+            return;
+        };
+        match judge_listen(segment) {
+            ListenVerdict::Ignore => {}
+            ListenVerdict::Reset(reset) => self.send_reset(arrived, segment, &reset),
+            ListenVerdict::Open => self.open_half(arrived, listener, segment),
+        }
+    }
+
+    /// Answers a segment with a reset, unless there have been too many of these.
+    fn send_reset(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>, reset: &Reset) {
+        if !self.resets.take(arrived.arrival.at) {
+            self.counted.tcp_extra.resets_limited += 1;
+            return;
+        }
+        let header = Ipv4Header::new(arrived.header.destination, arrived.header.source, Protocol::TCP);
+        let (source_port, destination_port) = (segment.destination_port, segment.source_port);
+        let kept = self.send_packet(&header, TcpHeader::LENGTH, |bytes| {
+            let sent = reset.emit(bytes);
+            let pseudo = header.pseudo_header(sent.length);
+            let sum = (pseudo + sent.sum).add_u16(source_port).add_u16(destination_port);
+            bytes[..2].copy_from_slice(&source_port.to_be_bytes());
+            bytes[2..4].copy_from_slice(&destination_port.to_be_bytes());
+            let at = TcpHeader::CHECKSUM_OFFSET;
+            bytes[at..at + 2].copy_from_slice(&sum.finish().to_be_bytes());
+        });
+        self.counted.tcp.out_segments += u64::from(kept);
+        self.counted.tcp.out_resets += u64::from(kept);
+    }
+
+    /// May a segment of a half-open connection have its effect? While the accept queue is full, the
+    /// acknowledgement that would complete the handshake is ignored, as Linux does: the peer sends it
+    /// again with its data, and there may be room by then.
+    fn may_complete(&mut self, listener: u32, flags: TcpFlags) -> bool {
+        let completes = flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::RST);
+        let may = !completes || self.has_accept_room(listener);
+        self.counted.tcp_extra.listen_overflows += u64::from(!may);
+        may
+    }
+
+    /// The network reports a problem with a segment of ours: its connection is told, which judges
+    /// whether the report can be true (RFC 5927 §4).
+    pub(crate) fn handle_segment_report(&mut self, now: Instant, error: IcmpError, quote: &Quote<'_>) {
+        let (Some((source_port, destination_port)), Some(quoted)) = (quote.ports(), quote.tcp_seq()) else {
+            return;
+        };
+        let local = SocketAddrV4::new(quote.header.source, source_port);
+        let peer = SocketAddrV4::new(quote.header.destination, destination_port);
+        let index = self.flows.get(Flow::new(local, peer));
+        let Some((index, socket)) = index.and_then(|index| Some((index, self.sockets.tcp_at(index)?))) else {
+            self.counted.tcp_extra.unmatched_icmps += 1;
+            return;
+        };
+        let connection = &mut socket.connection;
+        match error {
+            IcmpError::FragmentationNeeded { next_hop_mtu } => {
+                let Some(mtu) = reported_mtu(next_hop_mtu, quote) else { return };
+                let before = connection.effective_mss();
+                let mtu_payload = mtu.saturating_sub(Ipv4Header::LENGTH);
+                connection.handle_icmp(now, IcmpReport::PacketTooBig { quoted, mtu_payload });
+                // What the connection has believed is worth remembering for the next one.
+                if connection.effective_mss() < before {
+                    self.path_mtus.note(now, *peer.ip(), mtu);
+                }
+            }
+            IcmpError::Unreachable(Unreachable::Port | Unreachable::Protocol) => {
+                connection.handle_icmp(now, IcmpReport::HardError { quoted });
+            }
+            _ => connection.handle_icmp(now, IcmpReport::SoftError { quoted }),
+        }
+        self.settle(index);
+    }
+}

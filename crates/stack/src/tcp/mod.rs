@@ -1,0 +1,255 @@
+//! A TCP connection as a socket of a host: what lies beside it, and what the host does after each
+//! step of it.
+
+mod headers;
+mod input;
+mod output;
+mod sockets;
+
+pub use sockets::ConnectOptions;
+
+use crate::demux::Flow;
+use crate::event::tcp_kind;
+use crate::ipv4::Way;
+use crate::ready::Sender;
+use crate::sockets::Socket;
+use crate::stack::Stack;
+use alloc::boxed::Box;
+use core::net::SocketAddrV4;
+use headers::Headers;
+use linerate_tcp::{Connection, Path, Seeds, State};
+use linerate_units::Instant;
+use linerate_wire::Ipv4Header;
+
+/// Who holds a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// An application.
+    Application,
+    /// Nobody any more: it ends by itself.
+    Nobody,
+    /// The listener with this number, while the handshake goes on.
+    HalfOpen(u32),
+    /// The listener with this number, until an application accepts it.
+    Acceptable(u32),
+}
+
+/// A connection and what the host keeps beside it.
+#[derive(Debug)]
+pub(crate) struct TcpSocket {
+    pub(crate) connection: Connection,
+    pub(crate) owner: Owner,
+    pub(crate) local: SocketAddrV4,
+    pub(crate) peer: SocketAddrV4,
+    headers: Headers,
+    /// The generation of routes and neighbours for which the station in `headers` is right.
+    hop: Option<u64>,
+    /// Bytes of the largest segment that the connection may want to write.
+    room: usize,
+    /// Is the peer this host itself?
+    is_local: bool,
+    /// The state in which the host has last seen the connection.
+    state: State,
+    /// Has it left the network, and stays only for what its application may still read?
+    retired: bool,
+}
+
+impl TcpSocket {
+    /// Is the connection open in the sense of `CurrEstab`?
+    fn is_established(&self) -> bool {
+        !self.retired && matches!(self.state, State::Established | State::CloseWait)
+    }
+
+    /// Is it a connection that nobody holds, and that still does more than wait for its end?
+    fn is_orphan(&self) -> bool {
+        !self.retired && self.owner == Owner::Nobody && self.state != State::TimeWait
+    }
+}
+
+impl Stack {
+    /// Makes a socket of a connection, which `open` makes of its path and its seeds.
+    pub(crate) fn insert_tcp(
+        &mut self,
+        owner: Owner,
+        local: SocketAddrV4,
+        peer: SocketAddrV4,
+        way: &Way,
+        open: impl FnOnce(Path, Seeds) -> Connection,
+    ) -> u32 {
+        let mtu_payload = way.mtu.saturating_sub(Ipv4Header::LENGTH);
+        let path = Path { mtu_payload, window_clamp: way.window_clamp };
+        let seeds = Seeds {
+            initial_sequence: self.numbers.sequence(self.now, local, peer),
+            timestamp_offset: self.numbers.timestamp_offset(local, peer),
+        };
+        let connection = open(path, seeds);
+        let socket = TcpSocket {
+            state: connection.state(),
+            connection,
+            owner,
+            local,
+            peer,
+            headers: Headers::new(local, peer),
+            hop: None,
+            room: mtu_payload,
+            is_local: self.interface.is_ours(*peer.ip()),
+            retired: false,
+        };
+        let index = self.sockets.insert(Socket::Tcp(Box::new(socket))).index;
+        self.flows.insert(Flow::new(local, peer), index);
+        index
+    }
+
+    /// Does what a step of a connection makes necessary: its turn to send, its timer, its events.
+    /// To be called after each.
+    pub(crate) fn settle(&mut self, index: u32) {
+        let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else { return };
+        let connection = &mut socket.connection;
+        if connection.wants_transmit() {
+            let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
+            ready.push(Sender::Socket(index));
+        }
+        self.timers.arm(index, connection.poll_timeout());
+        while let Some(event) = connection.poll_event() {
+            if socket.owner == Owner::Application {
+                self.events.note(index, tcp_kind(event));
+            }
+        }
+        let state = connection.state();
+        if state != socket.state || state == State::Closed {
+            self.follow_state(index);
+        }
+    }
+
+    /// A connection has gone from one state to another, or is about to leave the network.
+    fn follow_state(&mut self, index: u32) {
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        let (was_established, was_orphan) = (socket.is_established(), socket.is_orphan());
+        let before = core::mem::replace(&mut socket.state, socket.connection.state());
+        let (state, owner) = (socket.state, socket.owner);
+        let (is_established, is_orphan) = (socket.is_established(), socket.is_orphan());
+        let is_over = socket.connection.is_released();
+        self.count_change(was_established, is_established);
+        self.orphans = self.orphans + usize::from(is_orphan) - usize::from(was_orphan);
+        if before != state && state == State::Closed {
+            let counted = &mut self.counted.tcp;
+            counted.established_resets += u64::from(was_established);
+            counted.attempt_failures += u64::from(matches!(before, State::SynSent | State::SynReceived));
+        }
+        if before == State::TimeWait && state != before {
+            self.queues.remove(&mut self.time_wait, index);
+        }
+        if state == State::TimeWait && state != before {
+            self.enter_time_wait(index);
+        }
+        if let Owner::HalfOpen(listener) = owner
+            && state.is_synchronized()
+        {
+            self.complete_handshake(listener, index);
+        }
+        if is_over {
+            self.retire(index);
+        }
+    }
+
+    const fn count_change(&mut self, was_established: bool, is_established: bool) {
+        match (was_established, is_established) {
+            (false, true) => self.counted.tcp.currently_established += 1,
+            (true, false) => self.counted.tcp.currently_established -= 1,
+            _ => {}
+        }
+    }
+
+    /// Connections in TIME-WAIT are limited; of too many, the one that has waited longest ends.
+    fn enter_time_wait(&mut self, index: u32) {
+        self.queues.push_back(&mut self.time_wait, index);
+        if self.time_wait.len() > self.limits.time_wait
+            && let Some(oldest) = self.time_wait.first()
+        {
+            self.counted.tcp_extra.time_wait_overflows += 1;
+            self.retire(oldest);
+        }
+    }
+
+    /// Takes a connection off the network. Its memory stays as long as an application holds it.
+    pub(crate) fn retire(&mut self, index: u32) {
+        let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else { return };
+        let (was_established, was_orphan) = (socket.is_established(), socket.is_orphan());
+        let (owner, flow) = (socket.owner, Flow::new(socket.local, socket.peer));
+        let is_waiting = socket.state == State::TimeWait;
+        socket.retired = true;
+        self.count_change(was_established, false);
+        self.orphans -= usize::from(was_orphan);
+        self.flows.remove(flow, index);
+        self.timers.disarm(index);
+        self.ready.remove(Sender::Socket(index));
+        self.local_ready.remove(Sender::Socket(index));
+        if is_waiting {
+            self.queues.remove(&mut self.time_wait, index);
+        }
+        self.leave_listener(owner, index);
+        if owner != Owner::Application {
+            self.sockets.remove(index);
+        }
+    }
+
+    /// An application lets go of a connection, which has been told how to end.
+    pub(crate) fn release(&mut self, index: u32) {
+        self.events.forget(index);
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        socket.owner = Owner::Nobody;
+        if socket.retired {
+            self.sockets.remove(index);
+            return;
+        }
+        self.orphans += usize::from(socket.is_orphan());
+        self.settle(index);
+    }
+
+    /// Lets one timer of a connection expire, if one is due.
+    pub(crate) fn handle_connection_timeout(&mut self, now: Instant) -> bool {
+        let Some(index) = self.timers.expire(now) else { return false };
+        // The deadline may have moved later since the timer was armed; then it is armed anew.
+        if let Some(socket) = self.sockets.tcp_at(index)
+            && socket.connection.poll_timeout() <= now
+        {
+            socket.connection.handle_timeout(now);
+        }
+        self.settle(index);
+        true
+    }
+
+    /// Judges the invariants of one connection and its place in the host.
+    pub(crate) fn check_tcp(&self, index: u32, socket: &TcpSocket) {
+        socket.connection.check();
+        if socket.retired {
+            assert_eq!(socket.owner, Owner::Application, "only an application keeps what is over");
+            return;
+        }
+        let flow = Flow::new(socket.local, socket.peer);
+        assert_eq!(self.flows.get(flow), Some(index), "each connection is found by its flow");
+        assert_eq!(socket.state, socket.connection.state(), "the host has followed each connection");
+        let ready = if socket.is_local { &self.local_ready } else { &self.ready };
+        let waits = socket.connection.wants_transmit();
+        assert!(!waits || ready.contains(Sender::Socket(index)), "who wants to send stands in the ring");
+        let armed = self.timers.deadline(index);
+        assert!(armed <= socket.connection.poll_timeout(), "each timer is armed in time");
+        assert!(!socket.connection.is_released(), "what is over has left");
+    }
+
+    /// Judges what the host has counted of its connections.
+    pub(crate) fn check_connections(&self) {
+        let connections = || self.sockets.iter().filter_map(|(_, socket)| socket.as_tcp());
+        let count = |is: fn(&TcpSocket) -> bool| connections().filter(|&socket| is(socket)).count();
+        assert_eq!(self.flows.len(), count(|socket| !socket.retired), "flows are connections");
+        assert_eq!(self.orphans, count(TcpSocket::is_orphan), "orphans are counted");
+        assert_eq!(
+            self.time_wait.len(),
+            count(|socket| !socket.retired && socket.state == State::TimeWait),
+            "connections in TIME-WAIT stand in their queue"
+        );
+        assert!(self.time_wait.len() <= self.limits.time_wait, "TIME-WAIT is limited");
+        let established = count(TcpSocket::is_established) as u64;
+        assert_eq!(self.counted.tcp.currently_established, established, "CurrEstab is right");
+    }
+}

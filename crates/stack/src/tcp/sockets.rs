@@ -1,0 +1,204 @@
+//! What an application can do with TCP connections.
+
+use super::Owner;
+use crate::demux::Flow;
+use crate::error::Error;
+use crate::interface::Audience;
+use crate::sockets::TcpHandle;
+use crate::stack::Stack;
+use core::net::{Ipv4Addr, SocketAddrV4};
+use linerate_tcp::{Config, Connection};
+use linerate_units::Instant;
+
+/// How a connection is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ConnectOptions {
+    /// The address and port to speak from. 0.0.0.0 leaves the address to the host, and port zero the
+    /// port.
+    pub local: Option<SocketAddrV4>,
+    /// The rules of the connection, if not those of the host's configuration.
+    pub config: Option<Config>,
+}
+
+impl Stack {
+    /// Opens a connection. [`linerate_tcp::Event::Connected`] tells when the peer has answered, and
+    /// [`linerate_tcp::Event::Closed`] if it has not.
+    ///
+    /// # Errors
+    /// Why there is no way to `remote`, no port to speak from, or no room for one socket more.
+    pub fn tcp_connect(
+        &mut self,
+        now: Instant,
+        remote: SocketAddrV4,
+        options: &ConnectOptions,
+    ) -> Result<TcpHandle, Error> {
+        self.pass_time(now);
+        let is_everyone = self.interface.audience(*remote.ip()) == Audience::Everyone;
+        let is_nobody = remote.port() == 0 || remote.ip().is_unspecified();
+        if is_everyone || is_nobody || remote.ip().is_multicast() {
+            return Err(Error::InvalidDestination(remote));
+        }
+        let way = self.way_to(now, *remote.ip())?;
+        self.sockets.has_room()?;
+        let wanted = options.local.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+        let address = if wanted.ip().is_unspecified() { way.source } else { *wanted.ip() };
+        if !self.interface.is_ours(address) {
+            return Err(Error::AddressNotOurs(address));
+        }
+        let local = self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote)?;
+        let config = options.config.unwrap_or(self.tcp_config);
+        let open = |path, seeds| Connection::connect(&config, path, seeds, now);
+        let index = self.insert_tcp(Owner::Application, local, remote, &way, open);
+        self.counted.tcp.active_opens += 1;
+        self.settle(index);
+        self.sockets.tcp_handle(index).ok_or(Error::Closed)
+    }
+
+    /// The port that was asked for, if no conversation with `remote` has it; else one that nobody has.
+    fn choose_tcp_port(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> Result<SocketAddrV4, Error> {
+        let at = |port| SocketAddrV4::new(*local.ip(), port);
+        let (flows, listeners) = (&self.flows, &self.listeners);
+        // A connection with itself would be a simultaneous open that nobody asked for.
+        let talks = |port| at(port) == remote || flows.get(Flow::new(at(port), remote)).is_some();
+        if local.port() != 0 {
+            return if talks(local.port()) { Err(Error::AddressInUse(local)) } else { Ok(local) };
+        }
+        let anywhere = |port| SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+        let listens = |port| {
+            [at(port), anywhere(port)].iter().any(|&local| listeners.get(Flow::bound(local)).is_some())
+        };
+        let port = self.tcp_ports.choose(*local.ip(), remote, |port| talks(port) || listens(port));
+        port.map(at).ok_or(Error::PortsExhausted(remote))
+    }
+
+    /// Adds `data` to what the connection sends, and returns how much of it there was room for.
+    /// `Ok(0)` for data that is not empty means: come back after [`linerate_tcp::Event::Writable`].
+    ///
+    /// # Errors
+    /// [`Error::Closed`], or why the connection takes no more data.
+    pub fn tcp_write(&mut self, now: Instant, handle: TcpHandle, data: &[u8]) -> Result<usize, Error> {
+        self.with_connection(now, handle, |connection| connection.write(now, data))?.map_err(Error::from)
+    }
+
+    /// Sends data whose last byte is urgent, which RFC 6093 advises against; otherwise as
+    /// [`Stack::tcp_write`].
+    ///
+    /// # Errors
+    /// As [`Stack::tcp_write`].
+    pub fn tcp_write_urgent(&mut self, now: Instant, handle: TcpHandle, data: &[u8]) -> Result<usize, Error> {
+        self.with_connection(now, handle, |connection| connection.write_urgent(now, data))?
+            .map_err(Error::from)
+    }
+
+    /// Takes received bytes; `Ok(0)` for a buffer that is not empty is the end of the stream.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if nothing is there yet; [`Error::Closed`]; or why the connection ended.
+    pub fn tcp_read(&mut self, now: Instant, handle: TcpHandle, into: &mut [u8]) -> Result<usize, Error> {
+        self.with_connection(now, handle, |connection| connection.read(now, into))?.map_err(Error::from)
+    }
+
+    /// Copies received bytes without taking them; otherwise as [`Stack::tcp_read`].
+    ///
+    /// # Errors
+    /// As [`Stack::tcp_read`].
+    pub fn tcp_peek(&self, handle: TcpHandle, into: &mut [u8]) -> Result<usize, Error> {
+        Ok(self.sockets.tcp(handle)?.connection.peek(into)?)
+    }
+
+    /// Closes the sending direction; reading goes on.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn tcp_shutdown_write(&mut self, now: Instant, handle: TcpHandle) -> Result<(), Error> {
+        self.with_connection(now, handle, |connection| connection.shutdown_write(now))
+    }
+
+    /// Closes the receiving direction: what arrives is thrown away.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn tcp_shutdown_read(&mut self, now: Instant, handle: TcpHandle) -> Result<(), Error> {
+        self.with_connection(now, handle, |connection| connection.shutdown_read(now))
+    }
+
+    /// Lets go of the connection. What was written is still sent, as its linger time allows; there
+    /// can be so many such connections, beyond which they are reset at once.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] if the application has let go before.
+    pub fn tcp_close(&mut self, now: Instant, handle: TcpHandle) -> Result<(), Error> {
+        self.pass_time(now);
+        let has_room = self.orphans < self.limits.orphans;
+        let (index, socket) = self.sockets.tcp_mut(handle)?;
+        if !has_room && socket.connection.state() != linerate_tcp::State::TimeWait {
+            self.counted.tcp_extra.orphans_reset += 1;
+            socket.connection.abort(now);
+        }
+        socket.connection.close(now);
+        self.release(index);
+        Ok(())
+    }
+
+    /// Resets the connection and lets go of it.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] if the application has let go before.
+    pub fn tcp_abort(&mut self, now: Instant, handle: TcpHandle) -> Result<(), Error> {
+        self.pass_time(now);
+        let (index, socket) = self.sockets.tcp_mut(handle)?;
+        socket.connection.abort(now);
+        socket.connection.close(now);
+        self.release(index);
+        Ok(())
+    }
+
+    /// The connection, to be asked how it is. `None` if the application has let go of it.
+    #[must_use]
+    pub fn tcp(&self, handle: TcpHandle) -> Option<&Connection> {
+        Some(&self.sockets.tcp(handle).ok()?.connection)
+    }
+
+    /// Changes options of the connection.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn tcp_configure<R>(
+        &mut self,
+        now: Instant,
+        handle: TcpHandle,
+        change: impl FnOnce(&mut Connection) -> R,
+    ) -> Result<R, Error> {
+        self.with_connection(now, handle, change)
+    }
+
+    /// The address and port that the connection speaks from.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn tcp_local_addr(&self, handle: TcpHandle) -> Result<SocketAddrV4, Error> {
+        Ok(self.sockets.tcp(handle)?.local)
+    }
+
+    /// The address and port of the peer.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn tcp_peer_addr(&self, handle: TcpHandle) -> Result<SocketAddrV4, Error> {
+        Ok(self.sockets.tcp(handle)?.peer)
+    }
+
+    /// Does something with a connection, and what follows from it.
+    fn with_connection<R>(
+        &mut self,
+        now: Instant,
+        handle: TcpHandle,
+        step: impl FnOnce(&mut Connection) -> R,
+    ) -> Result<R, Error> {
+        self.pass_time(now);
+        let (index, socket) = self.sockets.tcp_mut(handle)?;
+        let result = step(&mut socket.connection);
+        self.settle(index);
+        Ok(result)
+    }
+}

@@ -1,0 +1,247 @@
+//! Listeners: their queues, their limits, and what a flood does to them.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_stack::{ConnectOptions, Event, ListenHandle, ListenOptions, Medium, TcpHandle};
+use linerate_tcp::{Event as TcpEvent, State};
+use linerate_testkit::{Pair, Setup, Side};
+use linerate_units::Duration;
+use linerate_wire::{
+    IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote, Segment, SeqNum, Sum, TcpFlags, TcpHeader,
+    Unreachable,
+};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+fn pair() -> Pair {
+    Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
+}
+
+const SERVER: SocketAddrV4 = SocketAddrV4::new(Side::Right.address(), 9);
+
+fn listen(pair: &mut Pair, backlog: usize, syn_backlog: usize) -> ListenHandle {
+    let options = ListenOptions { backlog, syn_backlog, config: None };
+    pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap()
+}
+
+fn connect(pair: &mut Pair) -> TcpHandle {
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_connect(now, SERVER, &ConnectOptions::default()).unwrap()
+}
+
+/// A packet with a segment from an address that nobody has.
+fn forged(source: SocketAddrV4, flags: TcpFlags, seq: u32, ack: u32) -> Vec<u8> {
+    let mut packet = vec![0; 40];
+    let header = Ipv4Header::new(*source.ip(), *SERVER.ip(), Protocol::TCP);
+    header.emit(20, &mut packet);
+    let segment = TcpHeader {
+        source_port: source.port(),
+        destination_port: SERVER.port(),
+        seq: SeqNum::new(seq),
+        ack: SeqNum::new(ack),
+        flags,
+        window: 1_000,
+        urgent: 0,
+    };
+    segment.emit(0, &mut packet[20..]);
+    let checksum = (header.pseudo_header(20) + Sum::of(&packet[20..])).finish();
+    packet[36..38].copy_from_slice(&checksum.to_be_bytes());
+    packet
+}
+
+fn put(pair: &mut Pair, packet: Vec<u8>) {
+    let now = pair.now;
+    pair.host(Side::Right).link_mut().put(now, packet);
+}
+
+fn invented(number: u16) -> SocketAddrV4 {
+    let [high, low] = number.to_be_bytes();
+    SocketAddrV4::new(Ipv4Addr::new(198, 51, high, low), 1_000)
+}
+
+#[test]
+fn a_flood_of_syns_stays_within_its_limit_and_lets_an_honest_peer_in() {
+    // A route to everywhere, so that the answers to invented addresses leave.
+    let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
+        let everywhere = "0.0.0.0/0".parse().unwrap();
+        config.routes.push(linerate_stack::Route::direct(everywhere));
+    });
+    let listener = listen(&mut pair, 8, 32);
+    let mut connected = 0;
+    for number in 0..2_000 {
+        put(&mut pair, forged(invented(number), TcpFlags::SYN, 1, 0));
+        // In every hundredth moment somebody honest knocks, whose round trip takes 0.1 ms.
+        if number % 100 == 0 {
+            connect(&mut pair);
+        }
+        pair.run_for(Duration::from_micros(10));
+        connected += usize::from(pair.stack(Side::Right).tcp_accept(listener).is_some());
+    }
+    pair.run_for(Duration::from_millis(1));
+    connected += usize::from(pair.stack(Side::Right).tcp_accept(listener).is_some());
+    assert_eq!(connected, 20);
+    let counters = pair.stack(Side::Right).counters();
+    assert!(counters.tcp_extra.half_open_recycled > 1_900, "{counters}");
+    assert_eq!(counters.tcp_extra.listen_overflows, 0);
+}
+
+#[test]
+fn a_full_accept_queue_takes_nobody_in_until_somebody_was_accepted() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 2, 32);
+    let clients: Vec<_> = (0..5).map(|_| connect(&mut pair)).collect();
+    pair.run_for(Duration::from_millis(100));
+    // All five shook hands as far as they can know; the last acknowledgement of three was ignored.
+    for &client in &clients {
+        assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().state(), State::Established);
+    }
+    assert_eq!(pair.stack(Side::Right).counters().tcp.currently_established, 2);
+    assert!(pair.stack(Side::Right).counters().tcp_extra.listen_overflows >= 3);
+    // One more does not even get an answer to its SYN.
+    let late = connect(&mut pair);
+    pair.run_for(Duration::from_millis(100));
+    assert_eq!(pair.stack(Side::Left).tcp(late).unwrap().state(), State::SynSent);
+
+    let mut accepted = 0;
+    assert!(pair.run_until(Duration::from_secs(30), |pair| {
+        accepted += usize::from(pair.stack(Side::Right).tcp_accept(listener).is_some());
+        accepted == 6
+    }));
+}
+
+#[test]
+fn what_happened_before_the_accept_is_told_after_it() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 2, 2);
+    let client = connect(&mut pair);
+    pair.run_for(Duration::from_millis(1));
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_write(now, client, b"early").unwrap();
+    pair.stack(Side::Left).tcp_shutdown_write(now, client).unwrap();
+    pair.run_for(Duration::from_millis(1));
+    let stack = pair.stack(Side::Right);
+    assert_eq!(stack.poll_event(), Some(Event::Incoming(listener)));
+    assert_eq!(stack.poll_event(), None);
+    let (server, _) = stack.tcp_accept(listener).unwrap();
+    assert_eq!(stack.poll_event(), Some(Event::Tcp(server, TcpEvent::Readable)));
+    assert_eq!(stack.poll_event(), Some(Event::Tcp(server, TcpEvent::EndOfStream)));
+}
+
+#[test]
+fn who_gives_up_before_the_accept_is_not_accepted() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 2, 2);
+    let client = connect(&mut pair);
+    pair.run_for(Duration::from_millis(1));
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_abort(now, client).unwrap();
+    pair.run_for(Duration::from_millis(1));
+    assert!(pair.stack(Side::Right).tcp_accept(listener).is_none());
+    assert_eq!(pair.stack(Side::Right).counters().tcp.established_resets, 1);
+}
+
+#[test]
+fn a_listener_that_ends_resets_who_waits() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 2, 2);
+    let client = connect(&mut pair);
+    pair.run_for(Duration::from_millis(1));
+    put(&mut pair, forged(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 7), 1), TcpFlags::SYN, 1, 0));
+    pair.run_for(Duration::from_millis(1));
+    let now = pair.now;
+    pair.stack(Side::Right).tcp_listen_close(now, listener).unwrap();
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().error(), Some(linerate_tcp::Error::Reset));
+    assert_eq!(pair.stack(Side::Right).counters().tcp.out_resets, 2);
+    assert!(pair.stack(Side::Right).tcp_accept(listener).is_none());
+}
+
+#[test]
+fn a_listener_at_all_addresses_leaves_those_that_have_their_own() {
+    let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
+        config.addresses.push("198.51.100.1/24".parse().unwrap());
+    });
+    let options = ListenOptions::default();
+    let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9);
+    let general = pair.stack(Side::Right).tcp_listen(anywhere, &options).unwrap();
+    let special = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
+    connect(&mut pair);
+    pair.run_for(Duration::from_millis(1));
+    assert!(pair.stack(Side::Right).tcp_accept(special).is_some());
+    assert!(pair.stack(Side::Right).tcp_accept(general).is_none());
+}
+
+#[test]
+fn resets_are_sent_at_a_limited_rate() {
+    let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
+        config.limits.resets = (10, 5);
+    });
+    let lost = forged(SocketAddrV4::new(Side::Left.address(), 7), TcpFlags::ACK, 1, 1);
+    for _ in 0..100 {
+        put(&mut pair, lost.clone());
+    }
+    pair.run_for(Duration::from_millis(1));
+    let counters = pair.stack(Side::Right).counters();
+    assert_eq!((counters.tcp.out_resets, counters.tcp_extra.resets_limited), (5, 95));
+}
+
+#[test]
+fn reports_reach_the_connection_that_they_quote_and_no_other() {
+    let mut pair = pair();
+    let client = connect(&mut pair);
+    let now = pair.now;
+    let host = pair.host(Side::Left);
+    host.turn(now).unwrap();
+    let syn = host.link_mut().fetch().unwrap();
+    let report = |packet: &[u8]| {
+        let error = IcmpError::Unreachable(Unreachable::Port);
+        let message = IcmpMessage::Error { error, quote: Quote::of(packet).unwrap() };
+        let mut bytes = vec![0; 20 + message.length()];
+        let header = Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::ICMP);
+        header.emit(message.length(), &mut bytes);
+        message.emit(&mut bytes[20..]);
+        bytes
+    };
+    // A report about a sequence number that was never sent proves nothing.
+    let mut forged = syn.clone();
+    forged[24..28].copy_from_slice(&7_u32.to_be_bytes());
+    // One about another port is about no connection of ours.
+    let mut strange = syn.clone();
+    strange[20] ^= 1;
+    for (quoted, state) in [(forged, State::SynSent), (strange, State::SynSent), (syn, State::Closed)] {
+        let packet = report(&quoted);
+        let host = pair.host(Side::Left);
+        host.link_mut().put(now, packet);
+        host.turn(now).unwrap();
+        host.stack().check();
+        assert_eq!(host.stack().tcp(client).unwrap().state(), state);
+    }
+    assert_eq!(pair.stack(Side::Left).counters().tcp_extra.unmatched_icmps, 1);
+}
+
+#[test]
+fn a_narrow_path_cuts_segments_and_is_remembered_for_the_next_connection() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 2, 2);
+    let client = connect(&mut pair);
+    pair.run_for(Duration::from_millis(1));
+    pair.stack(Side::Right).tcp_accept(listener).unwrap();
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_write(now, client, &[1; 1_448]).unwrap();
+    let host = pair.host(Side::Left);
+    host.turn(now).unwrap();
+    let segment = host.link_mut().fetch().unwrap();
+    assert!(Segment::parse(&segment[20..]).unwrap().payload.len() == 1_448);
+    let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_200 };
+    let message = IcmpMessage::Error { error, quote: Quote::of(&segment).unwrap() };
+    let mut report = vec![0; 20 + message.length()];
+    // A router tells, not the peer.
+    let router = Ipv4Addr::new(192, 0, 2, 254);
+    Ipv4Header::new(router, Side::Left.address(), Protocol::ICMP).emit(message.length(), &mut report);
+    message.emit(&mut report[20..]);
+    host.link_mut().put(now, report);
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().effective_mss(), 1_200 - 52);
+    let next = connect(&mut pair);
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(pair.stack(Side::Left).tcp(next).unwrap().effective_mss(), 1_200 - 52);
+}

@@ -1,0 +1,400 @@
+//! Connections between two hosts.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_stack::{ConnectOptions, Error, Event, ListenHandle, ListenOptions, Medium, Route, TcpHandle};
+use linerate_tcp::{Config, Error as TcpError, Event as TcpEvent, State};
+use linerate_testkit::{Impairment, Pair, Setup, Side};
+use linerate_units::Duration;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+fn pair() -> Pair {
+    Pair::new(&Setup::default(), |_, _| {})
+}
+
+fn at(side: Side, port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(side.address(), port)
+}
+
+fn listen(pair: &mut Pair) -> ListenHandle {
+    pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default()).unwrap()
+}
+
+fn connect(pair: &mut Pair, remote: SocketAddrV4) -> TcpHandle {
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_connect(now, remote, &ConnectOptions::default()).unwrap()
+}
+
+/// An established connection: the left end, and the right end that was accepted.
+fn established(pair: &mut Pair, listener: ListenHandle) -> (TcpHandle, TcpHandle) {
+    let left = connect(pair, at(Side::Right, 9));
+    let mut right = None;
+    assert!(pair.run_until(Duration::from_secs(10), |pair| {
+        right = right.or_else(|| pair.stack(Side::Right).tcp_accept(listener));
+        right.is_some()
+    }));
+    (left, right.unwrap().0)
+}
+
+/// What byte a stream has at a place.
+#[allow(clippy::cast_possible_truncation, reason = "a pattern")]
+fn pattern(place: usize) -> u8 {
+    (place ^ (place >> 8) ^ (place >> 16)) as u8
+}
+
+/// One direction of bulk data, with what an application at each end has to do.
+struct Transfer {
+    from: (Side, TcpHandle),
+    to: (Side, TcpHandle),
+    total: usize,
+    written: usize,
+    read: usize,
+    ended: bool,
+}
+
+impl Transfer {
+    fn new(from: (Side, TcpHandle), to: (Side, TcpHandle), total: usize) -> Self {
+        Self { from, to, total, written: 0, read: 0, ended: false }
+    }
+
+    /// Writes and reads what can be; says whether everything has arrived and the stream has ended.
+    fn advance(&mut self, pair: &mut Pair) -> bool {
+        let now = pair.now;
+        let (side, handle) = self.from;
+        while self.written < self.total {
+            let end = self.total.min(self.written + 4_096);
+            let chunk: Vec<_> = (self.written..end).map(pattern).collect();
+            match pair.stack(side).tcp_write(now, handle, &chunk).unwrap() {
+                0 => break,
+                count => self.written += count,
+            }
+            if self.written == self.total {
+                pair.stack(side).tcp_shutdown_write(now, handle).unwrap();
+            }
+        }
+        let (side, handle) = self.to;
+        let mut into = [0; 8_192];
+        while !self.ended {
+            match pair.stack(side).tcp_read(now, handle, &mut into) {
+                Ok(0) => self.ended = true,
+                Ok(count) => {
+                    assert!(
+                        into[..count].iter().enumerate().all(|(n, &byte)| byte == pattern(self.read + n))
+                    );
+                    self.read += count;
+                }
+                Err(Error::WouldBlock) => break,
+                Err(error) => panic!("after {} bytes: {error}", self.read),
+            }
+        }
+        self.ended && self.read == self.total
+    }
+}
+
+fn events(pair: &mut Pair, side: Side) -> Vec<Event> {
+    std::iter::from_fn(|| pair.stack(side).poll_event()).collect()
+}
+
+#[test]
+fn a_connection_opens_carries_both_ways_and_closes() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let (left, right) = established(&mut pair, listener);
+    let opened = events(&mut pair, Side::Left);
+    assert_eq!(opened[0], Event::Tcp(left, TcpEvent::Connected));
+    assert_eq!(events(&mut pair, Side::Right), [Event::Incoming(listener)]);
+    assert_eq!(pair.stack(Side::Right).tcp_local_addr(right), Ok(at(Side::Right, 9)));
+    assert_eq!(pair.stack(Side::Left).tcp_peer_addr(left), Ok(at(Side::Right, 9)));
+
+    let mut there = Transfer::new((Side::Left, left), (Side::Right, right), 100_000);
+    let mut back = Transfer::new((Side::Right, right), (Side::Left, left), 50_000);
+    let done = |pair: &mut Pair| {
+        let there = there.advance(pair);
+        back.advance(pair) && there
+    };
+    assert!(pair.run_until(Duration::from_secs(10), done));
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_close(now, left).unwrap();
+    pair.stack(Side::Right).tcp_close(now, right).unwrap();
+    assert_eq!(pair.stack(Side::Left).tcp_close(now, left), Err(Error::Closed));
+    pair.run_for(Duration::from_secs(120));
+    for side in Side::BOTH {
+        let counters = pair.stack(side).counters();
+        assert_eq!(counters.tcp.currently_established, 0);
+        assert_eq!((counters.tcp.retransmitted_segments, counters.tcp.established_resets), (0, 0));
+        assert_eq!(pair.stack(side).poll_timeout(), linerate_units::Instant::NEVER, "nothing is left");
+    }
+    let counters = pair.stack(Side::Right).counters().tcp_extra;
+    assert!(counters.flow_repeats * 10 > counters.flow_lookups * 9, "trains are hashed once: {counters}");
+}
+
+#[test]
+fn a_port_without_a_listener_refuses() {
+    let mut pair = pair();
+    let left = connect(&mut pair, at(Side::Right, 9));
+    pair.run_for(Duration::from_millis(10));
+    assert_eq!(events(&mut pair, Side::Left), [Event::Tcp(left, TcpEvent::Closed)]);
+    let now = pair.now;
+    let read = pair.stack(Side::Left).tcp_read(now, left, &mut [0; 9]);
+    assert_eq!(read, Err(Error::Tcp(TcpError::Refused)));
+    assert_eq!(pair.stack(Side::Left).counters().tcp.attempt_failures, 1);
+    assert_eq!(pair.stack(Side::Right).counters().tcp.out_resets, 1);
+    pair.stack(Side::Left).tcp_close(now, left).unwrap();
+    assert!(pair.stack(Side::Left).tcp(left).is_none());
+}
+
+#[test]
+fn a_transfer_survives_loss_duplication_and_reordering() {
+    for seed in 1..=4 {
+        let impairment = Impairment { loss: 20, duplication: 20, reordering: 20, corruption: 10 };
+        let mut pair = Pair::new(&Setup { impairment, seed, ..Setup::default() }, |_, _| {});
+        let listener = listen(&mut pair);
+        let (left, right) = established(&mut pair, listener);
+        let mut transfer = Transfer::new((Side::Left, left), (Side::Right, right), 1 << 20);
+        let done = pair.run_until(Duration::from_secs(600), |pair| transfer.advance(pair));
+        assert!(done, "seed {seed}: {} of {} bytes", transfer.read, transfer.total);
+        assert!(pair.stack(Side::Left).counters().tcp.retransmitted_segments > 0);
+    }
+}
+
+#[test]
+fn a_link_without_stations_and_one_with_little_room_carry_connections_too() {
+    let setup = Setup { medium: Medium::Ip, mtu: 576, capacity: 2, ..Setup::default() };
+    let mut pair = Pair::new(&setup, |_, _| {});
+    let listener = listen(&mut pair);
+    let (left, right) = established(&mut pair, listener);
+    let mut transfer = Transfer::new((Side::Left, left), (Side::Right, right), 100_000);
+    assert!(pair.run_until(Duration::from_secs(60), |pair| transfer.advance(pair)));
+}
+
+#[test]
+fn a_host_connects_to_itself() {
+    let mut pair = pair();
+    let now = pair.now;
+    for address in [Side::Left.address(), Ipv4Addr::LOCALHOST] {
+        let here = SocketAddrV4::new(address, 9);
+        let stack = pair.stack(Side::Left);
+        let listener = stack.tcp_listen(here, &ListenOptions::default()).unwrap();
+        let client = stack.tcp_connect(now, here, &ConnectOptions::default()).unwrap();
+        pair.run_for(Duration::from_millis(1));
+        let (server, _) = pair.stack(Side::Left).tcp_accept(listener).unwrap();
+        let mut transfer = Transfer::new((Side::Left, client), (Side::Left, server), 1 << 20);
+        assert!(pair.run_until(Duration::from_secs(10), |pair| transfer.advance(pair)));
+    }
+    let counters = pair.stack(Side::Left).counters();
+    assert_eq!((counters.transmit.packets, counters.tcp.retransmitted_segments), (0, 0));
+}
+
+#[test]
+fn eight_senders_share_the_link_fairly() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let mut transfers: Vec<_> = (0..8)
+        .map(|_| {
+            let (left, right) = established(&mut pair, listener);
+            Transfer::new((Side::Left, left), (Side::Right, right), 64 << 20)
+        })
+        .collect();
+    pair.run_until(Duration::from_millis(200), |pair| {
+        for transfer in &mut transfers {
+            transfer.advance(pair);
+        }
+        false
+    });
+    let mut shares: Vec<_> = transfers.iter().map(|transfer| transfer.read).collect();
+    shares.sort_unstable();
+    assert!(shares[0] > 1 << 20, "{shares:?}");
+    assert!(shares[7] * 4 < shares[0] * 5, "{shares:?}");
+}
+
+#[test]
+fn a_route_clamps_window_and_segments() {
+    let mut pair = Pair::new(&Setup::default(), |side, config| {
+        if side == Side::Right {
+            let direct = Route::direct("192.0.2.0/24".parse().unwrap());
+            config.routes.push(Route { window_clamp: Some(4_096), mtu: Some(1_000), ..direct });
+        }
+    });
+    let listener = listen(&mut pair);
+    let (left, right) = established(&mut pair, listener);
+    let now = pair.now;
+    for _ in 0..4 {
+        pair.stack(Side::Left).tcp_write(now, left, &[7; 4_000]).unwrap();
+    }
+    pair.run_for(Duration::from_millis(100));
+    let waiting = pair.stack(Side::Right).tcp(right).unwrap().readable_bytes();
+    assert!(waiting <= 4_096, "{waiting} bytes were sent into a window of 4096");
+    assert_eq!(pair.stack(Side::Left).tcp(left).unwrap().effective_mss(), 1_000 - 40 - 12);
+}
+
+#[test]
+fn a_moved_neighbour_is_followed_in_the_middle_of_a_transfer() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let (left, right) = established(&mut pair, listener);
+    let moved = linerate_wire::MacAddress::new([2, 0, 0, 0, 0, 99]);
+    let announcement = linerate_wire::ArpPacket::request(moved, Side::Right.address(), Side::Right.address());
+    let mut frame = vec![0; 42];
+    let header = linerate_wire::EthernetHeader {
+        destination: linerate_wire::MacAddress::BROADCAST,
+        source: moved,
+        tags: linerate_wire::VlanTags::NONE,
+        ether_type: linerate_wire::EtherType::ARP,
+    };
+    let begin = header.emit(&mut frame);
+    announcement.emit(&mut frame[begin..]);
+    let now = pair.now;
+    pair.host(Side::Left).link_mut().put(now, frame);
+    let stations = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let log = std::rc::Rc::clone(&stations);
+    pair.observe(move |_, side, bytes| {
+        if side == Side::Left {
+            let header = linerate_wire::EthernetFrame::parse(bytes).unwrap().header;
+            log.borrow_mut().push(header.destination);
+        }
+    });
+    pair.run_for(Duration::from_millis(1));
+    pair.stack(Side::Left).tcp_write(now, left, b"to your new station").unwrap();
+    // Nobody has that station, so the segment is sent again and again, at ever greater distances, until
+    // the neighbour has become stale, was probed in vain, and all stations were asked.
+    let mut into = [0; 64];
+    let mut read = 0;
+    assert!(pair.run_until(Duration::from_secs(200), |pair| {
+        let now = pair.now;
+        read = pair.stack(Side::Right).tcp_read(now, right, &mut into).unwrap_or(0);
+        read > 0
+    }));
+    assert_eq!(&into[..read], b"to your new station");
+    assert_eq!(stations.borrow()[0], moved);
+}
+
+#[test]
+fn an_unreachable_neighbour_is_a_soft_error_and_a_missing_route_a_plain_no() {
+    let mut pair = pair();
+    let now = pair.now;
+    let far = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 9);
+    let refused = pair.stack(Side::Left).tcp_connect(now, far, &ConnectOptions::default());
+    assert_eq!(refused, Err(Error::NoRoute(*far.ip())));
+    let left = connect(&mut pair, SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 77), 9));
+    pair.run_for(Duration::from_secs(5));
+    assert!(pair.stack(Side::Left).tcp(left).is_some());
+    assert!(pair.stack(Side::Left).counters().neighbor.failures > 0);
+}
+
+#[test]
+fn the_same_connection_opens_again_out_of_time_wait() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let local = at(Side::Left, 5_000);
+    let options = ConnectOptions { local: Some(local), config: None };
+    for round in 0..5 {
+        let now = pair.now;
+        let left = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options).unwrap();
+        pair.run_for(Duration::from_millis(10));
+        let (right, peer) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
+        assert_eq!(peer, local, "round {round}");
+        // The right end closes first and waits.
+        let now = pair.now;
+        pair.stack(Side::Right).tcp_close(now, right).unwrap();
+        pair.run_for(Duration::from_millis(10));
+        let now = pair.now;
+        pair.stack(Side::Left).tcp_close(now, left).unwrap();
+        pair.run_for(Duration::from_millis(10));
+    }
+    assert_eq!(pair.stack(Side::Right).counters().tcp_extra.time_wait_recycled, 4);
+}
+
+#[test]
+fn too_many_connections_in_time_wait_end_the_oldest() {
+    let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.time_wait = 3);
+    let listener = listen(&mut pair);
+    for _ in 0..5 {
+        let (left, right) = established(&mut pair, listener);
+        let now = pair.now;
+        pair.stack(Side::Left).tcp_close(now, left).unwrap();
+        pair.run_for(Duration::from_millis(10));
+        pair.stack(Side::Right).tcp_close(now, right).unwrap();
+        pair.run_for(Duration::from_millis(10));
+    }
+    assert_eq!(pair.stack(Side::Left).counters().tcp_extra.time_wait_overflows, 2);
+}
+
+#[test]
+fn ephemeral_ports_run_out_with_an_error_and_ports_in_use_are_left_alone() {
+    let mut pair = Pair::new(&Setup::default(), |_, config| config.ephemeral_ports = 40_000..=40_004);
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    stack.tcp_listen(at(Side::Left, 40_002), &ListenOptions::default()).unwrap();
+    let remote = at(Side::Right, 9);
+    let mut ports = Vec::new();
+    let error = loop {
+        match stack.tcp_connect(now, remote, &ConnectOptions::default()) {
+            Ok(handle) => ports.push(stack.tcp_local_addr(handle).unwrap().port()),
+            Err(error) => break error,
+        }
+    };
+    ports.sort_unstable();
+    assert_eq!(ports, [40_000, 40_001, 40_003, 40_004]);
+    assert_eq!(error, Error::PortsExhausted(remote));
+    let local = at(Side::Left, 40_000);
+    let again = stack.tcp_connect(now, remote, &ConnectOptions { local: Some(local), config: None });
+    assert_eq!(again, Err(Error::AddressInUse(local)));
+    // Towards another port of the same host there is room for as many.
+    assert!(stack.tcp_connect(now, at(Side::Right, 10), &ConnectOptions::default()).is_ok());
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_reason() {
+    let mut pair = pair();
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    for nobody in ["192.0.2.255:9", "255.255.255.255:9", "224.0.0.1:9", "0.0.0.0:9", "192.0.2.2:0"] {
+        let nobody = nobody.parse().unwrap();
+        let refused = stack.tcp_connect(now, nobody, &ConnectOptions::default());
+        assert_eq!(refused, Err(Error::InvalidDestination(nobody)));
+    }
+    let foreign = ConnectOptions { local: Some(at(Side::Right, 0)), config: None };
+    let refused = stack.tcp_connect(now, at(Side::Right, 9), &foreign);
+    assert_eq!(refused, Err(Error::AddressNotOurs(Side::Right.address())));
+    let listener = stack.tcp_listen(at(Side::Left, 9), &ListenOptions::default()).unwrap();
+    let again = stack.tcp_listen(at(Side::Left, 9), &ListenOptions::default());
+    assert_eq!(again, Err(Error::AddressInUse(at(Side::Left, 9))));
+    stack.tcp_listen_close(now, listener).unwrap();
+    assert!(stack.tcp_listen(at(Side::Left, 9), &ListenOptions::default()).is_ok());
+    assert_eq!(stack.tcp_listen_addr(listener), Err(Error::Closed));
+}
+
+#[test]
+fn an_abort_resets_the_peer() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let (left, right) = established(&mut pair, listener);
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_abort(now, left).unwrap();
+    pair.run_for(Duration::from_millis(10));
+    assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().error(), Some(TcpError::Reset));
+    let counters = pair.stack(Side::Left).counters().tcp;
+    assert_eq!((counters.out_resets, counters.established_resets), (1, 1));
+    // The peer's application has not let go, but the port is free again.
+    let options = ConnectOptions { local: Some(at(Side::Right, 9)), config: None };
+    assert!(pair.stack(Side::Right).tcp_connect(now, at(Side::Left, 7), &options).is_ok());
+}
+
+#[test]
+fn a_socket_can_have_rules_of_its_own() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let now = pair.now;
+    let options = ConnectOptions { local: None, config: Some(Config::bsd_tahoe()) };
+    let left = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options).unwrap();
+    pair.run_for(Duration::from_millis(10));
+    assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
+    let connection = pair.stack(Side::Left).tcp(left).unwrap();
+    assert_eq!((connection.state(), connection.effective_mss()), (State::Established, 1_460));
+    assert_eq!(connection.writable_bytes(), 4_096);
+    let set = pair.stack(Side::Left).tcp_configure(now, left, |connection| {
+        connection.set_no_delay(true);
+        connection.no_delay()
+    });
+    assert_eq!(set, Ok(true));
+}
