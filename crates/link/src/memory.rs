@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_sleeper_wakes_for_a_frame_and_for_room_however_the_threads_interleave() {
-        const FRAMES: u64 = 30_000;
+        const FRAMES: u64 = 8_000;
         // So small that each end sleeps for want of room about as often as for want of frames.
         let config = MemoryConfig { capacity: 2, ..MemoryConfig::default() };
         let (mut left, mut right) = pair(config).unwrap();

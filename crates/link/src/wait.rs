@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_waiter_sees_the_work_of_whoever_rings_however_the_threads_interleave() {
-        const RINGS: u32 = 20_000;
+        const RINGS: u32 = 8_000;
         let mut waiter = Waiter::new().unwrap();
         let mut link = NoLink::new().unwrap();
         let work = Arc::new(AtomicU32::new(0));
