@@ -1,9 +1,9 @@
 //! What the command says when it is done, and its exit code.
 
-use linerate_lab::BenchError;
 use linerate_lab::bench::Fault;
+use linerate_lab::{BenchError, StoreError, Style};
 use std::fmt;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::process::ExitCode;
 
 /// Why a command did not do what it was asked to: one line for people, and who can mend it.
@@ -27,6 +27,11 @@ impl Failure {
     /// Somebody asked to stop.
     pub(crate) fn interrupted(line: impl Into<String>) -> Self {
         Self { line: line.into(), fault: Fault::Interrupted }
+    }
+
+    /// The same, and what became of the work until then.
+    pub(crate) fn and(self, what: &str) -> Self {
+        Self { line: format!("{}; {what}", self.line), ..self }
     }
 
     /// 2 for what the caller can mend, 1 for what broke, 130 after an interruption (as shells count
@@ -53,6 +58,24 @@ impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
         Self { line: error.to_string(), fault: error.fault() }
     }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::input(error.to_string())
+    }
+}
+
+/// What the reader of standard output can see: colours on a terminal, unless they are not wanted
+/// (`NO_COLOR`, no-color.org) or there are none.
+pub(crate) fn style() -> Style {
+    if !io::stdout().is_terminal() {
+        return Style::PLAIN;
+    }
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let colour = set("NO_COLOR").is_none() && set("TERM").is_none_or(|terminal| terminal != "dumb");
+    let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
+    Style { colour, width: width.max(20) }
 }
 
 /// Prints to standard output. A reader that has gone away (`| head`) is no failure.

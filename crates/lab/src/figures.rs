@@ -4,32 +4,37 @@ use crate::buffers::BufferSize;
 use crate::sweep::Cell;
 
 /// Bytes of the KB of 1988.
-pub(crate) const KILOBYTE: f64 = 1_024.0;
+pub const KILOBYTE: f64 = 1_024.0;
 
 /// A rate in KB/s with its thousands apart: `1,104`.
-pub(crate) fn kilobytes(bytes_per_second: f64) -> String {
+#[must_use]
+pub fn kilobytes(bytes_per_second: f64) -> String {
     thousands(bytes_per_second / KILOBYTE)
 }
 
 /// A rate on the wire in Mb/s: `8.85`, `1,234`.
-pub(crate) fn megabits(bits_per_second: f64) -> String {
+#[must_use]
+pub fn megabits(bits_per_second: f64) -> String {
     let megabits = bits_per_second / 1e6;
     if megabits < 99.95 { format!("{megabits:.2}") } else { thousands(megabits) }
 }
 
 /// A share: `91 %`, and with a digit more below ten.
-pub(crate) fn percent(share: f64) -> String {
+#[must_use]
+pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
 /// A share near the whole, where the digits after the point matter: `99.97 %`.
-pub(crate) fn fine_percent(share: f64) -> String {
+#[must_use]
+pub fn fine_percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
 /// A change, from the logarithm of the ratio: `−3.1 %`, `+12 %`.
-pub(crate) fn change(logarithm: f64) -> String {
+#[must_use]
+pub fn change(logarithm: f64) -> String {
     let percent = logarithm.exp_m1() * 100.0;
     let digits = if percent.abs() < 99.95 { 1 } else { 0 };
     let text = format!("{:.digits$}", percent.abs());
@@ -43,7 +48,8 @@ pub(crate) fn change(logarithm: f64) -> String {
 }
 
 /// A whole number with its thousands apart.
-pub(crate) fn thousands(value: f64) -> String {
+#[must_use]
+pub fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.max(0.0));
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -56,17 +62,20 @@ pub(crate) fn thousands(value: f64) -> String {
 }
 
 /// A count with its thousands apart.
-pub(crate) fn count(value: u64) -> String {
+#[must_use]
+pub fn count(value: u64) -> String {
     thousands(crate::run::as_f64(value))
 }
 
 /// `1 run`, `4 runs`.
-pub(crate) fn plural(value: u64, noun: &str) -> String {
+#[must_use]
+pub fn plural(value: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
 /// A buffer in words: `1 packet`, `12 packets`, `16 KiB`.
-pub(crate) fn buffer(size: BufferSize) -> String {
+#[must_use]
+pub fn buffer(size: BufferSize) -> String {
     match size {
         BufferSize::Packets(packets) => plural(packets.get().into(), "packet"),
         BufferSize::Bytes(_) => size.to_string(),
@@ -74,7 +83,8 @@ pub(crate) fn buffer(size: BufferSize) -> String {
 }
 
 /// A cell, the sender's buffer first: `8 × 12 packets`, `16 KiB × 4 packets`.
-pub(crate) fn cell(cell: Cell) -> String {
+#[must_use]
+pub fn cell(cell: Cell) -> String {
     match (cell.send.packets(), cell.receive.packets()) {
         (Some(send), Some(receive)) => format!("{send} × {receive} packets"),
         _ => format!("{} × {}", buffer(cell.send), buffer(cell.receive)),

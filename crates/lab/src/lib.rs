@@ -11,7 +11,7 @@ mod buffers;
 pub mod control;
 mod diagnose;
 mod facts;
-mod figures;
+pub mod figures;
 mod interrupt;
 mod maximum;
 mod plan;

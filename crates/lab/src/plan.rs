@@ -239,6 +239,17 @@ impl Plan {
         self.cells() * u64::from(self.repeat.get())
     }
 
+    /// The first field, by the name it has in a file, in which `other` differs.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        let fields = |plan: &Self| match serde_json::to_value(plan) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => serde_json::Map::new(),
+        };
+        let theirs = fields(other);
+        fields(self).into_iter().find(|(name, value)| theirs.get(name) != Some(value)).map(|(name, _)| name)
+    }
+
     /// The line rate that the plan gives.
     #[must_use]
     pub fn line_rate(&self) -> Option<Rate> {
@@ -374,6 +385,14 @@ mod tests {
             refused(|draft| draft.repeat = NonZeroU32::MAX),
             PlanError::TooManyRuns(1_241_245_548_255)
         );
+    }
+
+    #[test]
+    fn two_plans_differ_by_a_field() {
+        let plan = Plan::new(Draft::of_1988(BenchKind::Stack)).unwrap();
+        let other = Plan::new(Draft { mtu: 576, ..plan.clone().into() }).unwrap();
+        assert_eq!(plan.difference(&other), Some("mtu".to_owned()));
+        assert_eq!(plan.difference(&plan), None);
     }
 
     #[test]

@@ -3,5 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may unwrap, and so may what it calls")]
 
 mod dump;
+mod folder;
+mod help;
+mod refusals;
 mod services;
 mod support;
+mod sweep;

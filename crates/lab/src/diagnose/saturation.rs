@@ -23,15 +23,23 @@ pub(super) fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
         .find(|&index| diagonal[index + 1..].iter().all(|larger| !gains(larger, diagonal[index], seed)));
     let payload = evidence.start.facts.bench.segment_payload;
     let finding = match enough.map(|index| diagonal[index]) {
-        Some(cell) => Finding::new(FindingKind::Saturation, saturated(cell)).about([cell.cell], payload),
+        Some(cell) => {
+            Finding::new(FindingKind::Saturation, saturated(cell, &diagonal)).about([cell.cell], payload)
+        }
         None => Finding::new(FindingKind::Saturation, unsaturated(&diagonal)),
     };
     vec![finding]
 }
 
-fn saturated(cell: &CellSummary<'_>) -> String {
+fn saturated(cell: &CellSummary<'_>, diagonal: &[&CellSummary<'_>]) -> String {
+    let higher =
+        |other: &&&CellSummary<'_>| other.cell.send > cell.cell.send && other.median() > cell.median() * GAIN;
+    let reserve = match diagonal.iter().find(higher) {
+        Some(_) => " by more than chance would",
+        None => "",
+    };
     format!(
-        "With equal buffers it saturates at {}, {} KB/s: no larger buffer gains more than 5 %.",
+        "With equal buffers it saturates at {}, {} KB/s: no larger buffer gains more than 5 %{reserve}.",
         figures::buffer(cell.cell.send),
         figures::kilobytes(cell.median()),
     )

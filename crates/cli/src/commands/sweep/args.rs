@@ -1,12 +1,12 @@
-//! `linerate sweep`: from the flags to a plan.
+//! The flags of `linerate sweep`, and the plan that they ask for.
 
 use crate::amounts::{count, rate, size, small_size};
 use crate::output::Failure;
 use clap::{Args, ValueEnum};
-use linerate_lab::{BenchKind, BufferList, Direction, Draft, Interrupt, Peer, Plan};
+use linerate_lab::{BenchKind, BufferList, Direction, Draft, Peer, Plan};
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -92,29 +92,29 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "How it is sent")]
     line_rate: Option<NonZeroU64>,
 
-    /// Keep the runs in this new folder [default: linerate-out/TIME-SEED]
+    /// Keep the runs in this new folder, one by one as they end [default: linerate-out/TIME-SEED]
     #[arg(long, value_name = "DIR", conflicts_with = "resume", help_heading = "Results")]
-    out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
 
     /// Go on with the sweep that was interrupted in this folder; a finished one is only reported
     #[arg(long, value_name = "DIR", help_heading = "Results")]
-    resume: Option<PathBuf>,
+    pub(super) resume: Option<PathBuf>,
 
     /// Write everything that is known about the sweep to this file
     #[arg(long, value_name = "FILE", help_heading = "Results")]
-    json: Option<PathBuf>,
+    pub(super) json: Option<PathBuf>,
 
     /// Write one row for each run to this file
     #[arg(long, value_name = "FILE", help_heading = "Results")]
-    csv: Option<PathBuf>,
+    pub(super) csv: Option<PathBuf>,
 
     /// Write every frame of every run to this pcapng file
     #[arg(long, value_name = "FILE", help_heading = "Results")]
-    pcap: Option<PathBuf>,
+    pub(super) pcap: Option<PathBuf>,
 
     /// No progress, only the report
     #[arg(long, help_heading = "Results")]
-    quiet: bool,
+    pub(super) quiet: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -130,23 +130,36 @@ enum Way {
     FromKernel,
 }
 
-/// Runs the experiment and prints its report.
-pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let plan = plan(args)?;
-    if interrupt.is_raised() {
-        return Err(Failure::interrupted("interrupted before the first run"));
+impl SweepArgs {
+    /// The plan that the flags ask for.
+    pub(super) fn plan(&self) -> Result<Plan, Failure> {
+        let on = match (self.on, &self.peer) {
+            (None, None) => BenchKind::Stack,
+            (None, Some(_)) => BenchKind::Kernel,
+            (Some(on), _) => on.into(),
+        };
+        Plan::new(changed(Draft::of_1988(on), self)).map_err(|error| Failure::input(error.to_string()))
     }
-    Err(Failure::running(format!("no bench is built for --on {}", plan.on)))
+
+    /// Refuses flags that ask for something else than `kept`, the plan of a folder to be resumed.
+    pub(super) fn agree_with(&self, kept: &Plan, folder: &Path) -> Result<(), Failure> {
+        let mut base = Draft::from(kept.clone());
+        base.on = self.on.map_or(base.on, BenchKind::from);
+        let asked = Plan::new(changed(base, self)).map_err(|error| Failure::input(error.to_string()))?;
+        match kept.difference(&asked) {
+            None => Ok(()),
+            Some(field) => Err(Failure::input(format!(
+                "{} differs from the plan in {} — leave it out to go on with that, or begin a new sweep",
+                flag_of(&field),
+                folder.display()
+            ))),
+        }
+    }
 }
 
-/// The plan that the flags ask for.
-fn plan(args: &SweepArgs) -> Result<Plan, Failure> {
-    let on = match (args.on, &args.peer) {
-        (Some(On::Stack), _) | (None, None) => BenchKind::Stack,
-        (Some(On::Tap), _) => BenchKind::Tap,
-        (Some(On::Kernel), _) | (None, Some(_)) => BenchKind::Kernel,
-    };
-    Plan::new(changed(Draft::of_1988(on), args)).map_err(|error| Failure::input(error.to_string()))
+/// The flag that decides a field of the plan.
+fn flag_of(field: &str) -> String {
+    if field == "peer" { "the HOST".to_owned() } else { format!("--{}", field.replace('_', "-")) }
 }
 
 /// `base` with every option that was given.
@@ -169,6 +182,16 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
         profile: args.profile.clone().or(base.profile),
         line_rate: args.line_rate.or(base.line_rate),
         verify: args.verify || base.verify,
+    }
+}
+
+impl From<On> for BenchKind {
+    fn from(on: On) -> Self {
+        match on {
+            On::Stack => Self::Stack,
+            On::Tap => Self::Tap,
+            On::Kernel => Self::Kernel,
+        }
     }
 }
 

@@ -1,0 +1,89 @@
+//! `linerate sweep`: the experiment from its first word to its report.
+
+mod args;
+mod files;
+mod progress;
+
+pub(crate) use args::SweepArgs;
+
+use crate::output::{self, Failure};
+use files::Files;
+use linerate_lab::bench::KernelBench;
+use linerate_lab::{Bench, BenchError, BenchKind, Interrupt, NightError, Plan, Report, Store, make_runs};
+use progress::Watcher;
+
+/// Makes the runs that are to be made, prints what they mean, and writes the files asked for.
+pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let files = Files::open(args)?;
+    let mut night = Night::begin(args)?;
+    let options: Vec<String> = std::env::args().collect();
+    let mut watcher = Watcher::new(args.quiet, night.store.folder());
+    let result = make_runs(&mut *night.bench, &mut night.store, &options, interrupt, &mut watcher);
+    drop(watcher);
+    result.map_err(|error| ended_early(error, &night.store))?;
+    report(&night.store, &files)
+}
+
+/// What a night needs: where its runs are kept, and what carries their bytes.
+struct Night {
+    store: Store,
+    bench: Box<dyn Bench>,
+}
+
+impl Night {
+    /// A new folder is made when the bench is there: a plan that is refused leaves nothing behind.
+    fn begin(args: &SweepArgs) -> Result<Self, Failure> {
+        if let Some(folder) = &args.resume {
+            let store = Store::resume(folder)?;
+            args.agree_with(store.plan(), folder)?;
+            return Ok(Self { bench: bench(store.plan())?, store });
+        }
+        let plan = args.plan()?;
+        let bench = bench(&plan)?;
+        let folder = args.out.clone().unwrap_or_else(|| files::new_folder(&plan));
+        Ok(Self { bench, store: Store::create(&folder, plan)? })
+    }
+}
+
+/// What carries the plan's bytes.
+fn bench(plan: &Plan) -> Result<Box<dyn Bench>, Failure> {
+    match plan.on {
+        BenchKind::Kernel => Ok(Box::new(KernelBench::new(plan)?)),
+        BenchKind::Stack | BenchKind::Tap => {
+            Err(Failure::running(format!("no bench is built for --on {}", plan.on)))
+        }
+    }
+}
+
+/// The line about a night that did not reach its morning: what ended it, and how it goes on.
+fn ended_early(error: NightError, store: &Store) -> Failure {
+    let kept = format!(
+        "{} of {} runs are kept, go on with `linerate sweep --resume {}`",
+        store.runs().len(),
+        store.plan().runs(),
+        store.folder().display()
+    );
+    match error {
+        NightError::Bench(BenchError::Interrupted) => Failure::interrupted(format!("interrupted: {kept}")),
+        NightError::Bench(error) => Failure::from(error).and(&kept),
+        NightError::Store(error) => Failure::from(error).and(&kept),
+        error @ NightError::OtherConditions(_) => Failure::input(error.to_string()),
+    }
+}
+
+/// Prints the report and writes the files.
+fn report(store: &Store, files: &Files<'_>) -> Result<(), Failure> {
+    let Some(report) = Report::of(store) else {
+        return Err(Failure::running("no run has been made"));
+    };
+    output::print(&report.text(output::style()))?;
+    files.write(&report)?;
+    match report.wrong_runs() {
+        0 => Ok(()),
+        wrong => Err(Failure::running(format!(
+            "wrong bytes arrived in {wrong} of {} runs — see `verified` in {}",
+            store.runs().len(),
+            store.folder().display()
+        ))),
+    }
+}

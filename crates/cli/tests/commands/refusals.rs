@@ -1,0 +1,118 @@
+//! Bad input gets one clear line and exit code 2.
+
+use super::folder::{fail, succeed};
+use std::fs;
+use tempfile::TempDir;
+
+/// A sweep of four short runs.
+const SMALL: [&str; 10] = [
+    "sweep",
+    "--send-buffers",
+    "1..2",
+    "--receive-buffers",
+    "1..2",
+    "--repeat",
+    "1",
+    "--bytes",
+    "64KiB",
+    "--quiet",
+];
+
+/// The command says one line, which begins with `error: ` and holds `says`, and leaves nothing behind.
+fn refused(words: &[&str], says: &str) {
+    let directory = TempDir::new().unwrap();
+    let line = fail(directory.path(), words, 2);
+    assert_eq!(line.lines().count(), 1, "{words:?}: {line}");
+    assert!(line.starts_with("error: ") && line.contains(says), "{words:?}: {line}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{words:?} left something behind");
+}
+
+#[test]
+fn flags_that_are_wrong_by_themselves() {
+    refused(&[], "see `linerate --help`");
+    refused(&["sweep", "--quit"], "did you mean `--quiet`?");
+    refused(&["sweep", "--zzz"], "see `linerate sweep --help`");
+    refused(&["sweep", "--send-buffers", ""], "1..17");
+    refused(&["sweep", "--send-buffers", "17..1"], "write the smaller end first");
+    refused(&["sweep", "--receive-buffers", "0..4"], "the smallest is 1");
+    refused(&["sweep", "--receive-buffers", "1,64KiB"], "every size, or none, a suffix");
+    refused(&["sweep", "--bytes", "0"], "zero bytes: the least is 1");
+    refused(&["sweep", "--bytes", "8 miles"], "KiB");
+    refused(&["sweep", "--repeat", "0"], "from 1 to");
+    refused(&["sweep", "--max-seconds", "0"], "--max-seconds is zero");
+    refused(&["sweep", "--write-size", "0"], "the least is 1");
+    refused(&["sweep", "--read-size", "1GiB"], "the most is 64 MiB");
+    refused(&["sweep", "--mtu", "20"], "the least is 68");
+    refused(&["sweep", "--line-rate", "0"], "10Mb/s");
+    refused(&["sweep", "--on", "paper"], "stack, tap, kernel");
+    refused(&["sweep", "host:0"], "1 to 65535");
+}
+
+#[test]
+fn flags_that_do_not_fit_together() {
+    refused(&["sweep", "192.0.2.1", "--on", "stack"], "leave HOST out, or measure --on kernel");
+    refused(&["sweep", "--direction", "to-kernel"], "measure --on tap");
+    refused(&["sweep", "--diagonal", "--send-buffers", "1..4"], "give both the same list");
+    refused(&["sweep", "--on", "kernel", "--profile", "bsd_tahoe"], "there is none --on kernel");
+    refused(&["sweep", "--out", "a", "--resume", "b"], "cannot be used with");
+    refused(&["sweep", "--repeat", "4294967295"], "too many");
+}
+
+#[test]
+fn names_that_nobody_knows() {
+    refused(&["sweep", "--on", "kernel", "--congestion", "steady"], "steady");
+}
+
+#[test]
+fn folders_that_cannot_be_used() {
+    refused(&["sweep", "--resume", "nowhere"], "name a folder that `linerate sweep` has made");
+    let directory = TempDir::new().unwrap();
+    fs::create_dir(directory.path().join("full")).unwrap();
+    fs::write(directory.path().join("full/precious"), "").unwrap();
+    let words = [&SMALL[..], &["--on", "kernel", "--out", "full"]].concat();
+    assert!(fail(directory.path(), &words, 2).contains("full is not empty"));
+}
+
+#[test]
+fn files_that_cannot_be_written() {
+    refused(&["sweep", "--json", "nowhere/x.json"], "nowhere/x.json cannot be written");
+    let directory = TempDir::new().unwrap();
+    let words = [&SMALL[..], &["--on", "kernel", "--json", "/dev/full"]].concat();
+    assert!(fail(directory.path(), &words, 2).contains("the disk is full at /dev/full"));
+}
+
+#[test]
+fn a_damaged_folder_is_not_resumed() {
+    let directory = TempDir::new().unwrap();
+    let words = [&SMALL[..], &["--on", "kernel", "--out", "night"]].concat();
+    succeed(directory.path(), &words);
+    let resume = ["sweep", "--resume", "night"];
+    for (file, damage) in [("runs.jsonl", "{}\n"), ("facts.json", "{"), ("plan.json", "[]")] {
+        let path = directory.path().join("night").join(file);
+        let whole = fs::read_to_string(&path).unwrap();
+        fs::write(&path, damage).unwrap();
+        let line = fail(directory.path(), &resume, 2);
+        assert!(line.starts_with("error: night/") && line.contains("is damaged"), "{line}");
+        assert_eq!(line.lines().count(), 1, "{line}");
+        fs::write(&path, whole).unwrap();
+    }
+    succeed(directory.path(), &resume);
+}
+
+#[test]
+fn a_plan_that_differs_from_the_folder_is_not_resumed() {
+    let directory = TempDir::new().unwrap();
+    let words = [&SMALL[..], &["--on", "kernel", "--out", "night"]].concat();
+    succeed(directory.path(), &words);
+    for (flags, says) in [
+        (&["--repeat", "2"][..], "--repeat differs from the plan in night"),
+        (&["--verify"], "--verify differs"),
+        (&["--on", "stack"], "--on differs"),
+        (&["192.0.2.1"], "the HOST differs"),
+    ] {
+        let words = [&["sweep", "--resume", "night"], flags].concat();
+        let line = fail(directory.path(), &words, 2);
+        assert!(line.contains(says), "{line}");
+    }
+    succeed(directory.path(), &["sweep", "--resume", "night", "--repeat", "1", "--bytes", "64KiB"]);
+}

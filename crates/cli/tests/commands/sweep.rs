@@ -1,0 +1,166 @@
+//! `linerate sweep` from its flags to its files.
+
+use super::folder::{succeed, within};
+use super::support::finished;
+use linerate_lab::figures;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use tempfile::TempDir;
+
+/// Sixteen short runs, with everything verified and written.
+fn small(on: &str) -> Vec<&str> {
+    let words = "--send-buffers 1..2 --receive-buffers 2,4 --repeat 4 --bytes 64KiB --verify --json r.json --csv r.csv";
+    ["sweep", "--on", on, "--out", "night"].into_iter().chain(words.split(' ')).collect()
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// A whole sweep, its report and its files.
+fn measures(on: &str) {
+    let directory = TempDir::new().unwrap();
+    let report = succeed(directory.path(), &small(on));
+    for part in ["4 cells × 4 runs of 64 KiB", "Equal buffers", "All cells, in per cent", "The best cell is"]
+    {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    assert!(report.contains("Every byte of every run was compared"), "{report}");
+    let document = json(&directory.path().join("r.json"));
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 16);
+    assert!(runs.iter().all(|run| run["bytes"] == 65_536 && run["verified"] == true));
+    assert_eq!(document["cells"].as_array().unwrap().len(), 4);
+    let csv = fs::read_to_string(directory.path().join("r.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 17);
+}
+
+#[test]
+fn the_kernel_is_measured_from_flags_to_files() {
+    measures("kernel");
+}
+
+#[test]
+fn a_finished_sweep_is_reported_again_word_for_word() {
+    let directory = TempDir::new().unwrap();
+    let report = succeed(directory.path(), &small("kernel"));
+    let again = succeed(directory.path(), &["sweep", "--resume", "night", "--json", "again.json"]);
+    assert_eq!(again, report);
+    assert_eq!(json(&directory.path().join("again.json")), json(&directory.path().join("r.json")));
+}
+
+#[test]
+fn without_a_folder_one_is_made_by_the_time_and_the_seed() {
+    let directory = TempDir::new().unwrap();
+    let words = [
+        "sweep",
+        "--on",
+        "kernel",
+        "--send-buffers",
+        "1",
+        "--receive-buffers",
+        "1",
+        "--bytes",
+        "1KiB",
+        "--seed",
+        "7",
+    ];
+    let (code, _, errors) = finished(&within(directory.path(), &words).output().unwrap());
+    let folders: Vec<_> = fs::read_dir(directory.path().join("linerate-out")).unwrap().collect();
+    let name = folders[0].as_ref().unwrap().file_name().into_string().unwrap();
+    assert!(folders.len() == 1 && name.ends_with("Z-7"), "{name}");
+    assert!(code == 0 && errors.contains(&format!("kept in linerate-out/{name}")), "{errors}");
+}
+
+#[test]
+fn a_quiet_sweep_says_nothing_but_its_report() {
+    let directory = TempDir::new().unwrap();
+    let mut words = small("kernel");
+    words.push("--quiet");
+    let (code, _, errors) = finished(&within(directory.path(), &words).output().unwrap());
+    assert_eq!((code, errors.as_str()), (0, ""));
+}
+
+/// A sweep that will not end by itself while anybody waits, once its first runs are made.
+fn begin_endless(directory: &Path, on: &str) -> (Child, BufReader<impl Read + use<>>) {
+    let words = [
+        "sweep",
+        "--on",
+        on,
+        "--repeat",
+        "1000",
+        "--bytes",
+        "256KiB",
+        "--send-buffers",
+        "4,8",
+        "--receive-buffers",
+        "4,8",
+        "--out",
+        "night",
+    ];
+    let mut child = within(directory, &words).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains(" runs, ") {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "the sweep ended by itself");
+    }
+    (child, lines)
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    let id = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(id, signal).unwrap();
+}
+
+/// Runs that are kept in the folder.
+fn kept(directory: &Path) -> usize {
+    fs::read_to_string(directory.join("night/runs.jsonl")).unwrap().lines().count()
+}
+
+#[test]
+fn ctrl_c_leaves_a_folder_that_goes_on() {
+    let directory = TempDir::new().unwrap();
+    let (mut child, mut lines) = begin_endless(directory.path(), "kernel");
+    signal(&child, rustix::process::Signal::INT);
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let last = rest.lines().last().unwrap();
+    let before = kept(directory.path());
+    assert!(before >= 200, "{before}");
+    assert!(last.starts_with(&format!("interrupted: {before} of 4000 runs are kept")), "{last}");
+    assert!(last.ends_with("go on with `linerate sweep --resume night`"), "{last}");
+    let (mut child, line) = resume(directory.path());
+    assert!(line.starts_with(&format!("{} runs to make", figures::count(4_000 - before as u64))), "{line}");
+    signal(&child, rustix::process::Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(kept(directory.path()) >= before);
+}
+
+/// Goes on with the folder, and hears how many runs there are to make.
+fn resume(directory: &Path) -> (Child, String) {
+    let mut command = within(directory, &["sweep", "--resume", "night"]);
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    (child, line)
+}
+
+#[test]
+fn a_killed_sweep_goes_on_too() {
+    let directory = TempDir::new().unwrap();
+    let (mut child, _lines) = begin_endless(directory.path(), "kernel");
+    signal(&child, rustix::process::Signal::KILL);
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    let before = kept(directory.path());
+    let (mut child, line) = resume(directory.path());
+    assert!(line.contains(" runs to make, kept in night"), "{line}");
+    signal(&child, rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    assert!(kept(directory.path()) + 1 >= before);
+}
