@@ -1,5 +1,6 @@
 //! The command line: which commands there are, and how a wrong one is answered.
 
+use crate::commands::doctor::DoctorArgs;
 use crate::commands::dump::DumpArgs;
 use crate::commands::sink::SinkArgs;
 use crate::commands::source::SourceArgs;
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Source(SourceArgs),
     /// Print a capture, a line for each packet.
     Dump(DumpArgs),
+    /// Say what this machine can do, what that means for which command, and what would help.
+    Doctor(DoctorArgs),
 }
 
 /// What the words on the command line ask for.

@@ -133,7 +133,7 @@ impl CpuFacts {
         Self {
             model: field(cpu_info, "model name").unwrap_or("unknown").to_owned(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            governor: line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            governor: governor(),
         }
     }
 }
@@ -158,6 +158,11 @@ impl Versions {
         let debug = if self.debug_build { ", debug build" } else { "" };
         format!("linerate {}{commit}, {}{debug}", self.linerate, self.rustc)
     }
+}
+
+/// Who chooses the processor's frequency, if anybody says.
+pub(crate) fn governor() -> Option<String> {
+    line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 }
 
 /// The kernel: name, release and build.

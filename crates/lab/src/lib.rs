@@ -10,6 +10,7 @@ pub mod bench;
 mod buffers;
 pub mod control;
 mod diagnose;
+pub mod doctor;
 mod facts;
 pub mod figures;
 mod interrupt;

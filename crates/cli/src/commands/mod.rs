@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod sink;
 pub(crate) mod source;
@@ -17,5 +18,6 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Sink(args) => sink::run(args, &interrupt),
         Command::Source(args) => source::run(args, &interrupt),
         Command::Dump(args) => dump::run(args, &interrupt),
+        Command::Doctor(args) => doctor::run(args, &interrupt),
     }
 }

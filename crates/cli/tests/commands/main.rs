@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may unwrap, and so may what it calls")]
 
+mod doctor;
 mod dump;
 mod folder;
 mod help;

@@ -1,0 +1,51 @@
+//! `linerate doctor`: a line for each thing about this machine.
+
+use crate::output::{Failure, print};
+use clap::Args;
+use linerate_lab::Interrupt;
+use linerate_lab::doctor::{Finding, examine};
+use std::fmt::Write;
+
+/// `linerate doctor` has no flags.
+#[derive(Debug, Args)]
+#[command(after_help = "It ends with 0 if all is well, with 1 if something is not.")]
+pub(crate) struct DoctorArgs {}
+
+/// Looks, and tells.
+pub(crate) fn run(_args: &DoctorArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let findings = examine(interrupt);
+    print(&findings.iter().map(lines).collect::<String>())?;
+    match findings.iter().filter(|finding| !finding.good).count() {
+        0 => Ok(()),
+        1 => Err(Failure::running("one thing is not as it should be")),
+        bad => Err(Failure::running(format!("{bad} things are not as they should be"))),
+    }
+}
+
+fn lines(finding: &Finding) -> String {
+    let verdict = if finding.good { "OK" } else { "NO" };
+    let mut text = format!("{verdict}  {:<11} {}: {}\n", finding.subject, finding.found, finding.meaning);
+    if let Some(remedy) = &finding.remedy {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{:16}→ {remedy}", "");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_stands_below_its_finding() {
+        let finding = Finding {
+            subject: "cores",
+            good: false,
+            found: "1".into(),
+            meaning: "both ends take turns".into(),
+            remedy: Some("a second core".into()),
+        };
+        let expected = "NO  cores       1: both ends take turns\n                → a second core\n";
+        assert_eq!(lines(&finding), expected);
+    }
+}
