@@ -6,6 +6,7 @@ mod doctor;
 mod dump;
 mod folder;
 mod help;
+mod network;
 mod refusals;
 mod services;
 mod support;
