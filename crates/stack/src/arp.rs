@@ -37,6 +37,7 @@ impl Stack {
             };
             let kept = self.replies.push_with(Reply::Arp(packet.sender_mac), ArpPacket::LENGTH, emit);
             self.neighbors.counters().out_replies += u64::from(kept);
+            self.counted.transmit.drops += u64::from(!kept);
         }
     }
 

@@ -35,7 +35,7 @@ pub struct Turn {
     pub next: Instant,
     /// A budget ran out: turn again at once.
     pub more: bool,
-    /// There are frames to be sent and the link has no room: turn again when it has.
+    /// There may be frames to be sent, and the link had no room: turn again when it has.
     pub blocked: bool,
 }
 

@@ -2,6 +2,75 @@
 //!
 //! Time, randomness and bytes come in as arguments. Nothing here knows about file descriptors,
 //! threads, any particular link, or that a simulator exists.
+//!
+//! A host speaks one grammar: getters, `handle_*` for what came in, plain verbs for the application,
+//! `poll_*` for what goes out. Two of them, and a hand that carries frames, are a network:
+//!
+//! ```
+//! use linerate_stack::{
+//!     ConnectOptions, Event, ListenOptions, RxChecksum, RxFrame, Stack, StackConfig,
+//! };
+//! use linerate_units::{Duration, Instant};
+//! use linerate_wire::MacAddress;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let host = |number: u8, address: &str| {
+//!     let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
+//!     // A real host draws its seed from the system; the same seed gives the same bytes.
+//!     Ok::<_, Box<dyn std::error::Error>>(Stack::new(StackConfig::new(mac, address.parse()?), [number; 32]))
+//! };
+//! let mut here = host(1, "192.0.2.1/24")?;
+//! let mut there = host(2, "192.0.2.2/24")?;
+//! let mut now = Instant::ZERO;
+//!
+//! // The hand: whatever one host sends arrives at the other, until both are silent.
+//! fn carry<'a>(now: Instant, mut from: &'a mut Stack, mut to: &'a mut Stack) {
+//!     let (mut frame, mut silent) = ([0; 1_514], 0);
+//!     while silent < 2 {
+//!         silent += 1;
+//!         while let Some(sent) = from.poll_transmit(now, &mut frame) {
+//!             let bytes = &frame[..sent.length];
+//!             to.handle_frame(now, RxFrame { bytes, arrived: now, checksum: RxChecksum::Unverified });
+//!             silent = 0;
+//!         }
+//!         core::mem::swap(&mut from, &mut to);
+//!     }
+//! }
+//!
+//! // A ping, for which the hosts find each other by ARP first.
+//! here.echo_send(now, "192.0.2.2".parse()?, 7, 1, b"are you there?")?;
+//! carry(now, &mut here, &mut there);
+//! assert!(matches!(here.poll_event(), Some(Event::EchoReply(reply)) if reply.data == b"are you there?"));
+//!
+//! // A connection.
+//! let address = "192.0.2.2:80".parse()?;
+//! let listener = there.tcp_listen(address, &ListenOptions::default())?;
+//! let client = here.tcp_connect(now, address, &ConnectOptions::default())?;
+//! here.tcp_write(now, client, b"line rate")?;
+//! carry(now, &mut here, &mut there);
+//! let (server, _peer) = there.tcp_accept(listener).ok_or("nobody came")?;
+//! let mut heard = [0; 16];
+//! assert_eq!(there.tcp_read(now, server, &mut heard)?, 9);
+//! assert_eq!(&heard[..9], b"line rate");
+//!
+//! // Time passes only when it is told. A peer that is silent is asked again after a second.
+//! here.tcp_close(now, client)?;
+//! let mut lost = [0; 1_514];
+//! while here.poll_transmit(now, &mut lost).is_some() {}
+//! now += Duration::from_secs(1);
+//! here.handle_timeout(now, 100);
+//! carry(now, &mut here, &mut there);
+//! there.tcp_close(now, server)?;
+//! carry(now, &mut here, &mut there);
+//! assert_eq!(here.counters().tcp.retransmitted_segments, 1);
+//! assert_eq!(there.counters().tcp.currently_established, 0);
+//! println!("{}", here.counters());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! On a real link the hand is [`Host::turn`], the one loop: frames in, timers, frames out. Whoever
+//! implements [`Link`] can put a host on it.
 
 #![no_std]
 #![forbid(unsafe_code)]

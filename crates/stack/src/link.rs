@@ -70,7 +70,7 @@ pub struct TxFrame {
 pub struct Capabilities {
     /// What its frames begin with.
     pub medium: Medium,
-    /// Bytes of the largest IP packet that it carries.
+    /// Bytes of the largest IP packet that it carries: at least 68 (RFC 791).
     pub mtu: usize,
     /// The bit rate of the line, where there is a line and its driver tells.
     pub rate: Option<Rate>,

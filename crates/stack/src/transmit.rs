@@ -8,6 +8,9 @@ use core::net::Ipv4Addr;
 use linerate_units::Instant;
 use linerate_wire::{EtherType, EthernetHeader, MacAddress, VlanTags};
 
+/// Room for the smallest MTU that a link may have (RFC 791), behind the longest header.
+const SMALLEST_FRAME: usize = EthernetHeader::LENGTH + 68;
+
 /// Something that the host itself has to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reply {
@@ -41,9 +44,13 @@ pub(crate) enum Station {
 
 impl Stack {
     /// Writes the next frame that is to be sent into `frame`, which has room for the largest one of the
-    /// link, and says how long it is. `None` if there is nothing to send.
+    /// link (82 bytes at least), and says how long it is. `None` if there is nothing to send.
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         self.pass_time(now);
+        if frame.len() < self.interface.capabilities.frame_length().max(SMALLEST_FRAME) {
+            // A link that does not keep its promise gets nothing.
+            return None;
+        }
         loop {
             if self.has_replies() {
                 self.ready.push(Sender::Replies);

@@ -161,12 +161,13 @@ impl Stack {
         };
         let queue = if is_local { &mut self.local } else { &mut socket.to_send };
         let kept = queue.push_with((), Ipv4Header::LENGTH + length, emit);
-        if !kept {
-            // Room among the packets to this host itself is not announced, but made at the next turn.
-            socket.starved = !is_local;
+        if !kept && !is_local {
+            socket.starved = true;
             self.counted.udp.send_buffer_errors += 1;
             return false;
         }
+        // What this host has no room to receive from itself is lost, as it would be on a wire.
+        self.counted.ip.out_discards += u64::from(!kept);
         self.counted.udp.out_datagrams += 1;
         self.counted.ip.out_requests += 1;
         if !is_local {
@@ -181,6 +182,9 @@ impl Stack {
         let Some(((), packet)) = socket.to_send.pop() else { return Turned::Nothing };
         if core::mem::take(&mut socket.starved) {
             self.events.note(index, UdpEvent::Writable.kind());
+        }
+        if socket.to_send.is_empty() {
+            self.ready.remove(Sender::Socket(index));
         }
         let turned = self.route_packet(now, &packet, frame);
         if let Some(socket) = self.sockets.udp_at(index) {

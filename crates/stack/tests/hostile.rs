@@ -75,7 +75,7 @@ fn feed(host: &mut Host<TestLink>, now: &mut Instant, frame: Vec<u8>, wait: u64)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
     fn noise_changes_nothing(

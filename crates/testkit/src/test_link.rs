@@ -60,14 +60,15 @@ impl Link for TestLink {
         if self.down {
             return Err(LinkError::Down);
         }
-        for count in 0..budget.min(self.capacity - self.sent.len()) {
+        let room = budget.min(self.capacity - self.sent.len());
+        for count in 0..room {
             // The bytes of an offered frame are arbitrary, so a host must not count on zeros.
             let mut frame = vec![0xa5; self.capabilities.frame_length()];
             let Some(TxFrame { length }) = fill(&mut frame) else { return Ok(count) };
             frame.truncate(length);
             self.sent.push_back(frame);
         }
-        Ok(budget.min(self.capacity))
+        Ok(room)
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -1,0 +1,163 @@
+//! A host as a whole: its link, its limits, and that it does the same again.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_stack::{Budget, ConnectOptions, Error, LinkError, ListenOptions, UdpOptions};
+use linerate_testkit::{Impairment, Pair, Setup, Side};
+use linerate_units::Duration;
+use std::cell::RefCell;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::rc::Rc;
+
+fn at(side: Side, port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(side.address(), port)
+}
+
+/// Everything that two hosts send during a transfer over a bad wire.
+fn conversation(seed: u64) -> Vec<(u64, Vec<u8>)> {
+    let impairment = Impairment { loss: 50, duplication: 50, reordering: 50, corruption: 50 };
+    let mut pair = Pair::new(&Setup { seed, impairment, ..Setup::default() }, |_, _| {});
+    let frames = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&frames);
+    pair.observe(move |at, _, frame| log.borrow_mut().push((at.as_nanos(), frame.to_vec())));
+    let listener = pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
+    let now = pair.now;
+    let options = ConnectOptions::default();
+    let client = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options).unwrap();
+    pair.run_for(Duration::from_secs(5));
+    let (server, _) = pair.stack(Side::Right).tcp_accept(listener.unwrap()).unwrap();
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_write(now, client, &[7; 50_000]).unwrap();
+    pair.run_for(Duration::from_secs(60));
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_close(now, client).unwrap();
+    pair.stack(Side::Right).tcp_close(now, server).unwrap();
+    pair.run_for(Duration::from_secs(300));
+    frames.take()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_at_the_same_times() {
+    let first = conversation(42);
+    assert!(first.len() > 60, "{}", first.len());
+    assert!(first == conversation(42), "two runs with one seed differ");
+    assert!(first != conversation(43), "the seed changes nothing");
+}
+
+#[test]
+fn a_link_that_is_down_is_an_error_and_no_end() {
+    let mut pair = Pair::new(&Setup::default(), |_, _| {});
+    let listener = pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
+    let now = pair.now;
+    let options = ConnectOptions::default();
+    pair.host(Side::Left).link_mut().down = true;
+    let client = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options).unwrap();
+    assert_eq!(pair.host(Side::Left).turn(now), Err(LinkError::Down));
+    pair.run_for(Duration::from_secs(2));
+    pair.host(Side::Left).link_mut().down = false;
+    pair.run_for(Duration::from_secs(2));
+    assert!(pair.stack(Side::Right).tcp_accept(listener.unwrap()).is_some());
+    assert!(pair.stack(Side::Left).tcp(client).unwrap().error().is_none());
+}
+
+#[test]
+fn a_host_has_as_many_sockets_as_it_may_and_no_more() {
+    let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.sockets = 3);
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    let full = Error::TooManySockets { limit: 3 };
+    stack.udp_bind(at(Side::Left, 1), &UdpOptions::default()).unwrap();
+    let listener = stack.tcp_listen(at(Side::Left, 2), &ListenOptions::default()).unwrap();
+    stack.tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default()).unwrap();
+    assert_eq!(stack.udp_bind(at(Side::Left, 3), &UdpOptions::default()), Err(full));
+    assert_eq!(stack.tcp_listen(at(Side::Left, 3), &ListenOptions::default()), Err(full));
+    assert_eq!(stack.tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default()), Err(full));
+    // A peer gets no place either, and is not answered.
+    let options = ConnectOptions::default();
+    pair.stack(Side::Right).tcp_connect(now, at(Side::Left, 2), &options).unwrap();
+    pair.run_for(Duration::from_millis(500));
+    assert_eq!(pair.stack(Side::Left).counters().tcp_extra.listen_drops, 1);
+    pair.stack(Side::Left).tcp_listen_close(now, listener).unwrap();
+    assert!(pair.stack(Side::Left).udp_bind(at(Side::Left, 3), &UdpOptions::default()).is_ok());
+}
+
+#[test]
+fn one_orphan_too_many_is_reset() {
+    let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.orphans = 2);
+    let listener = pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
+    let now = pair.now;
+    for _ in 0..3 {
+        let options = ConnectOptions::default();
+        pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options).unwrap();
+    }
+    pair.run_for(Duration::from_millis(10));
+    let now = pair.now;
+    // The peers of these do not close, so they stay in FIN-WAIT-2.
+    while let Some((server, _)) = pair.stack(Side::Right).tcp_accept(listener.unwrap()) {
+        pair.stack(Side::Right).tcp_close(now, server).unwrap();
+    }
+    pair.run_for(Duration::from_millis(10));
+    let counters = pair.stack(Side::Right).counters();
+    assert_eq!((counters.tcp_extra.orphans_reset, counters.tcp.out_resets), (1, 1));
+}
+
+#[test]
+fn a_turn_keeps_to_its_budget_and_says_that_there_is_more() {
+    let mut pair = Pair::new(&Setup { capacity: 3, ..Setup::default() }, |_, _| {});
+    let now = pair.now;
+    let socket = pair.stack(Side::Left).udp_bind(at(Side::Left, 1), &UdpOptions::default()).unwrap();
+    // Let the left host know the right one.
+    pair.stack(Side::Left).echo_send(now, Side::Right.address(), 1, 1, b"").unwrap();
+    pair.run_for(Duration::from_millis(1));
+    let now = pair.now;
+    for _ in 0..6 {
+        pair.stack(Side::Left).udp_send_to(now, socket, at(Side::Right, 9), b"").unwrap();
+    }
+    let spare = linerate_testkit::TestLink::new(pair.host(Side::Left).stack().capabilities(), 1);
+    let spare = linerate_stack::Host::new(linerate_stack::Stack::new(Side::Left.config(), [0; 32]), spare);
+    let host = std::mem::replace(pair.host(Side::Left), spare);
+    let mut host = host.with_budget(Budget { transmit: 2, ..Budget::default() });
+    let turn = host.turn(now).unwrap();
+    assert_eq!((turn.transmitted, turn.more, turn.blocked), (2, true, false));
+    let turn = host.turn(now).unwrap();
+    assert_eq!((turn.transmitted, turn.more, turn.blocked), (1, false, true), "the link has no room");
+    while host.link_mut().fetch().is_some() {}
+    let turn = host.turn(now).unwrap();
+    assert_eq!((turn.transmitted, turn.more), (2, true));
+    let turn = host.turn(now).unwrap();
+    assert_eq!((turn.transmitted, turn.more, turn.blocked), (1, false, false));
+}
+
+#[test]
+fn a_flood_of_echo_requests_leaves_a_connection_its_share() {
+    let mut pair = Pair::new(&Setup::default(), |_, _| {});
+    let listener = pair.stack(Side::Left).tcp_listen(at(Side::Left, 9), &ListenOptions::default());
+    let now = pair.now;
+    let options = ConnectOptions::default();
+    let client = pair.stack(Side::Right).tcp_connect(now, at(Side::Left, 9), &options).unwrap();
+    pair.run_for(Duration::from_millis(10));
+    let (server, _) = pair.stack(Side::Left).tcp_accept(listener.unwrap()).unwrap();
+    let mut read = 0;
+    let mut into = [0; 65_536];
+    for _ in 0..1_000 {
+        let now = pair.now;
+        while pair.stack(Side::Left).tcp_write(now, server, &[1; 4_096]).unwrap() > 0 {}
+        for sequence in 0..200 {
+            let _ = pair.stack(Side::Right).echo_send(now, Side::Left.address(), 1, sequence, &[0; 1_000]);
+        }
+        pair.run_for(Duration::from_micros(50));
+        while let Ok(count) = pair.stack(Side::Right).tcp_read(now, client, &mut into) {
+            read += count;
+        }
+        while pair.stack(Side::Right).poll_event().is_some() {}
+    }
+    assert!(read > 10 << 20, "{read} bytes got through");
+}
+
+#[test]
+fn an_address_that_nobody_has_is_nobodys() {
+    let mut pair = Pair::new(&Setup::default(), |_, _| {});
+    let now = pair.now;
+    let nobody = Ipv4Addr::new(198, 51, 100, 1);
+    assert_eq!(pair.stack(Side::Left).echo_send(now, nobody, 1, 1, b""), Err(Error::NoRoute(nobody)));
+}
