@@ -48,26 +48,40 @@ impl Stack {
             return;
         };
         let header = packet.header;
+        let Some(to_everyone) = self.judge_addresses(arrival, &header) else { return };
+        if header.is_fragment() {
+            self.counted.ip.reassembly_required += 1;
+            self.counted.ip.reassembly_failures += 1;
+            return;
+        }
+        self.deliver(&Arrived { arrival, header, payload: packet.payload, bytes, to_everyone });
+    }
+
+    /// Is a packet for us, and can it come from where it says? If so, is it for all hosts?
+    fn judge_addresses(&mut self, arrival: Arrival, header: &Ipv4Header) -> Option<bool> {
+        let pair = (header.source, header.destination);
+        let is_plain = !arrival.local && !arrival.to_all_stations;
+        // Packets come in trains: the answer is that of the packet before, mostly.
+        if is_plain && self.familiar == Some(pair) {
+            return Some(false);
+        }
         let is_strange = !arrival.local
             && (!self.interface.is_possible_source(header.source) || header.destination.is_loopback());
         if is_strange {
             self.counted.ip.in_header_errors += 1;
-            return;
+            return None;
         }
         let audience = self.interface.audience(header.destination);
         // A frame for all stations with a packet for one host is a fault of its sender (RFC 1122
         // §3.3.6: silently discarded).
         if audience == Audience::Others || (arrival.to_all_stations && audience == Audience::Us) {
             self.counted.ip.in_address_errors += 1;
-            return;
+            return None;
         }
-        if header.is_fragment() {
-            self.counted.ip.reassembly_required += 1;
-            self.counted.ip.reassembly_failures += 1;
-            return;
+        if is_plain && audience == Audience::Us {
+            self.familiar = Some(pair);
         }
-        let to_everyone = audience == Audience::Everyone;
-        self.deliver(&Arrived { arrival, header, payload: packet.payload, bytes, to_everyone });
+        Some(audience == Audience::Everyone)
     }
 
     fn deliver(&mut self, arrived: &Arrived<'_>) {

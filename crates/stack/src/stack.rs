@@ -23,6 +23,7 @@ use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
 use crate::transmit::Reply;
 use alloc::vec::Vec;
+use core::net::Ipv4Addr;
 use linerate_units::Instant;
 use linerate_wire::Ipv4Cidr;
 
@@ -33,6 +34,8 @@ use linerate_wire::Ipv4Cidr;
 #[derive(Debug)]
 pub struct Stack {
     pub(crate) interface: Interface,
+    /// Source and destination of the last packet from the link to us alone, which were found good.
+    pub(crate) familiar: Option<(Ipv4Addr, Ipv4Addr)>,
     pub(crate) routes: Routes,
     pub(crate) neighbors: Neighbors,
     pub(crate) path_mtus: PathMtus,
@@ -86,6 +89,7 @@ impl Stack {
         direct.chain(config.routes).for_each(|route| routes.insert(route));
         Self {
             interface: Interface::new(config.mac, config.addresses),
+            familiar: None,
             routes,
             neighbors: Neighbors::new(limits.neighbors, keys.table("neighbours")),
             path_mtus: PathMtus::new(limits.path_mtus, keys.table("path MTUs")),
