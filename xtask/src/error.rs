@@ -24,7 +24,7 @@ pub(crate) enum Error {
         /// What was run.
         command: String,
     },
-    /// A file of the workspace cannot be read.
+    /// A file cannot be read.
     #[error("{} cannot be read: {source}", path.display())]
     Read {
         /// The file.
@@ -35,6 +35,12 @@ pub(crate) enum Error {
     /// What `cargo metadata` prints is not what this program knows.
     #[error("`cargo metadata` prints no {0}; has its format changed?")]
     Metadata(&'static str),
+    /// Standard output takes no more.
+    #[error("nothing can be written to standard output: {0}")]
+    Write(io::Error),
+    /// The file is no result of a sweep.
+    #[error("{} is no JSON of a sweep: make one with `linerate sweep --json FILE`", .0.display())]
+    NotASweep(PathBuf),
     /// Faults were found, and printed.
     #[error("{count} against the architecture")]
     Layers {

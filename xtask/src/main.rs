@@ -6,6 +6,7 @@ mod arrow;
 mod check;
 mod error;
 mod layers;
+mod picture;
 mod source;
 mod workspace;
 
@@ -15,8 +16,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <verb>
 
-  check    formatting, lints, documentation and layers: what a change must pass
-  layers   the dependencies among our crates, against the arrow of the architecture";
+  check          formatting, lints, documentation and layers: what a change must pass
+  layers         the dependencies among our crates, against the arrow of the architecture
+  picture FILE   the heat map of `linerate sweep --json FILE` as SVG, to standard output";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +39,7 @@ fn run(arguments: &[String]) -> Result<(), Error> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["check"] => check::run(),
         ["layers"] => layers::run(),
+        ["picture", path] => picture::run(path),
         _ => Err(Error::Usage(USAGE)),
     }
 }
