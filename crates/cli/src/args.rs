@@ -2,6 +2,7 @@
 
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::dump::DumpArgs;
+use crate::commands::ping::PingArgs;
 use crate::commands::sink::SinkArgs;
 use crate::commands::source::SourceArgs;
 use crate::commands::sweep::SweepArgs;
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Source(SourceArgs),
     /// Print a capture, a line for each packet.
     Dump(DumpArgs),
+    /// Ask a host for an echo, from linerate's own host on a TAP device.
+    Ping(PingArgs),
     /// Say what this machine can do, what that means for which command, and what would help.
     Doctor(DoctorArgs),
 }

@@ -15,6 +15,7 @@ mod facts;
 pub mod figures;
 mod interrupt;
 mod maximum;
+pub mod ping;
 mod plan;
 mod report;
 mod run;

@@ -2,6 +2,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod dump;
+pub(crate) mod ping;
 pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod sweep;
@@ -18,6 +19,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Sink(args) => sink::run(args, &interrupt),
         Command::Source(args) => source::run(args, &interrupt),
         Command::Dump(args) => dump::run(args, &interrupt),
+        Command::Ping(args) => ping::run(args, &interrupt),
         Command::Doctor(args) => doctor::run(args, &interrupt),
     }
 }

@@ -7,6 +7,7 @@ mod dump;
 mod folder;
 mod help;
 mod network;
+mod ping;
 mod refusals;
 mod services;
 mod support;

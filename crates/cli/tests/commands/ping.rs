@@ -1,0 +1,107 @@
+//! `linerate ping`: linerate's own host and the kernel, which hear each other.
+
+use super::support::{Background, linerate, run};
+use linerate_link::capture_file::CaptureReader;
+use linerate_link::namespace::{Isolation, isolated_test, probe, skip_test};
+use linerate_link::{KernelInterface, Tap, TapConfig};
+use std::fs::File;
+use std::process::Stdio;
+
+/// Can this machine make a TAP device in a network of its own? If not, the test is skipped aloud.
+fn has_tap() -> bool {
+    let device = File::options().read(true).write(true).open("/dev/net/tun");
+    if let Err(error) = device {
+        skip_test(&format!("/dev/net/tun cannot be opened: {error}"));
+        return false;
+    }
+    if let Err(error) = probe(Isolation::UserAndNetwork) {
+        skip_test(&error);
+        return false;
+    }
+    true
+}
+
+#[test]
+fn the_kernel_answers_in_a_private_network() {
+    if !has_tap() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let pcap = folder.path().join("ping.pcapng");
+    let words = ["ping", "10.1.2.3", "--count", "5", "--interval", "0", "--size", "1000", "--pcap"];
+    let words: Vec<&str> = words.into_iter().chain(pcap.to_str()).collect();
+    let (code, stdout, stderr) = run(&words);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    let replies = stdout.lines().filter(|line| line.starts_with("1008 bytes from 10.1.2.3: icmp_seq="));
+    assert_eq!(replies.count(), 5, "{stdout}");
+    assert!(stdout.contains("5 packets transmitted, 5 received, 0% packet loss"), "{stdout}");
+    assert!(stdout.contains("rtt min/avg/max/mdev = "), "{stdout}");
+    let mut reader = CaptureReader::open(&pcap).unwrap();
+    let mut packets = 0;
+    while reader.next_packet().unwrap().is_some() {
+        packets += 1;
+    }
+    assert!(packets >= 10, "five requests and five answers, and what ARP had to ask");
+}
+
+#[test]
+fn an_endless_ping_ends_with_its_sum() {
+    if !has_tap() {
+        return;
+    }
+    let mut ping = Background::start(&["ping", "10.1.2.3", "--interval", "1ms"]);
+    assert!(ping.line().starts_with("PING 10.1.2.3 (10.1.2.3), 56 bytes of data, from 10.1.2.4 on lr0"));
+    assert!(ping.line().starts_with("64 bytes from 10.1.2.3: icmp_seq=1 ttl=64 time="));
+    let (lines, code) = ping.interrupt();
+    assert!(lines.iter().any(|line| line.contains("packets transmitted")), "{lines:?}");
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn an_interface_that_exists_is_used_and_left_as_it_was() {
+    isolated_test(|| {
+        let Ok(tap) = Tap::open(&TapConfig { name: "lab0".to_owned(), ..TapConfig::default() }) else {
+            return skip_test(&"no TAP device can be made");
+        };
+        let words = ["ping", "10.9.0.1", "--on", "tap:lab0", "--address", "10.9.0.7/24", "--count", "1"];
+        let busy = run(&words);
+        assert!(busy.0 == 2 && busy.2.contains("in use by another program"), "{busy:?}");
+        drop(tap);
+        let gone = run(&words);
+        assert!(gone.0 == 2 && gone.2.contains("ip tuntap add"), "{gone:?}");
+        assert!(KernelInterface::named("lab0").is_err(), "none was made");
+    });
+}
+
+#[test]
+fn nobody_at_home_is_exit_code_1() {
+    if !has_tap() {
+        return;
+    }
+    let words = ["ping", "10.1.2.3", "--address", "10.1.2.9/30", "--count", "1"];
+    let (code, _, stderr) = run(&words);
+    assert!(code == 2 && stderr.contains("not on the network"), "{stderr}");
+    // No time for an answer.
+    let words = ["ping", "10.1.2.3", "--count", "1", "--patience", "0"];
+    let output = linerate(&words).stdout(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn what_cannot_be_is_one_line_and_exit_code_2() {
+    for (words, says) in [
+        (&["ping"][..], "<HOST>"),
+        (&["ping", "10.0.0.1", "--on", "eth0"], "write tap, or tap:NAME"),
+        (&["ping", "10.0.0.255"], "no address that a host can have"),
+        (&["ping", "127.0.0.1"], "no address that a host can have"),
+        (&["ping", "no-such-host.invalid"], "has no IPv4 address"),
+        (&["ping", "10.0.0.1", "--on", "tap:none0"], "give --address"),
+        (&["ping", "10.0.0.1", "--address", "10.0.0.1/24"], "the address of HOST itself"),
+        (&["ping", "10.0.0.1", "--size", "70000"], "the most is 65507"),
+        (&["ping", "10.0.0.1", "--count", "0"], "from 1 to"),
+    ] {
+        let (code, stdout, stderr) = run(words);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{words:?}: {stderr}");
+        assert!(stderr.contains(says) && stderr.trim_end().lines().count() == 1, "{words:?}: {stderr}");
+    }
+}

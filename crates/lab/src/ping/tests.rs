@@ -1,0 +1,93 @@
+//! Echoes between two hosts of ours, over a link in memory.
+
+use super::*;
+use linerate_link::{MemoryConfig, MemoryLink, memory};
+use linerate_stack::{Stack, StackConfig};
+use linerate_wire::{Ipv4Cidr, MacAddress};
+use std::thread;
+
+const ASKING: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const ANSWERING: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+fn host(address: Ipv4Addr, link: MemoryLink) -> Host<MemoryLink> {
+    let mac = MacAddress::new([2, 0, 0, 0, 0, address.octets()[3]]);
+    let cidr = Ipv4Cidr::new(address, 24).unwrap();
+    Host::new(Stack::new(StackConfig::new(mac, cidr), address.octets().repeat(8).try_into().unwrap()), link)
+}
+
+fn questions(destination: Ipv4Addr, count: u64) -> Questions {
+    Questions {
+        destination,
+        count: Some(count),
+        interval: Duration::ZERO,
+        patience: Duration::from_secs(60),
+        size: 56,
+        identifier: 7,
+    }
+}
+
+/// Lets `host` answer until `stop` is raised.
+fn answer_until(mut host: Host<MemoryLink>, stop: &Interrupt) {
+    let mut waiter = Waiter::new().unwrap();
+    while !stop.is_raised() {
+        let now = MonotonicClock.now();
+        let turn = host.turn(now).unwrap();
+        if !turn.more {
+            waiter.wait(host.link_mut(), turn.next.min(now + SLICE)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_request_is_answered_with_its_own_data() {
+    let (near, far) = memory::pair(MemoryConfig::default()).unwrap();
+    let (mut asking, answering) = (host(ASKING, near), host(ANSWERING, far));
+    let (stop, mut answers) = (Interrupt::default(), Vec::new());
+    let tally = thread::scope(|scope| {
+        scope.spawn(|| answer_until(answering, &stop));
+        let tally = ping(&mut asking, &questions(ANSWERING, 50), &Interrupt::default(), |answer| {
+            answers.push(answer.clone());
+        });
+        stop.raise();
+        tally
+    });
+    let tally = tally.unwrap();
+    assert_eq!((tally.sent, tally.received, tally.duplicates, tally.problems), (50, 50, 0, 0));
+    for (answer, expected) in answers.iter().zip(1..) {
+        let Answer::Reply { source, number, length, again, wrong_at, .. } = answer else {
+            panic!("{answer:?}");
+        };
+        assert_eq!((*source, *number, *length), (ANSWERING, expected, 64));
+        assert_eq!((*again, *wrong_at), (false, None));
+    }
+}
+
+#[test]
+fn silence_is_loss() {
+    let (near, _far) = memory::pair(MemoryConfig::default()).unwrap();
+    let hurried = Questions { patience: Duration::from_millis(1), ..questions(ANSWERING, 3) };
+    let tally = ping(&mut host(ASKING, near), &hurried, &Interrupt::default(), |_| ()).unwrap();
+    assert_eq!((tally.sent, tally.received, tally.loss_percent()), (3, 0, 100.0));
+}
+
+#[test]
+fn an_interrupt_ends_it() {
+    let (near, _far) = memory::pair(MemoryConfig::default()).unwrap();
+    let endless = Questions { count: None, ..questions(ANSWERING, 1) };
+    let interrupt = Interrupt::default();
+    interrupt.raise();
+    let tally = ping(&mut host(ASKING, near), &endless, &interrupt, |_| ()).unwrap();
+    assert_eq!(tally.sent, 1);
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused() {
+    let (near, _far) = memory::pair(MemoryConfig::default()).unwrap();
+    let mut host = host(ASKING, near);
+    let mut refused =
+        |questions: Questions| ping(&mut host, &questions, &Interrupt::default(), |_| ()).unwrap_err();
+    let error = refused(Questions { size: 1_473, ..questions(ANSWERING, 1) });
+    assert!(matches!(error, PingError::Refused(Error::MessageTooLong { limit: 1_472 })), "{error}");
+    let error = refused(questions(Ipv4Addr::new(192, 0, 2, 1), 1));
+    assert!(matches!(error, PingError::Refused(Error::NoRoute(_))), "{error}");
+}
