@@ -68,17 +68,7 @@ impl<L: Link> Host<L> {
     /// [`LinkError`] if the link cannot carry frames. Timers have been served all the same, so the
     /// call can be repeated, and connections that hear nothing give up in their time.
     pub fn turn(&mut self, now: Instant) -> Result<Turn, LinkError> {
-        let Self { stack, link, budget } = self;
-        let received = link.receive(budget.receive, |frame| stack.handle_frame(now, frame));
-        let local = stack.handle_local(now, budget.receive);
-        let timers = stack.handle_timeout(now, budget.timers);
-        let received = received?;
-        let transmitted = link.transmit(budget.transmit, |frame| stack.poll_transmit(now, frame))?;
-        let spent = received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
-        let more = spent || local > 0 || stack.has_local();
-        let blocked = transmitted < budget.transmit && stack.wants_transmit();
-        let next = if more { now } else { stack.poll_timeout() };
-        Ok(Turn { received, transmitted, timers, next, more, blocked })
+        self.stack.turn(&mut self.link, self.budget, now)
     }
 
     /// The host without its link.
@@ -104,5 +94,32 @@ impl<L: Link> Host<L> {
     /// Takes host and link apart.
     pub fn into_parts(self) -> (Stack, L) {
         (self.stack, self.link)
+    }
+}
+
+impl Stack {
+    /// What [`Host::turn`] does, for a host that is kept apart from its link: where threads share the
+    /// host under a lock, the one that turns it waits for the link without holding that lock.
+    ///
+    /// # Errors
+    /// As for [`Host::turn`].
+    pub fn turn(&mut self, link: &mut impl Link, budget: Budget, now: Instant) -> Result<Turn, LinkError> {
+        let received = link.receive(budget.receive, |frame| self.handle_frame(now, frame));
+        let local = self.handle_local(now, budget.receive);
+        let timers = self.handle_timeout(now, budget.timers);
+        let received = received?;
+        let transmitted = link.transmit(budget.transmit, |frame| self.poll_transmit(now, frame))?;
+        let spent = received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
+        let more = spent || local > 0 || self.has_local();
+        let blocked = transmitted < budget.transmit && self.wants_transmit();
+        let next = if more { now } else { self.poll_timeout() };
+        Ok(Turn { received, transmitted, timers, next, more, blocked })
+    }
+    /// Has anything come up since the turn `last` that should not wait for the one it announces?
+    /// Frames for which the link had no room can only wait for that.
+    #[must_use]
+    pub fn wants_turn_since(&self, last: &Turn) -> bool {
+        let can_send = self.wants_transmit() && !last.blocked;
+        !last.more && (can_send || self.has_local() || self.poll_timeout() < last.next)
     }
 }

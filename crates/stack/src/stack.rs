@@ -188,6 +188,13 @@ impl Stack {
         counters
     }
 
+    /// Connections that no application holds any more and that have not ended: they still have something
+    /// to send, or wait for their peers to close too.
+    #[must_use]
+    pub const fn orphans(&self) -> usize {
+        self.orphans
+    }
+
     /// Judges every invariant of the host and of its parts. For tests and fuzzers: it looks at
     /// everything.
     ///
