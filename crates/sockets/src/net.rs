@@ -1,0 +1,196 @@
+//! A network of one's own, and what `std::net` does with free functions: connect, bind, listen.
+
+use crate::address::{ipv4, try_each};
+use crate::builder::Builder;
+use crate::error::{End, Error};
+use crate::patience::Limit;
+use crate::reactor::Activity;
+use crate::shared::Shared;
+use crate::tcp_listener::TcpListener;
+use crate::tcp_stream::TcpStream;
+use crate::udp_socket::UdpSocket;
+use linerate_link::Readiness;
+use linerate_stack::{ConnectOptions, Counters, Link, ListenOptions, StackConfig, UdpOptions};
+use linerate_wire::Ipv4Cidr;
+use parking_lot::Mutex;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// One host on one link, and the thread that turns it. Clones are the same network.
+///
+/// The network lives as long as a clone of this does, or until [`Net::shutdown`]. Then its thread ends,
+/// its connections are reset, and every call on one of its sockets, also one that is waiting, fails with
+/// an error that says so. Sockets alone do not keep it alive.
+#[derive(Clone)]
+pub struct Net {
+    running: Arc<Running>,
+}
+
+impl Net {
+    /// Begins a network: a host of this configuration, on `link`.
+    pub fn builder<L: Link + Readiness + Send + 'static>(link: L, config: StackConfig) -> Builder<L> {
+        Builder::new(link, config)
+    }
+
+    pub(crate) fn new(shared: Arc<Shared>, thread: JoinHandle<()>) -> Self {
+        Self { running: Arc::new(Running { shared, thread: Mutex::new(Some(thread)) }) }
+    }
+
+    /// Opens a connection, to the first of `addresses` that answers.
+    ///
+    /// # Errors
+    /// `ConnectionRefused` if nothing listens there, `TimedOut` if nobody answers within the time that
+    /// the configuration allows, `NetworkUnreachable` without a route, `HostUnreachable` if the network
+    /// says so, `Unsupported` for IPv6.
+    pub fn connect(&self, addresses: impl ToSocketAddrs) -> io::Result<TcpStream> {
+        self.connect_with(addresses, &ConnectOptions::default())
+    }
+
+    /// Opens a connection from an address, or with TCP rules, of the application's choice.
+    ///
+    /// # Errors
+    /// As for [`Net::connect`]; `AddrInUse` or `AddrNotAvailable` for the chosen address.
+    pub fn connect_with(
+        &self,
+        addresses: impl ToSocketAddrs,
+        options: &ConnectOptions,
+    ) -> io::Result<TcpStream> {
+        let connect = |peer| TcpStream::open(self.shared(), peer, options, Limit::Endless);
+        try_each(addresses, connect)
+    }
+
+    /// Opens a connection, and gives up after `timeout`.
+    ///
+    /// # Errors
+    /// As for [`Net::connect`]; `TimedOut` after `timeout`; `InvalidInput` for a timeout of zero.
+    pub fn connect_timeout(&self, address: &SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+        if timeout.is_zero() {
+            return Err(Error::ZeroTimeout.into());
+        }
+        let peer = ipv4(*address)?;
+        TcpStream::open(self.shared(), peer, &ConnectOptions::default(), Limit::Within(timeout))
+    }
+
+    /// Listens for connections at the first of `addresses` that can be had. Port zero asks for a port
+    /// that is free.
+    ///
+    /// # Errors
+    /// `AddrInUse`, `AddrNotAvailable` if the host has no such address, `Unsupported` for IPv6.
+    pub fn bind(&self, addresses: impl ToSocketAddrs) -> io::Result<TcpListener> {
+        self.bind_with(addresses, &ListenOptions::default())
+    }
+
+    /// Listens with queues, or TCP rules, of the application's choice.
+    ///
+    /// # Errors
+    /// As for [`Net::bind`].
+    pub fn bind_with(
+        &self,
+        addresses: impl ToSocketAddrs,
+        options: &ListenOptions,
+    ) -> io::Result<TcpListener> {
+        try_each(addresses, |local| TcpListener::open(self.shared(), local, options))
+    }
+
+    /// Makes a UDP socket at the first of `addresses` that can be had. Port zero asks for a port that is
+    /// free.
+    ///
+    /// # Errors
+    /// As for [`Net::bind`].
+    pub fn bind_udp(&self, addresses: impl ToSocketAddrs) -> io::Result<UdpSocket> {
+        self.bind_udp_with(addresses, &UdpOptions::default())
+    }
+
+    /// Makes a UDP socket with queues of the application's choice.
+    ///
+    /// # Errors
+    /// As for [`Net::bind`].
+    pub fn bind_udp_with(
+        &self,
+        addresses: impl ToSocketAddrs,
+        options: &UdpOptions,
+    ) -> io::Result<UdpSocket> {
+        try_each(addresses, |local| UdpSocket::open(self.shared(), local, options))
+    }
+
+    /// The addresses of the host.
+    #[must_use]
+    pub fn addresses(&self) -> &[Ipv4Cidr] {
+        &self.shared().addresses
+    }
+
+    /// What the host has counted, in the words of /proc/net/snmp.
+    ///
+    /// # Errors
+    /// If the network's thread has panicked.
+    pub fn counters(&self) -> io::Result<Counters> {
+        Ok(self.shared().access()?.stack.counters())
+    }
+
+    /// What the threads of the network have done so far.
+    #[must_use]
+    pub fn activity(&self) -> Activity {
+        self.shared().lock().activity
+    }
+
+    /// Why the network runs no longer, if that is so.
+    #[must_use]
+    pub fn end(&self) -> Option<End> {
+        self.shared().lock().end
+    }
+
+    /// Ends the network at once: resets its connections and ends its thread. When this returns, nothing
+    /// of it runs any more. What a closed socket still had to send is lost; see [`Net::finish`].
+    pub fn shutdown(&self) {
+        self.running.shutdown();
+    }
+
+    /// Ends the network when closed sockets have nothing more to send. What is not closed is reset.
+    ///
+    /// # Errors
+    /// `TimedOut` if that took longer than `patience`; the network has ended all the same.
+    pub fn finish(&self, patience: Duration) -> io::Result<()> {
+        let deadline = Instant::now().checked_add(patience);
+        let is_quiet = self.shared().wait_for_orphans(deadline);
+        self.shutdown();
+        if is_quiet? { Ok(()) } else { Err(Error::Unfinished(patience).into()) }
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.running.shared
+    }
+}
+
+impl fmt::Debug for Net {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Net").field("activity", &self.activity()).field("end", &self.end()).finish()
+    }
+}
+
+/// The network while somebody holds it.
+struct Running {
+    shared: Arc<Shared>,
+    /// Held while the thread is joined, so that whoever comes second returns no earlier.
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Running {
+    fn shutdown(&self) {
+        let mut thread = self.thread.lock();
+        self.shared.leave();
+        if let Some(thread) = thread.take() {
+            // A panic was told to everybody who has a socket.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}

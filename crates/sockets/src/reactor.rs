@@ -1,0 +1,107 @@
+//! The one thread that turns a host: frames in, timers, frames out, and sleep until there is more.
+
+use crate::error::End;
+use crate::shared::{Shared, State};
+use crate::waiters::SocketId;
+use linerate_link::{Readiness, Waiter};
+use linerate_stack::{Budget, Link};
+use parking_lot::MutexGuard;
+use std::sync::Arc;
+use std::thread;
+
+/// Turns in which the resets of an ending network may leave.
+const LAST_TURNS: usize = 64;
+
+/// What a network's threads have done so far: how much of it was work, and how much waking each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Turns of the host.
+    pub turns: u64,
+    /// Times that the reactor had nothing to do and waited for its link.
+    pub sleeps: u64,
+    /// Times that a thread of the application had work for the reactor.
+    pub rings: u64,
+    /// Times that a thread of the application waited for a socket.
+    pub waits: u64,
+}
+
+/// The thread's own part.
+pub(crate) struct Reactor<L> {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) link: L,
+    pub(crate) waiter: Waiter,
+    pub(crate) budget: Budget,
+}
+
+impl<L: Link + Readiness> Reactor<L> {
+    /// Turns the host until the application ends it or the link fails; returns the link.
+    pub(crate) fn run(mut self) -> L {
+        let obituary = Obituary(&self.shared);
+        let end = Self::turn_to_the_end(&self.shared, &mut self.link, &mut self.waiter, self.budget);
+        self.shared.finish(end);
+        drop(obituary);
+        self.link
+    }
+
+    fn turn_to_the_end(shared: &Shared, link: &mut L, waiter: &mut Waiter, budget: Budget) -> End {
+        loop {
+            let mut state = shared.lock();
+            if state.is_leaving {
+                Self::take_leave(&mut state, link, budget);
+                return End::ShutDown;
+            }
+            let now = state.now();
+            let turn = match state.stack.turn(link, budget, now) {
+                Ok(turn) => turn,
+                Err(error) => return End::Link(error),
+            };
+            state.activity.turns += 1;
+            state.last = turn;
+            state.hand_out_events();
+            shared.turned().notify_all();
+            if turn.more {
+                // Whoever waits for the lock gets it now, and not when the host runs out of work.
+                MutexGuard::unlock_fair(state);
+                continue;
+            }
+            state.activity.sleeps += 1;
+            drop(state);
+            if let Err(error) = waiter.wait(link, turn.next) {
+                return End::Wait(error);
+            }
+        }
+    }
+
+    /// Ends all sockets, and tells the peers as far as the link has room for it.
+    fn take_leave(state: &mut State, link: &mut L, budget: Budget) {
+        let now = state.now();
+        let sockets: Vec<_> = state.registry.sockets().collect();
+        for socket in sockets {
+            // What has arrived stays, to be read. One that was closed before needs no end.
+            let _ = match socket {
+                SocketId::Tcp(handle) => {
+                    state.stack.tcp_configure(now, handle, |connection| connection.abort(now))
+                }
+                SocketId::Listen(handle) => state.stack.tcp_listen_close(now, handle),
+                SocketId::Udp(_) => Ok(()),
+            };
+        }
+        for _ in 0..LAST_TURNS {
+            match state.stack.turn(link, budget, now) {
+                Ok(turn) if turn.more => {}
+                _ => break,
+            }
+        }
+    }
+}
+
+/// Tells everybody who waits if the thread ends by a panic; they would wait for ever.
+struct Obituary<'a>(&'a Shared);
+
+impl Drop for Obituary<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.finish(End::Panicked);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What the reactor and the threads of the application share: one host under one lock.
+//!
+//! The discipline of the lock:
+//!
+//! 1. There is one [`Mutex`], around the host and everything about it. Every condition variable belongs
+//!    to it. No other lock is taken while it is held.
+//! 2. Nobody sleeps with it, but on a condition variable, which lets go of it: the reactor waits for its
+//!    link without it.
+//! 3. An application's thread has it as an [`Access`]. Before that lets go of the lock, whatever the host
+//!    has to tell is handed to whom it concerns; and if the host now has something to do that the
+//!    reactor does not know of, the doorbell rings. So there is no way to change the host and forget
+//!    to say so.
+//! 4. A thread looks whether it has to wait, and begins to wait, without letting go in between; and events
+//!    are handed out by who holds the lock. So no wake-up falls between the two.
+//! 5. The reactor gives the lock to whoever waits for it after each turn, and a turn has a budget.
+
+use crate::error::{End, Error};
+use crate::reactor::Activity;
+use crate::waiters::Registry;
+use linerate_link::{Doorbell, MonotonicClock};
+use linerate_stack::{Stack, Turn};
+use linerate_units::{Clock, Instant};
+use linerate_wire::Ipv4Cidr;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::net::Ipv4Addr;
+use std::ops::{Deref, DerefMut};
+use std::time;
+
+/// Before the first turn, which comes at once.
+const NOT_YET: Turn =
+    Turn { received: 0, transmitted: 0, timers: 0, next: Instant::ZERO, more: true, blocked: false };
+
+/// One host, for everybody who uses it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    /// Told after each turn, for those who wait for something that is no event of a socket.
+    turned: Condvar,
+    doorbell: Doorbell,
+    /// The addresses of the host, which stay the same.
+    pub(crate) addresses: Vec<Ipv4Cidr>,
+}
+
+/// What is under the lock.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) stack: Stack,
+    pub(crate) registry: Registry,
+    pub(crate) activity: Activity,
+    /// What came of the last turn, and when the reactor turns the host again by itself.
+    pub(crate) last: Turn,
+    /// The application wants the reactor to end.
+    pub(crate) is_leaving: bool,
+    /// Why the reactor has ended, if it has. Nothing happens to the host any more.
+    pub(crate) end: Option<End>,
+}
+
+impl Shared {
+    pub(crate) fn new(stack: Stack, doorbell: Doorbell) -> Self {
+        let addresses = stack.addresses().to_vec();
+        let state = State {
+            stack,
+            registry: Registry::default(),
+            activity: Activity::default(),
+            last: NOT_YET,
+            is_leaving: false,
+            end: None,
+        };
+        Self { state: Mutex::new(state), turned: Condvar::new(), doorbell, addresses }
+    }
+
+    /// The host, for an application's thread.
+    ///
+    /// # Errors
+    /// [`End::Panicked`], after which the host is not to be touched. In all other cases sockets may still
+    /// be asked for what they have.
+    pub(crate) fn access(&self) -> Result<Access<'_>, Error> {
+        let state = self.state.lock();
+        match state.end {
+            Some(End::Panicked) => Err(End::Panicked.into()),
+            _ => Ok(Access { state, bell: BellRope { doorbell: &self.doorbell, pulled: false } }),
+        }
+    }
+
+    /// Does this address lead back to the host itself?
+    pub(crate) fn is_ours(&self, address: Ipv4Addr) -> bool {
+        address.is_loopback() || self.addresses.iter().any(|network| network.address() == address)
+    }
+
+    /// The host, for the reactor.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Told after each turn.
+    pub(crate) const fn turned(&self) -> &Condvar {
+        &self.turned
+    }
+
+    /// Has the reactor end.
+    pub(crate) fn leave(&self) {
+        if let Ok(mut access) = self.access() {
+            access.is_leaving = true;
+        }
+    }
+
+    /// Waits until closed connections have nothing more to say; false if that takes too long.
+    ///
+    /// # Errors
+    /// Why the host has ended before.
+    pub(crate) fn wait_for_orphans(&self, deadline: Option<time::Instant>) -> Result<bool, Error> {
+        let mut access = self.access()?;
+        let mut in_time = true;
+        loop {
+            if access.stack.orphans() == 0 {
+                return Ok(true);
+            }
+            access.check_running()?;
+            if !in_time {
+                return Ok(false);
+            }
+            in_time = access.wait(&self.turned, deadline);
+        }
+    }
+
+    /// The reactor has ended: everybody is woken to hear why.
+    pub(crate) fn finish(&self, end: End) {
+        let mut state = self.lock();
+        state.end.get_or_insert(end);
+        state.registry.wake_everybody();
+        self.turned.notify_all();
+    }
+}
+
+impl State {
+    /// The time, now that the lock is held: it never goes back from one holder to the next.
+    #[allow(clippy::unused_self, reason = "having the state is having the lock")]
+    pub(crate) fn now(&self) -> Instant {
+        MonotonicClock.now()
+    }
+
+    /// Wakes whom the host has something to tell.
+    pub(crate) fn hand_out_events(&mut self) {
+        while let Some(event) = self.stack.poll_event() {
+            self.registry.hand_out(&event, &self.stack);
+        }
+    }
+
+    /// Why nothing will happen any more, if that is so.
+    pub(crate) fn check_running(&self) -> Result<(), Error> {
+        self.end.map_or(Ok(()), |end| Err(end.into()))
+    }
+}
+
+/// The host in the hands of an application's thread.
+pub(crate) struct Access<'a> {
+    // Dropped in this order: whom the bell wakes finds the lock free.
+    state: MutexGuard<'a, State>,
+    bell: BellRope<'a>,
+}
+
+impl Access<'_> {
+    /// Waits until it is told on `condvar` or `deadline` passes; the latter is answered with false.
+    /// It may return true for no reason.
+    pub(crate) fn wait(&mut self, condvar: &Condvar, deadline: Option<time::Instant>) -> bool {
+        self.settle();
+        self.bell.ring();
+        self.state.activity.waits += 1;
+        match deadline {
+            Some(deadline) => !condvar.wait_until(&mut self.state, deadline).timed_out(),
+            None => {
+                condvar.wait(&mut self.state);
+                true
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        self.state.hand_out_events();
+        let state = &self.state;
+        if state.end.is_none() && (state.is_leaving || state.stack.wants_turn_since(&state.last)) {
+            self.state.activity.rings += 1;
+            self.bell.pulled = true;
+        }
+    }
+}
+
+impl Deref for Access<'_> {
+    type Target = State;
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Access<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for Access<'_> {
+    fn drop(&mut self) {
+        // A panic inside of the host leaves it as it was; it is not asked for anything more here.
+        if !std::thread::panicking() {
+            self.settle();
+        }
+    }
+}
+
+/// Rings the doorbell when it is let go of, if it has to be rung.
+struct BellRope<'a> {
+    doorbell: &'a Doorbell,
+    pulled: bool,
+}
+
+impl BellRope<'_> {
+    fn ring(&mut self) {
+        if std::mem::take(&mut self.pulled) {
+            self.doorbell.ring();
+        }
+    }
+}
+
+impl Drop for BellRope<'_> {
+    fn drop(&mut self) {
+        self.ring();
+    }
+}

@@ -1,0 +1,196 @@
+//! When a network ends, everybody hears of it and nothing is left.
+
+use crate::networks::{LEFT, RIGHT, cable, config, connection, networks};
+use linerate_link::Readiness;
+use linerate_link::memory::MemoryLink;
+use linerate_sockets::{End, Net};
+use linerate_stack::{Capabilities, Link, LinkError, RxFrame, TxFrame};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+/// Has a thread wait in each way in which one can, ends the network, and returns what they heard.
+fn what_waiting_threads_hear(net: &Net, other: &Net, end: impl FnOnce()) -> Vec<ErrorKind> {
+    let (near, far) = connection(net, other);
+    let listener = net.bind((LEFT, 0)).unwrap();
+    let datagrams = net.bind_udp((LEFT, 0)).unwrap();
+    let (stuffed, unread) = connection(net, other);
+    let before = net.activity().waits;
+    let heard = thread::scope(|scope| {
+        let threads = [
+            scope.spawn(|| (&near).read(&mut [0]).unwrap_err().kind()),
+            scope.spawn(|| listener.accept().unwrap_err().kind()),
+            scope.spawn(|| datagrams.recv(&mut [0]).unwrap_err().kind()),
+            scope.spawn(|| {
+                loop {
+                    if let Err(error) = (&stuffed).write(&[0; 100_000]) {
+                        break error.kind();
+                    }
+                }
+            }),
+        ];
+        // Nothing that they wait for comes, so each of them waits once at least.
+        while net.activity().waits < before + 4 {
+            thread::yield_now();
+        }
+        end();
+        threads.map(|thread| thread.join().unwrap()).to_vec()
+    });
+    drop((far, unread));
+    heard
+}
+
+#[test]
+fn everybody_who_waits_is_woken_when_the_application_ends_the_network() {
+    let (left, right) = networks();
+    let heard = what_waiting_threads_hear(&left, &right, || left.shutdown());
+    assert_eq!(heard, [ErrorKind::NetworkDown; 4]);
+    assert_eq!(left.end(), Some(End::ShutDown));
+    left.shutdown();
+    let error = left.bind((LEFT, 0)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NetworkDown);
+    assert_eq!(error.to_string(), "the application has shut this network down: make a new one to go on");
+    assert!(left.connect((RIGHT, 1)).is_err() && left.bind_udp((LEFT, 0)).is_err());
+}
+
+#[test]
+fn the_peers_of_a_network_that_ends_are_told() {
+    let (left, right) = networks();
+    let (_near, mut far) = connection(&left, &right);
+    let listener = left.bind((LEFT, 0)).unwrap();
+    let mut pending = right.connect(listener.local_addr().unwrap()).unwrap();
+    left.shutdown();
+    assert_eq!(far.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(pending.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn everybody_who_waits_is_woken_when_the_link_is_gone() {
+    let (left, right) = networks();
+    let mut right = Some(right);
+    let other = right.clone().unwrap();
+    let heard = what_waiting_threads_hear(&left, &other.clone(), || {
+        right.take();
+        other.shutdown();
+    });
+    // Those with a peer may hear the peer's last word before that of the link.
+    for kind in [heard[0], heard[3]] {
+        assert!(matches!(kind, ErrorKind::NetworkDown | ErrorKind::ConnectionReset), "{kind}");
+    }
+    assert_eq!(heard[1..3], [ErrorKind::NetworkDown; 2]);
+    let error = left.connect((RIGHT, 1)).unwrap_err();
+    assert!(error.to_string().starts_with("the machine took the link away"), "{error}");
+    assert_eq!(left.end(), Some(End::Link(LinkError::Down)));
+}
+
+#[test]
+fn the_last_net_to_go_ends_the_network_and_gives_the_link_back() {
+    let (link, other) = cable();
+    let (sender, ended) = mpsc::channel();
+    let net = Net::builder(link, config(LEFT));
+    let net = net.when_ended(move |link: MemoryLink| sender.send(link).unwrap()).start().unwrap();
+    let clone = net.clone();
+    let listener = clone.bind((LEFT, 0)).unwrap();
+    drop(net);
+    assert_eq!(clone.end(), None);
+    drop(clone);
+    // Its thread has ended when the drop returns, so it must be there.
+    assert_eq!(ended.try_recv().unwrap().capabilities().mtu, 1_500);
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::NetworkDown);
+    drop(other);
+}
+
+#[test]
+fn a_patient_end_waits_for_what_closed_sockets_have_to_send() {
+    const BYTES: usize = 200_000;
+    let (left, right) = networks();
+    let (mut near, mut far) = connection(&left, &right);
+    far.write_all(&[3; BYTES]).unwrap();
+    drop(far);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut heard = Vec::new();
+            near.read_to_end(&mut heard).unwrap();
+            drop(near);
+            heard.len()
+        });
+        right.finish(Duration::from_secs(600)).unwrap();
+        assert_eq!(reader.join().unwrap(), BYTES);
+    });
+    assert_eq!(right.end(), Some(End::ShutDown));
+}
+
+#[test]
+fn a_patient_end_is_not_patient_for_ever() {
+    let (left, right) = networks();
+    let (near, mut far) = connection(&left, &right);
+    far.write_all(b"the peer does not close").unwrap();
+    drop(far);
+    let error = right.finish(Duration::from_millis(1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert_eq!(right.end(), Some(End::ShutDown));
+    drop(near);
+}
+
+/// A link with a bug, which shows when it is switched on.
+struct Broken {
+    link: MemoryLink,
+    shows: Arc<AtomicBool>,
+}
+
+impl Link for Broken {
+    fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        assert!(!self.shows.load(Ordering::Relaxed), "this panic is part of a test");
+        self.link.receive(budget, on_frame)
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        self.link.transmit(budget, fill)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.link.capabilities()
+    }
+}
+
+impl Readiness for Broken {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.link.fd()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.link.is_ready()
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        self.link.prepare_to_sleep()
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        self.link.awake(signalled);
+    }
+}
+
+#[test]
+fn a_bug_in_the_network_s_thread_leaves_nobody_waiting() {
+    let (link, right) = cable();
+    let shows = Arc::new(AtomicBool::new(false));
+    let broken = Broken { link, shows: Arc::clone(&shows) };
+    let left = Net::builder(broken, config(LEFT)).start().unwrap();
+    let right = Net::builder(right, config(RIGHT)).start().unwrap();
+    let heard = what_waiting_threads_hear(&left, &right, || {
+        shows.store(true, Ordering::Relaxed);
+        right.shutdown();
+    });
+    assert_eq!(heard[1..3], [ErrorKind::Other; 2]);
+    assert_eq!(left.end(), Some(End::Panicked));
+    let error = left.bind((LEFT, 0)).unwrap_err();
+    assert!(error.to_string().contains("that is a bug of linerate"), "{error}");
+}

@@ -1,0 +1,144 @@
+//! Listeners accept as those of `std::net` do.
+
+use crate::networks::{LEFT, NOBODY, RIGHT, networks};
+use linerate_sockets::ListenOptions;
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+#[test]
+fn nobody_listens_there() {
+    let (_left, right) = networks();
+    let error = right.connect((LEFT, 9)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(error.to_string(), "the peer refused the connection: nothing listens on that port");
+}
+
+#[test]
+fn an_address_is_given_once_and_only_if_it_is_ours() {
+    let (left, _right) = networks();
+    let listener = left.bind((LEFT, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    assert_ne!(address.port(), 0);
+    assert_eq!(left.bind(address).unwrap_err().kind(), ErrorKind::AddrInUse);
+    drop(listener);
+    let again = left.bind(address).unwrap();
+    drop(left.bind((LEFT, 0)).unwrap());
+    assert_eq!(again.local_addr().unwrap(), address);
+    assert_eq!(left.bind((NOBODY, 80)).unwrap_err().kind(), ErrorKind::AddrNotAvailable);
+    assert_eq!(left.bind("[::]:80").unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(left.connect("[2001:db8::1]:80").unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn of_several_addresses_the_first_that_answers_is_taken() {
+    let (left, right) = networks();
+    let listener = left.bind((LEFT, 80)).unwrap();
+    let addresses = [SocketAddr::from((LEFT, 79)), SocketAddr::from((LEFT, 80))];
+    let far = right.connect(&addresses[..]).unwrap();
+    assert_eq!(far.peer_addr().unwrap(), listener.local_addr().unwrap());
+}
+
+#[test]
+fn a_network_without_a_way_says_so() {
+    let (left, _right) = networks();
+    let error = left.connect("192.0.2.1:80").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NetworkUnreachable);
+}
+
+#[test]
+fn a_host_can_call_itself() {
+    let (left, _right) = networks();
+    let listener = left.bind("0.0.0.0:80").unwrap();
+    for address in ["10.0.0.1:80", "127.0.0.1:80"] {
+        let mut far = left.connect(address).unwrap();
+        let (mut near, _) = listener.accept().unwrap();
+        far.write_all(b"me").unwrap();
+        drop(far);
+        let mut heard = String::new();
+        near.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard, "me");
+    }
+}
+
+#[test]
+fn a_full_backlog_keeps_callers_waiting_until_there_is_room() {
+    let (left, right) = networks();
+    let options = ListenOptions { backlog: 2, ..ListenOptions::default() };
+    let listener = left.bind_with((LEFT, 0), &options).unwrap();
+    let address = listener.local_addr().unwrap();
+    let waiting = [(); 2].map(|()| right.connect(address).unwrap());
+    let error = loop {
+        // One more may be counted as open by its own end only.
+        match right.connect_timeout(&address, Duration::from_millis(20)) {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    thread::scope(|scope| {
+        let late = scope.spawn(|| right.connect(address).unwrap());
+        let accepted = [(); 3].map(|()| listener.accept().unwrap().1);
+        assert_eq!(accepted[..2], waiting.map(|stream| stream.local_addr().unwrap()));
+        assert_eq!(accepted[2], late.join().unwrap().local_addr().unwrap());
+    });
+}
+
+#[test]
+fn a_listener_that_is_shut_down_sends_its_waiting_threads_home() {
+    let (left, right) = networks();
+    let listener = left.bind((LEFT, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::scope(|scope| {
+        let waiting = [(); 3].map(|()| scope.spawn(|| listener.accept().unwrap_err().kind()));
+        listener.shutdown().unwrap();
+        assert_eq!(waiting.map(|thread| thread.join().unwrap()), [ErrorKind::InvalidInput; 3]);
+    });
+    assert!(listener.incoming().next().unwrap().is_err());
+    assert_eq!(listener.shutdown().unwrap_err().kind(), ErrorKind::NotConnected);
+    assert_eq!(right.connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+}
+
+#[test]
+fn connections_that_nobody_accepted_are_reset_with_their_listener() {
+    let (left, right) = networks();
+    let listener = left.bind((LEFT, 0)).unwrap();
+    let mut far = right.connect(listener.local_addr().unwrap()).unwrap();
+    drop(listener);
+    assert_eq!(far.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn two_hundred_callers_at_once_are_each_answered_for_themselves() {
+    const CALLERS: u32 = 200;
+    let (left, right) = networks();
+    let listener = left.bind((LEFT, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let start = Barrier::new(CALLERS as usize);
+    thread::scope(|scope| {
+        for number in 0..CALLERS {
+            let (right, start) = (&right, &start);
+            scope.spawn(move || {
+                start.wait();
+                let mut stream = right.connect(address).unwrap();
+                assert_eq!(stream.local_addr().unwrap().ip(), RIGHT);
+                stream.write_all(&number.to_be_bytes()).unwrap();
+                let mut answer = [0; 4];
+                stream.read_exact(&mut answer).unwrap();
+                assert_eq!(u32::from_be_bytes(answer), number + 1);
+            });
+        }
+        for stream in listener.incoming().take(CALLERS as usize) {
+            let mut stream = stream.unwrap();
+            scope.spawn(move || {
+                let mut question = [0; 4];
+                stream.read_exact(&mut question).unwrap();
+                let answer = u32::from_be_bytes(question) + 1;
+                stream.write_all(&answer.to_be_bytes()).unwrap();
+                assert_eq!(stream.read(&mut question).unwrap(), 0);
+            });
+        }
+    });
+}

@@ -1,0 +1,259 @@
+//! Streams carry bytes as those of `std::net` do.
+
+use crate::networks::{LEFT, connection, networks, networks_with};
+use crate::pattern;
+use linerate_sockets::{Config, ConnectOptions, KeepAlive, ListenOptions, Profile, State};
+use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::net::Shutdown;
+use std::thread;
+use std::time::Duration;
+
+#[test]
+fn what_is_said_is_heard_on_both_sides() {
+    let (left, right) = networks();
+    let (mut near, mut far) = connection(&left, &right);
+    let mut heard = [0; 5];
+    for _ in 0..1_000 {
+        far.write_all(b"hello").unwrap();
+        near.read_exact(&mut heard).unwrap();
+        near.write_all(&heard).unwrap();
+        far.read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"hello");
+    }
+}
+
+#[test]
+fn the_addresses_of_one_end_are_those_of_the_other() {
+    let (left, right) = networks();
+    let (near, far) = connection(&left, &right);
+    assert_eq!(near.local_addr().unwrap(), far.peer_addr().unwrap());
+    assert_eq!(near.peer_addr().unwrap(), far.local_addr().unwrap());
+    assert_eq!(near.local_addr().unwrap().ip(), LEFT);
+}
+
+#[test]
+fn a_long_transfer_in_both_directions_at_once_arrives_byte_for_byte() {
+    const BYTES: u64 = 64 << 20;
+    let (left, right) = networks();
+    let (near, far) = connection(&left, &right);
+    thread::scope(|scope| {
+        for stream in [&near, &far] {
+            scope.spawn(move || {
+                pattern::send(stream, BYTES);
+                stream.shutdown(Shutdown::Write).unwrap();
+            });
+            scope.spawn(move || pattern::receive(stream, BYTES));
+        }
+    });
+    for stream in [near, far] {
+        let statistics = stream.statistics().unwrap();
+        assert_eq!((statistics.bytes_sent, statistics.bytes_received), (BYTES, BYTES));
+    }
+}
+
+#[test]
+fn a_direction_can_be_closed_and_the_other_used_on() {
+    let (left, right) = networks();
+    let (mut near, mut far) = connection(&left, &right);
+    far.write_all(b"question").unwrap();
+    far.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(far.write(b"more").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    let mut question = String::new();
+    near.read_to_string(&mut question).unwrap();
+    assert_eq!(question, "question");
+    assert_eq!(near.read(&mut [0]).unwrap(), 0, "the end stays the end");
+    near.write_all(b"answer").unwrap();
+    drop(near);
+    let mut answer = String::new();
+    far.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "answer");
+}
+
+#[test]
+fn a_reader_that_waits_is_woken_when_its_direction_is_closed() {
+    let (left, right) = networks();
+    let (near, far) = connection(&left, &right);
+    thread::scope(|scope| {
+        let readers = [(); 3].map(|()| scope.spawn(|| (&far).read(&mut [0]).unwrap()));
+        far.shutdown(Shutdown::Read).unwrap();
+        assert_eq!(readers.map(|reader| reader.join().unwrap()), [0; 3]);
+    });
+    drop(near);
+}
+
+#[test]
+fn a_writer_that_waits_is_woken_when_its_direction_is_closed() {
+    let (left, right) = networks();
+    let (near, far) = connection(&left, &right);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            loop {
+                if let Err(error) = (&far).write(&[7; 100_000]) {
+                    break error.kind();
+                }
+            }
+        });
+        // Nobody reads, so it fills the buffers of both ends, and then it waits.
+        while far.information().unwrap().send_window > 0 {
+            thread::yield_now();
+        }
+        far.shutdown(Shutdown::Both).unwrap();
+        assert_eq!(writer.join().unwrap(), ErrorKind::BrokenPipe);
+    });
+    drop(near);
+}
+
+#[test]
+fn to_read_or_write_nothing_waits_for_nothing() {
+    let (left, right) = networks();
+    let (mut near, mut far) = connection(&left, &right);
+    assert_eq!(near.read(&mut []).unwrap(), 0);
+    assert_eq!(near.read_vectored(&mut []).unwrap(), 0);
+    assert_eq!(near.peek(&mut []).unwrap(), 0);
+    assert_eq!(near.write(&[]).unwrap(), 0);
+    assert_eq!(near.write_vectored(&[IoSlice::new(&[]), IoSlice::new(&[])]).unwrap(), 0);
+    near.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(near.write(&[]).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(far.read(&mut []).unwrap(), 0);
+}
+
+#[test]
+fn a_peek_leaves_the_bytes_where_they_are() {
+    let (left, right) = networks();
+    let (mut near, mut far) = connection(&left, &right);
+    far.write_all(b"twice").unwrap();
+    let mut heard = [0; 5];
+    assert!(near.peek(&mut heard).unwrap() > 0);
+    heard = [0; 5];
+    near.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"twice");
+}
+
+#[test]
+fn pieces_are_written_and_read_in_their_order() {
+    let (left, right) = networks();
+    let (mut near, mut far) = connection(&left, &right);
+    let pieces = [IoSlice::new(b"in"), IoSlice::new(b""), IoSlice::new(b" pieces")];
+    assert_eq!(far.write_vectored(&pieces).unwrap(), 9);
+    far.shutdown(Shutdown::Write).unwrap();
+    let (mut first, mut second) = ([0; 4], [0; 9]);
+    let mut length = 0;
+    while length < 9 {
+        assert_eq!(near.peek(&mut second).unwrap().cmp(&0), std::cmp::Ordering::Greater);
+        length = near.peek(&mut second).unwrap();
+    }
+    let read = near.read_vectored(&mut [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)]);
+    assert_eq!(read.unwrap(), 9);
+    assert_eq!((&first, &second[..5]), (b"in p", &b"ieces"[..]));
+}
+
+#[test]
+fn one_write_takes_a_quarter_of_a_mebibyte_at_most_and_the_rest_by_and_by() {
+    let (left, right) = networks_with(|config| config.tcp.send_buffer = 4 << 20);
+    let (near, mut far) = connection(&left, &right);
+    assert_eq!(far.write(&vec![1; 1 << 20]).unwrap(), 256 << 10);
+    drop(near);
+}
+
+#[test]
+fn what_the_peer_throws_away_unread_resets_the_connection_and_stays_an_error() {
+    let (left, right) = networks();
+    let (near, mut far) = connection(&left, &right);
+    far.write_all(b"unread").unwrap();
+    let mut heard = [0; 6];
+    while near.peek(&mut heard).unwrap() < 6 {}
+    drop(near);
+    for _ in 0..2 {
+        assert_eq!(far.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+        assert_eq!(far.write(&[0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+        assert_eq!(far.take_error().unwrap().unwrap().kind(), ErrorKind::ConnectionReset);
+    }
+    assert_eq!(far.shutdown(Shutdown::Both).unwrap_err().kind(), ErrorKind::NotConnected);
+    assert_eq!(far.state().unwrap(), State::Closed);
+}
+
+#[test]
+fn what_had_arrived_before_a_reset_is_read_before_it_is_told() {
+    let (left, right) = networks();
+    let (mut near, mut far) = connection(&left, &right);
+    near.write_all(b"last words").unwrap();
+    let mut heard = [0; 10];
+    while far.peek(&mut heard).unwrap() < 10 {}
+    near.set_linger(Some(Duration::ZERO)).unwrap();
+    drop(near);
+    while far.take_error().unwrap().is_none() {
+        thread::yield_now();
+    }
+    far.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"last words");
+    assert_eq!(far.read(&mut heard).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn a_close_that_lingers_returns_when_the_peer_has_everything() {
+    const BYTES: usize = 100_000;
+    let (left, right) = networks();
+    let (mut near, mut far) = connection(&left, &right);
+    far.set_linger(Some(Duration::from_secs(600))).unwrap();
+    far.write_all(&[9; BYTES]).unwrap();
+    drop(far);
+    near.set_nonblocking(true).unwrap();
+    let mut heard = vec![0; BYTES + 1];
+    let mut length = 0;
+    while length < BYTES {
+        // Nothing is under way any more: there is no waiting for it.
+        length += near.read(&mut heard[length..]).unwrap();
+    }
+    assert_eq!(near.read(&mut heard).unwrap(), 0);
+}
+
+#[test]
+fn a_close_that_lingers_in_vain_resets_the_connection() {
+    let (left, right) = networks();
+    let (mut near, mut far) = connection(&left, &right);
+    far.set_nonblocking(true).unwrap();
+    // More than both buffers hold, and nobody reads.
+    while far.write(&[9; 100_000]).is_ok() || far.information().unwrap().send_window > 0 {}
+    far.set_linger(Some(Duration::from_millis(1))).unwrap();
+    drop(far);
+    assert_eq!(near.read_to_end(&mut Vec::new()).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn options_are_what_they_were_set_to() {
+    let (left, right) = networks();
+    let (_near, far) = connection(&left, &right);
+    assert!(!far.nodelay().unwrap());
+    far.set_nodelay(true).unwrap();
+    assert!(far.nodelay().unwrap());
+    assert_eq!(far.linger().unwrap(), None);
+    far.set_linger(Some(Duration::from_secs(3))).unwrap();
+    assert_eq!(far.linger().unwrap(), Some(Duration::from_secs(3)));
+    far.set_linger(None).unwrap();
+    let keep_alive = KeepAlive { probes: 3, ..KeepAlive::default() };
+    far.set_keep_alive(Some(keep_alive)).unwrap();
+    assert_eq!(far.keep_alive().unwrap(), Some(keep_alive));
+    let clone = far.try_clone().unwrap();
+    clone.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    assert_eq!(far.read_timeout().unwrap(), Some(Duration::from_secs(5)));
+    assert_eq!(far.write_timeout().unwrap(), None);
+}
+
+#[test]
+fn each_connection_can_have_its_own_rules() {
+    let (left, right) = networks();
+    let tahoe = Config { receive_buffer: 8_192, ..Profile::BsdTahoe.config() };
+    let options = ListenOptions { config: Some(tahoe), ..ListenOptions::default() };
+    let listener = left.bind_with((LEFT, 0), &options).unwrap();
+    let options = ConnectOptions {
+        config: Some(Config { send_buffer: 3_000, ..Config::modern() }),
+        local: Some("10.0.0.2:4321".parse().unwrap()),
+    };
+    let mut far = right.connect_with(listener.local_addr().unwrap(), &options).unwrap();
+    let (near, peer) = listener.accept().unwrap();
+    assert_eq!(peer.port(), 4321);
+    assert_eq!(far.information().unwrap().send_window, 8_192);
+    assert_eq!(far.information().unwrap().effective_mss, 1_460, "Tahoe has no timestamps");
+    assert_eq!(far.write(&[0; 5_000]).unwrap(), 3_000);
+    drop(near);
+}

@@ -1,0 +1,96 @@
+//! Calls that would wait too long, or must not wait at all, fail with the right word.
+
+use crate::networks::{LEFT, NOBODY, connection, networks};
+use linerate_sockets::Error;
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const SHORT: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_read_that_takes_too_long_would_block() {
+    let (left, right) = networks();
+    let (mut near, mut far) = connection(&left, &right);
+    near.set_read_timeout(Some(SHORT)).unwrap();
+    let error = near.read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    let inside = error.get_ref().unwrap().downcast_ref::<Error>();
+    assert_eq!(inside, Some(&Error::TimedOut(SHORT)));
+    assert_eq!(near.peek(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    near.set_read_timeout(None).unwrap();
+    far.write_all(b"late").unwrap();
+    near.read_exact(&mut [0; 4]).unwrap();
+}
+
+#[test]
+fn a_write_for_which_there_is_no_room_in_time_would_block() {
+    let (left, right) = networks();
+    let (_near, mut far) = connection(&left, &right);
+    far.set_write_timeout(Some(SHORT)).unwrap();
+    let error = loop {
+        if let Err(error) = far.write(&[0; 100_000]) {
+            break error;
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn a_timeout_of_no_time_is_refused() {
+    let (left, right) = networks();
+    let (near, _far) = connection(&left, &right);
+    let kind = |error: std::io::Error| error.kind();
+    assert_eq!(near.set_read_timeout(Some(Duration::ZERO)).map_err(kind), Err(ErrorKind::InvalidInput));
+    assert_eq!(near.set_write_timeout(Some(Duration::ZERO)).map_err(kind), Err(ErrorKind::InvalidInput));
+    let address = SocketAddr::from((LEFT, 9));
+    let refused = left.connect_timeout(&address, Duration::ZERO).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn a_call_to_somebody_who_does_not_answer_times_out() {
+    let (_left, right) = networks();
+    let error = right.connect_timeout(&SocketAddr::from((NOBODY, 80)), SHORT).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert!(error.to_string().starts_with("10.0.0.77:80 did not answer within 1ms"), "{error}");
+}
+
+#[test]
+fn without_patience_nothing_waits() {
+    let (left, right) = networks();
+    let (mut near, mut far) = connection(&left, &right);
+    near.set_nonblocking(true).unwrap();
+    assert_eq!(near.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    let mut written = 0;
+    let error = loop {
+        match near.write(&[5; 10_000]) {
+            Ok(count) => written += count,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert!(error.get_ref().is_none(), "it is told often, and costs no memory");
+    near.set_nonblocking(false).unwrap();
+    near.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut heard = Vec::new();
+    far.read_to_end(&mut heard).unwrap();
+    assert_eq!(heard, vec![5; written]);
+}
+
+#[test]
+fn without_patience_a_listener_answers_at_once() {
+    let (left, right) = networks();
+    let listener = left.bind((LEFT, 0)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    let mut far = right.connect(listener.local_addr().unwrap()).unwrap();
+    let mut near = loop {
+        match listener.accept() {
+            Ok((stream, _)) => break stream,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
+    };
+    far.write_all(b"x").unwrap();
+    near.read_exact(&mut [0]).unwrap();
+}
