@@ -199,8 +199,8 @@ counters! {
 }
 
 counters! {
-    /// One direction of the interface, in the words of /proc/net/dev.
-    InterfaceCounters "Interface" {
+    /// Frames that arrived, in the words of /proc/net/dev.
+    ReceiveCounters "Receive" {
         /// Bytes of frames, headers counted.
         bytes "bytes",
         /// Frames.
@@ -211,12 +211,34 @@ counters! {
         drops "drop",
         /// Frames lost to an overrun of the hardware.
         fifo "fifo",
-        /// Frames of a wrong length or alignment.
+        /// Among the errors, frames of a wrong length.
         frame "frame",
         /// Compressed frames.
         compressed "compressed",
         /// Frames for a group of stations.
         multicast "multicast",
+    }
+}
+
+counters! {
+    /// Frames that were sent, in the words of /proc/net/dev.
+    TransmitCounters "Transmit" {
+        /// Bytes of frames, headers counted.
+        bytes "bytes",
+        /// Frames.
+        packets "packets",
+        /// Frames that the link could not send.
+        errors "errs",
+        /// Frames that a limit of this host dropped.
+        drops "drop",
+        /// Frames lost to an underrun of the hardware.
+        fifo "fifo",
+        /// Collisions.
+        collisions "colls",
+        /// Frames lost with the carrier.
+        carrier "carrier",
+        /// Compressed frames.
+        compressed "compressed",
     }
 }
 
@@ -236,9 +258,9 @@ pub struct Counters {
     /// Address resolution.
     pub neighbor: NeighborCounters,
     /// Frames that arrived.
-    pub receive: InterfaceCounters,
+    pub receive: ReceiveCounters,
     /// Frames that were sent.
-    pub transmit: InterfaceCounters,
+    pub transmit: TransmitCounters,
 }
 
 /// The groups as the kernel's files have them, two lines each.
@@ -246,7 +268,7 @@ impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n{}\n{}\n{}", self.ip, self.icmp, self.tcp, self.udp)?;
         writeln!(f, "{}\n{}", self.tcp_extra, self.neighbor)?;
-        write!(f, "Receive{}\nTransmit{}", self.receive, self.transmit)
+        write!(f, "{}\n{}", self.receive, self.transmit)
     }
 }
 

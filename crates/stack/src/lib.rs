@@ -113,7 +113,7 @@ mod udp_sockets;
 
 pub use config::{Limits, StackConfig};
 pub use counters::{
-    Counters, IcmpCounters, InterfaceCounters, IpCounters, NeighborCounters, TcpCounters, TcpExtraCounters,
+    Counters, IcmpCounters, IpCounters, NeighborCounters, ReceiveCounters, TcpCounters, TcpExtraCounters,
     UdpCounters,
 };
 pub use error::Error;
