@@ -114,7 +114,7 @@ mod udp_sockets;
 pub use config::{Limits, StackConfig};
 pub use counters::{
     Counters, IcmpCounters, IpCounters, NeighborCounters, ReceiveCounters, TcpCounters, TcpExtraCounters,
-    UdpCounters,
+    TransmitCounters, UdpCounters,
 };
 pub use error::Error;
 pub use event::{EchoError, EchoReply, Event, UdpEvent};
