@@ -1,6 +1,7 @@
 //! `linerate sink` and `linerate source`, as plain peers and each other see them.
 
 use crate::support::{Background, run};
+use linerate_link::namespace::skip_test;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
@@ -21,7 +22,7 @@ fn a_sink_takes_a_plain_peers_bytes_and_counts_them() {
 
 #[test]
 fn a_source_gives_a_sink_what_it_asks_for() {
-    let mut sink = Background::start(&["sink", "--listen", "[::1]:0"]);
+    let mut sink = Background::start(&["sink", "--listen", "127.0.0.1:0"]);
     let address = sink.address().to_string();
     let (code, said, _) = run(&["source", &address, "--bytes", "3MiB", "--write-size", "10000"]);
     assert!(code == 0 && said.starts_with("3 MiB in ") && said.contains("closed"), "{said}");
@@ -31,6 +32,17 @@ fn a_source_gives_a_sink_what_it_asks_for() {
     assert!(code == 0 && said.contains("every byte right"), "{said}");
     let (lines, _) = sink.interrupt();
     assert!(lines.iter().any(|line| line.contains("run: 3 MiB")), "{lines:?}");
+}
+
+#[test]
+fn a_sink_and_a_source_speak_ipv6_as_well() {
+    if let Err(error) = TcpListener::bind("[::1]:0") {
+        return skip_test(&format!("this machine has no IPv6: {error}"));
+    }
+    let mut sink = Background::start(&["sink", "--listen", "[::1]:0"]);
+    let address = sink.address().to_string();
+    let (code, said, _) = run(&["source", &address, "--bytes", "100000", "--verify"]);
+    assert!(code == 0 && address.starts_with("[::1]:") && said.contains("every byte right"), "{said}");
 }
 
 #[test]

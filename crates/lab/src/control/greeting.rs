@@ -121,6 +121,7 @@ pub(crate) fn judge_answer(line: &str) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn what_does_not_begin_as_ours_is_plain_data_from_its_first_byte() {
@@ -158,6 +159,26 @@ mod tests {
         assert_eq!(judge(b"LINERATE/\xff\xff\n"), Opening::Foreign);
         let signed = format!("LINERATE/1 DATA +{:031x}\n", 1);
         assert_eq!(judge(signed.as_bytes()), Opening::Foreign);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_decided_stays_decided_whatever_follows(
+            start in prop_oneof![Just(CONTROL.to_owned()), Just(data(Token(7))), Just(PRODUCT.to_owned()), ".{0,20}"],
+            rest in prop::collection::vec(any::<u8>(), 0..400),
+        ) {
+            let mut bytes = start.into_bytes();
+            bytes.extend(rest);
+            let mut decided = None;
+            for length in 0..=bytes.len() {
+                let opening = judge(&bytes[..length]);
+                match decided {
+                    None if opening == Opening::Undecided => prop_assert!(length < LONGEST),
+                    None => decided = Some(opening),
+                    Some(decided) => prop_assert_eq!(opening, decided),
+                }
+            }
+        }
     }
 
     #[test]

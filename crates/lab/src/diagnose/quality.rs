@@ -51,11 +51,13 @@ fn granted(evidence: &Evidence<'_>) -> Option<Finding> {
     let differs = |buffer: &BufferRecord| buffer.granted_bytes != buffer.requested_bytes;
     let (runs, cells) = runs_where(evidence, |run| differs(&run.send_buffer) || differs(&run.receive_buffer));
     let first = evidence.runs.iter().flat_map(|run| [run.send_buffer, run.receive_buffer]).find(differs)?;
+    let why = evidence.start.facts.bench.settings.get("granted buffers");
     let text = format!(
-        "In {} a buffer was granted that is not the one asked for, for instance {} bytes instead of {}.",
+        "In {} a buffer was granted that is not the one asked for, for instance {} bytes instead of {}{}.",
         figures::plural(runs, "run"),
         figures::count(first.granted_bytes),
         figures::count(first.requested_bytes),
+        why.map_or_else(String::new, |why| format!(": {why}")),
     );
     let payload = evidence.start.facts.bench.segment_payload;
     Some(Finding::new(FindingKind::Granted, text).about(cells, payload).with("runs", as_f64(runs)))

@@ -118,5 +118,10 @@ fn rate_in_words(name: &str, interface: Option<&Interface>) -> String {
 
 fn settings(pins: &Pins) -> BTreeMap<String, String> {
     let congestion = pins.congestion.clone().unwrap_or_else(|| "unknown".to_owned());
-    BTreeMap::from([("congestion control".to_owned(), congestion)])
+    let granted =
+        "the kernel counts its own overhead against a buffer, and so grants twice what is asked for";
+    BTreeMap::from([
+        ("congestion control".to_owned(), congestion),
+        ("granted buffers".to_owned(), granted.to_owned()),
+    ])
 }
