@@ -10,11 +10,16 @@ use crate::run::RunRecord;
 use crate::stats::Sample;
 use crate::store::{Start, Store, StoreError};
 use crate::sweep::{Cell, PlannedRun, schedule};
+use linerate_units::Duration;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// Measurements of the floor. One more is made before them, for the machine to warm up.
-const FLOORS: usize = 5;
+/// Measurements of the floor, after as many for the machine to warm up.
+const FLOORS: u32 = 15;
+/// Where they take long, fewer will do.
+const ENOUGH_FLOORS: u32 = 5;
+/// All floors together need not take longer, as far as there are enough.
+const FLOOR_TIME: Duration = Duration::from_secs(1);
 
 /// Whoever watches the night.
 pub trait Observer {
@@ -134,11 +139,38 @@ fn floors(
     };
     let run = PlannedRun { order: 0, repeat: 0, cell: Cell { send, receive } };
     let request = request(plan, &run, payload);
-    if bench.floor(&request, interrupt)?.is_none() {
-        return Ok(Vec::new());
+    let mut warm_up = Floors::default();
+    warm_up.measure(bench, &request, interrupt)?;
+    let mut floors = Floors::default();
+    floors.measure(bench, &request, interrupt)?;
+    Ok(floors.made)
+}
+
+/// A series of floors.
+#[derive(Default)]
+struct Floors {
+    made: Vec<Floor>,
+    time: Duration,
+}
+
+impl Floors {
+    /// Ends early if there is none.
+    fn measure(
+        &mut self,
+        bench: &mut dyn Bench,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<(), BenchError> {
+        for number in 0..FLOORS {
+            if number >= ENOUGH_FLOORS && self.time >= FLOOR_TIME {
+                break;
+            }
+            let Some(floor) = bench.floor(request, interrupt)? else { break };
+            self.time += floor.time;
+            self.made.push(floor);
+        }
+        Ok(())
     }
-    let floors = (0..FLOORS).map(|_| bench.floor(&request, interrupt));
-    floors.filter_map(Result::transpose).collect()
 }
 
 /// What a run of the plan asks of the bench.

@@ -54,6 +54,7 @@ fn flags_that_do_not_fit_together() {
     refused(&["sweep", "--direction", "to-kernel"], "measure --on tap");
     refused(&["sweep", "--diagonal", "--send-buffers", "1..4"], "give both the same list");
     refused(&["sweep", "--on", "kernel", "--profile", "bsd_tahoe"], "there is none --on kernel");
+    refused(&["sweep", "--on", "kernel", "--pcap", "x.pcapng"], "there are none --on kernel");
     refused(&["sweep", "--out", "a", "--resume", "b"], "cannot be used with");
     refused(&["sweep", "--repeat", "4294967295"], "too many");
 }
@@ -61,6 +62,15 @@ fn flags_that_do_not_fit_together() {
 #[test]
 fn names_that_nobody_knows() {
     refused(&["sweep", "--on", "kernel", "--congestion", "steady"], "steady");
+    refused(&["sweep", "--congestion", "steady"], "choose one of tahoe, reno, new-reno");
+    refused(&["sweep", "--profile", "vax"], "choose one of modern, bsd_tahoe, bsd_reno");
+}
+
+#[test]
+fn sizes_that_linerate_cannot_have() {
+    refused(&["sweep", "--mtu", "100"], "from 128 on");
+    refused(&["sweep", "--send-buffers", "4GiB"], "1073741824 are granted");
+    refused(&["sweep", "--profile", "bsd_tahoe", "--receive-buffers", "1MiB"], "no window scaling");
 }
 
 #[test]
@@ -79,6 +89,12 @@ fn files_that_cannot_be_written() {
     let directory = TempDir::new().unwrap();
     let words = [&SMALL[..], &["--on", "kernel", "--json", "/dev/full"]].concat();
     assert!(fail(directory.path(), &words, 2).contains("the disk is full at /dev/full"));
+    let words = [&SMALL[..], &["--pcap", "/dev/full"]].concat();
+    let line = fail(directory.path(), &words, 2);
+    assert!(
+        line.contains("the capture cannot be written") && line.contains("0 of 4 runs are kept"),
+        "{line}"
+    );
 }
 
 #[test]

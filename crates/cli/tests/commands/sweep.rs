@@ -40,6 +40,11 @@ fn measures(on: &str) {
 }
 
 #[test]
+fn linerate_is_measured_from_flags_to_files() {
+    measures("stack");
+}
+
+#[test]
 fn the_kernel_is_measured_from_flags_to_files() {
     measures("kernel");
 }
@@ -47,7 +52,7 @@ fn the_kernel_is_measured_from_flags_to_files() {
 #[test]
 fn a_finished_sweep_is_reported_again_word_for_word() {
     let directory = TempDir::new().unwrap();
-    let report = succeed(directory.path(), &small("kernel"));
+    let report = succeed(directory.path(), &small("stack"));
     let again = succeed(directory.path(), &["sweep", "--resume", "night", "--json", "again.json"]);
     assert_eq!(again, report);
     assert_eq!(json(&directory.path().join("again.json")), json(&directory.path().join("r.json")));
@@ -79,7 +84,7 @@ fn without_a_folder_one_is_made_by_the_time_and_the_seed() {
 #[test]
 fn a_quiet_sweep_says_nothing_but_its_report() {
     let directory = TempDir::new().unwrap();
-    let mut words = small("kernel");
+    let mut words = small("stack");
     words.push("--quiet");
     let (code, _, errors) = finished(&within(directory.path(), &words).output().unwrap());
     assert_eq!((code, errors.as_str()), (0, ""));
@@ -125,7 +130,7 @@ fn kept(directory: &Path) -> usize {
 #[test]
 fn ctrl_c_leaves_a_folder_that_goes_on() {
     let directory = TempDir::new().unwrap();
-    let (mut child, mut lines) = begin_endless(directory.path(), "kernel");
+    let (mut child, mut lines) = begin_endless(directory.path(), "stack");
     signal(&child, rustix::process::Signal::INT);
     let mut rest = String::new();
     lines.read_to_string(&mut rest).unwrap();
@@ -154,7 +159,7 @@ fn resume(directory: &Path) -> (Child, String) {
 #[test]
 fn a_killed_sweep_goes_on_too() {
     let directory = TempDir::new().unwrap();
-    let (mut child, _lines) = begin_endless(directory.path(), "kernel");
+    let (mut child, _lines) = begin_endless(directory.path(), "stack");
     signal(&child, rustix::process::Signal::KILL);
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     let before = kept(directory.path());

@@ -16,8 +16,10 @@ pub mod names {
     pub const DELAYED_ACK_TIMEOUTS: &str = "delayed_ack_timeouts";
     /// Times that the persist timer sent a probe into a zero window.
     pub const ZERO_WINDOW_PROBES: &str = "zero_window_probes";
-    /// Segments sent that advertised a window of nothing.
-    pub const ZERO_WINDOWS_SENT: &str = "zero_windows_sent";
+    /// Times that a segment of less than was worth it left because nothing better had come up.
+    pub const SMALL_WINDOW_TIMEOUTS: &str = "small_window_timeouts";
+    /// Segments received that announced a closed window.
+    pub const ZERO_WINDOWS_HEARD: &str = "zero_windows_heard";
     /// Frames that some queue had no room for.
     pub const DROPPED_FRAMES: &str = "dropped_frames";
     /// Segments received with a wrong checksum.

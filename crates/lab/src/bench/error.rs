@@ -91,6 +91,12 @@ pub enum BenchError {
         /// What ended it.
         what: String,
     },
+    /// The frames cannot be written down.
+    #[error("the capture cannot be written ({source}): make room for it, or leave --pcap out")]
+    Capture {
+        /// What the system says.
+        source: io::Error,
+    },
     /// The operating system refused something.
     #[error("{what} failed ({source}): see `linerate doctor`")]
     Io {
@@ -115,7 +121,8 @@ impl BenchError {
             | Self::NoPermission { .. }
             | Self::PortInUse { .. }
             | Self::Unreachable { .. }
-            | Self::NotLinerate { .. } => Fault::Input,
+            | Self::NotLinerate { .. }
+            | Self::Capture { .. } => Fault::Input,
             Self::PeerFailed { .. } | Self::ConnectionLost { .. } | Self::Io { .. } => Fault::Running,
             Self::Interrupted => Fault::Interrupted,
         }

@@ -4,11 +4,14 @@ mod counters;
 mod error;
 mod framing;
 mod kernel;
+mod ours;
+mod stack;
 
 pub use counters::{Counters, EndCounters, FastPath, names};
 pub use error::{BenchError, Fault};
 pub use framing::Framing;
 pub use kernel::KernelBench;
+pub use stack::StackBench;
 
 use crate::Interrupt;
 use linerate_units::{Duration, Rate};

@@ -94,8 +94,9 @@ impl Finding {
 }
 
 /// The counters of timers, and what a person calls an event of each.
-pub(crate) const TIMERS: [(&str, &str); 3] = [
+pub(crate) const TIMERS: [(&str, &str); 4] = [
     (names::RETRANSMISSION_TIMEOUTS, "retransmission timeout"),
     (names::DELAYED_ACK_TIMEOUTS, "delayed-ACK timeout"),
     (names::ZERO_WINDOW_PROBES, "zero-window probe"),
+    (names::SMALL_WINDOW_TIMEOUTS, "small-window timeout"),
 ];

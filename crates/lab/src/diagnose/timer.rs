@@ -13,7 +13,7 @@ const PART: f64 = 0.1;
 
 /// What besides timers may keep a cell back, and what a person calls an event of it.
 const CAUSES: [(&str, &str); 4] = [
-    (names::ZERO_WINDOWS_SENT, "advertisement of a zero window"),
+    (names::ZERO_WINDOWS_HEARD, "announcement of a closed window"),
     (names::RETRANSMITTED_SEGMENTS, "retransmission"),
     (names::DROPPED_FRAMES, "dropped frame"),
     (names::BAD_CHECKSUMS, "bad checksum"),

@@ -3,6 +3,7 @@
 use super::args::SweepArgs;
 use crate::output::Failure;
 use linerate_lab::{Plan, Report, StoreError, Utc};
+use linerate_link::capture_file::CaptureWriter;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
@@ -33,6 +34,15 @@ impl<'a> Files<'a> {
         }
         Ok(())
     }
+}
+
+/// The capture that was asked for.
+pub(super) fn capture(args: &SweepArgs) -> Result<Option<CaptureWriter>, Failure> {
+    let writer = args
+        .pcap
+        .as_ref()
+        .map(|path| CaptureWriter::create(path).map_err(|error| StoreError::writing(path, error)));
+    Ok(writer.transpose()?)
 }
 
 /// A folder that does not exist yet, named by the time and the plan's seed.

@@ -8,7 +8,7 @@ pub(crate) use args::SweepArgs;
 
 use crate::output::{self, Failure};
 use files::Files;
-use linerate_lab::bench::KernelBench;
+use linerate_lab::bench::{KernelBench, StackBench};
 use linerate_lab::{Bench, BenchError, BenchKind, Interrupt, NightError, Plan, Report, Store, make_runs};
 use progress::Watcher;
 
@@ -36,22 +36,24 @@ impl Night {
         if let Some(folder) = &args.resume {
             let store = Store::resume(folder)?;
             args.agree_with(store.plan(), folder)?;
-            return Ok(Self { bench: bench(store.plan())?, store });
+            return Ok(Self { bench: bench(store.plan(), args)?, store });
         }
         let plan = args.plan()?;
-        let bench = bench(&plan)?;
+        let bench = bench(&plan, args)?;
         let folder = args.out.clone().unwrap_or_else(|| files::new_folder(&plan));
         Ok(Self { bench, store: Store::create(&folder, plan)? })
     }
 }
 
-/// What carries the plan's bytes.
-fn bench(plan: &Plan) -> Result<Box<dyn Bench>, Failure> {
+/// What carries the plan's bytes, and writes down its frames if that is wanted.
+fn bench(plan: &Plan, args: &SweepArgs) -> Result<Box<dyn Bench>, Failure> {
     match plan.on {
+        BenchKind::Kernel if args.pcap.is_some() => Err(Failure::input(
+            "--pcap sees frames of linerate's TCP, there are none --on kernel — leave it out, or use tcpdump",
+        )),
         BenchKind::Kernel => Ok(Box::new(KernelBench::new(plan)?)),
-        BenchKind::Stack | BenchKind::Tap => {
-            Err(Failure::running(format!("no bench is built for --on {}", plan.on)))
-        }
+        BenchKind::Stack => Ok(Box::new(StackBench::new(plan, files::capture(args)?)?)),
+        BenchKind::Tap => Err(Failure::running(format!("no bench is built for --on {}", plan.on))),
     }
 }
 

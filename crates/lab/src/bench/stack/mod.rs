@@ -1,0 +1,146 @@
+//! linerate's TCP at both ends: two hosts, each with a thread of its own, on the two ends of a link in
+//! memory. It needs no privileges and no network.
+//!
+//! Each run has new hosts and a new link, so that none inherits anything from another.
+
+mod floor;
+
+use super::ours::{End, Given, Rules, Sink, Source, Taken, Transfer, most_looks, written};
+use super::{Bench, BenchError, BenchFacts, Counters, Floor, RunOutcome, RunRequest};
+use crate::Interrupt;
+use crate::plan::Plan;
+use linerate_link::capture_file::CaptureWriter;
+use linerate_link::memory::{self, MemoryConfig, MemoryError};
+use linerate_link::{Capture, MemoryLink, Readiness};
+use linerate_stack::Link;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::thread::{self, ScopedJoinHandle};
+
+/// From TEST-NET-1 (RFC 5737): nobody's addresses.
+const SOURCE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const SINK: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+/// Discard (RFC 863).
+const PORT: u16 = 9;
+
+/// linerate's TCP at both ends.
+#[derive(Debug)]
+pub struct StackBench {
+    rules: Rules,
+    /// Where the frames of all runs are written down, as the source's end sees them.
+    capture: Option<CaptureWriter>,
+}
+
+impl StackBench {
+    /// The bench for `plan`, with its frames written to `capture` if there is one.
+    ///
+    /// # Errors
+    /// If the plan names a profile or a congestion control that there is not, or sizes that cannot be.
+    pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
+        Ok(Self { rules: Rules::new(plan)?, capture })
+    }
+
+    fn link(&self) -> Result<(MemoryLink, MemoryLink), BenchError> {
+        let config = MemoryConfig { mtu: self.rules.mtu(), ..MemoryConfig::default() };
+        memory::pair(config).map_err(|error| match error {
+            MemoryError::Descriptor { errno } => BenchError::Io {
+                what: "making a link in memory".to_owned(),
+                source: io::Error::from_raw_os_error(errno),
+            },
+            error => BenchError::Mtu { mtu: self.rules.payload(), remedy: error.to_string() },
+        })
+    }
+}
+
+impl Bench for StackBench {
+    fn facts(&self) -> BenchFacts {
+        let mut settings = self.rules.settings();
+        settings.insert("link.frames_each_way".to_owned(), MemoryConfig::default().capacity.to_string());
+        settings.insert("link.looks_before_sleep".to_owned(), most_looks().to_string());
+        BenchFacts {
+            description: "linerate's TCP at both ends, a thread for each, over a link in memory".to_owned(),
+            segment_payload: self.rules.payload(),
+            framing: self.rules.framing(),
+            line_rate: None,
+            settings,
+        }
+    }
+
+    fn floor(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<Option<Floor>, BenchError> {
+        let (near, far) = self.link()?;
+        floor::measure(near, far, self.rules.payload(), request, interrupt).map(Some)
+    }
+
+    fn run(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<RunOutcome, BenchError> {
+        let (near, far) = self.link()?;
+        let Some(capture) = self.capture.take() else {
+            return self.rules.carry(near, far, request, interrupt).map(|(outcome, _)| outcome);
+        };
+        let name = format!("seed {}", request.seed);
+        let (outcome, near) =
+            self.rules.carry(Capture::new(near, &name, capture), far, request, interrupt)?;
+        self.capture = Some(written(near.into_parts().1)?);
+        Ok(outcome)
+    }
+}
+
+impl Rules {
+    /// One transfer from `near` to `far`; the source's link comes back with the outcome.
+    fn carry<N: Link + Readiness + Send, F: Link + Readiness + Send>(
+        &self,
+        near: N,
+        far: F,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<(RunOutcome, N), BenchError> {
+        let config = self.config(request)?;
+        let transfer = Transfer::new(request, interrupt);
+        let address = SocketAddrV4::new(SINK, PORT);
+        let (given, taken) = thread::scope(|scope| {
+            let source = scope.spawn(|| {
+                let mut end = End::new(SOURCE, request.seed, near)?;
+                let given = Source::new(&transfer).give(&mut end, address, config)?;
+                Ok((given, end.into_link()))
+            });
+            let sink = scope.spawn(|| {
+                let mut end = End::new(SINK, request.seed, far)?;
+                let listener = Sink::listen(&mut end, address, config)?;
+                Sink::new(&transfer).take(&mut end, listener, config)
+            });
+            (joined(source), joined(sink))
+        });
+        outcome(given, taken)
+    }
+}
+
+/// What both ends say together, and the source's link. Of two errors the one of the end that was not
+/// merely left alone.
+fn outcome<N>(
+    given: Result<(Given, N), BenchError>,
+    taken: Result<Taken, BenchError>,
+) -> Result<(RunOutcome, N), BenchError> {
+    match (given, taken) {
+        (Ok((given, link)), Ok(taken)) => {
+            let outcome = RunOutcome {
+                bytes: taken.bytes,
+                time: taken.time,
+                complete: taken.complete,
+                verified: taken.verified,
+                send_granted: given.send_buffer,
+                receive_granted: taken.receive_buffer,
+                counters: Counters { sender: given.counters, receiver: taken.counters },
+            };
+            Ok((outcome, link))
+        }
+        (Err(BenchError::Interrupted), _) | (_, Err(BenchError::Interrupted)) => Err(BenchError::Interrupted),
+        (Err(error), _) | (Ok(_), Err(error)) => Err(error),
+    }
+}
+
+/// What a thread of ours has come to; if it panicked, so do we.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests;
