@@ -1,6 +1,8 @@
 //! The kernel's congestion controls: which one a run takes, because the default differs by machine.
 
 use crate::bench::BenchError;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::fs;
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -27,18 +29,40 @@ impl Congestion {
 
     /// The one to pin: `wanted`, or else the machine's default by its name.
     pub(crate) fn choose(&self, wanted: Option<&str>) -> Result<Option<String>, BenchError> {
+        self.choose_by(wanted, try_out)
+    }
+
+    /// The same; `try_out` says what the kernel makes of a name. It may load a module for it, so that
+    /// the list of those that are loaded is not the last word.
+    fn choose_by(
+        &self,
+        wanted: Option<&str>,
+        try_out: impl Fn(&str) -> Result<(), Errno>,
+    ) -> Result<Option<String>, BenchError> {
         let Some(wanted) = wanted else {
             return Ok(self.default.clone());
         };
-        if self.available.iter().any(|name| name == wanted) {
-            return Ok(Some(wanted.to_owned()));
+        match try_out(wanted) {
+            Ok(()) => Ok(Some(wanted.to_owned())),
+            Err(Errno::PERM) => Err(BenchError::NoPermission {
+                what: format!("the congestion control `{wanted}`"),
+                remedy: format!(
+                    "choose one of {}, run as root, or add it to net.ipv4.tcp_allowed_congestion_control",
+                    self.allowed.join(", ")
+                ),
+            }),
+            Err(_) => Err(BenchError::UnknownName {
+                what: "congestion control",
+                name: wanted.to_owned(),
+                known: format!("{} (more with `modprobe tcp_NAME`)", self.available.join(", ")),
+            }),
         }
-        Err(BenchError::UnknownName {
-            what: "congestion control",
-            name: wanted.to_owned(),
-            known: format!("{} (more with `modprobe tcp_NAME`)", self.available.join(", ")),
-        })
     }
+}
+
+fn try_out(name: &str) -> Result<(), Errno> {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    sockopt::set_tcp_congestion(socket, name)
 }
 
 fn names(file: &str) -> Vec<String> {
@@ -58,15 +82,32 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_default_is_pinned_by_its_name() {
-        assert_eq!(machine().choose(None).unwrap().as_deref(), Some("cubic"));
-        assert_eq!(machine().choose(Some("reno")).unwrap().as_deref(), Some("reno"));
+    fn kernel(name: &str) -> Result<(), Errno> {
+        match name {
+            "reno" | "htcp" => Ok(()),
+            "cubic" => Err(Errno::PERM),
+            _ => Err(Errno::NOENT),
+        }
     }
 
     #[test]
-    fn one_that_is_not_loaded_is_refused_with_those_that_are() {
-        let error = machine().choose(Some("vegas")).unwrap_err().to_string();
-        assert!(error.contains("`vegas`") && error.contains("reno, cubic"), "{error}");
+    fn the_default_is_pinned_by_its_name() {
+        let chosen = |wanted| machine().choose_by(wanted, kernel).unwrap();
+        assert_eq!(chosen(None).as_deref(), Some("cubic"));
+        assert_eq!(chosen(Some("reno")).as_deref(), Some("reno"));
+        assert_eq!(chosen(Some("htcp")).as_deref(), Some("htcp"), "a module that the kernel finds");
+    }
+
+    #[test]
+    fn one_that_cannot_be_had_is_refused_with_those_that_can() {
+        let refused = |wanted| machine().choose_by(Some(wanted), kernel).unwrap_err().to_string();
+        let unknown = refused("vegas");
+        assert!(unknown.contains("`vegas`") && unknown.contains("reno, cubic"), "{unknown}");
+        let forbidden = refused("cubic");
+        assert!(
+            forbidden.contains("no permission") && forbidden.contains("choose one of reno,"),
+            "{forbidden}"
+        );
+        assert!(Congestion::of_this_machine().choose(Some("no-such")).is_err());
     }
 }

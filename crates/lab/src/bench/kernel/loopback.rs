@@ -1,6 +1,6 @@
 //! One transfer inside this process: two threads, two sockets, the kernel's loopback between them.
 
-use super::{Pins, failed, opening_failed};
+use super::{Pins, failed};
 use crate::Interrupt;
 use crate::bench::{BenchError, Counters, RunOutcome, RunRequest};
 use crate::control::Ended;
@@ -30,7 +30,7 @@ pub(super) fn run(
         max_segment: sender.max_segment,
         ..Options::default()
     };
-    let (near, far) = connected(&sender, &receiver).map_err(|error| opening_failed(&sender, error))?;
+    let (near, far) = connected(&sender, &receiver).map_err(|error| failed("opening a connection", error))?;
     let carried = carry(&near, &far, request, interrupt)?;
     Ok(RunOutcome {
         bytes: carried.taken.bytes,

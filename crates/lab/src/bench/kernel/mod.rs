@@ -129,18 +129,5 @@ fn failed(what: &str, source: io::Error) -> BenchError {
     BenchError::Io { what: what.to_owned(), source }
 }
 
-/// The same, where it may be the congestion control that only the superuser may choose.
-fn opening_failed(options: &Options, source: io::Error) -> BenchError {
-    match (&options.congestion, source.kind()) {
-        (Some(name), io::ErrorKind::PermissionDenied) => BenchError::NoPermission {
-            what: format!("the congestion control `{name}`"),
-            remedy: format!(
-                "`sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{name} …\"`, or choose another one"
-            ),
-        },
-        _ => failed("opening a connection", source),
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@
 //! source until the word was there.
 
 use super::loopback::{granted, outflow};
-use super::{Pins, failed, opening_failed};
+use super::{Pins, failed};
 use crate::Interrupt;
 use crate::bench::{BenchError, Counters, RunOutcome, RunRequest};
 use crate::control::{Ended, Opened, Remote, Report, RunSpec};
@@ -75,7 +75,7 @@ fn open_data(
 ) -> Result<TcpStream, BenchError> {
     let options = pins.sender(remote.address(), request);
     let mut stream = socket::connect(remote.address(), &options, PATIENCE)
-        .map_err(|error| opening_failed(&options, error))?;
+        .map_err(|error| failed("opening the data connection", error))?;
     stream
         .write_all(opened.greeting().as_bytes())
         .map_err(|error| failed("greeting on the data connection", error))?;

@@ -123,5 +123,6 @@ fn settings(pins: &Pins) -> BTreeMap<String, String> {
     BTreeMap::from([
         ("congestion control".to_owned(), congestion),
         ("granted buffers".to_owned(), granted.to_owned()),
+        ("TCP_NODELAY".to_owned(), "off, as a program finds it".to_owned()),
     ])
 }
