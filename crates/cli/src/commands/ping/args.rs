@@ -1,0 +1,97 @@
+//! The flags of `linerate ping`.
+
+use crate::amounts::count;
+use clap::Args;
+use linerate_units::{Bytes, Duration};
+use linerate_wire::Ipv4Cidr;
+use std::net::Ipv4Addr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate ping 10.0.0.1                     the kernel takes that address in a network of its own
+  linerate ping 10.0.0.1 --interval 0 --count 10000 --quiet
+  linerate ping 192.0.2.1 --on tap:tap0 --address 192.0.2.9/24
+                                             from a host behind an interface that exists; a user may
+                                             open it after `ip tuntap add mode tap user NAME name tap0`
+
+It ends with 0 if anything was answered, with 1 if nothing was.";
+
+/// The flags of `linerate ping`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PingArgs {
+    /// Whom to ask
+    #[arg(value_name = "HOST")]
+    pub(super) host: String,
+
+    /// Where linerate's host lives: on a TAP device in a private network (tap), or on one that exists
+    /// (tap:NAME)
+    #[arg(long, value_name = "LINK", default_value = "tap")]
+    pub(super) on: On,
+
+    /// The address of linerate's host and the length of its network's prefix [default: the neighbour of
+    /// HOST, in a private network]
+    #[arg(long, value_name = "ADDR/LENGTH", value_parser = cidr)]
+    pub(super) address: Option<Ipv4Cidr>,
+
+    /// The way to hosts that are not on the network of --address
+    #[arg(long, value_name = "ADDR")]
+    pub(super) gateway: Option<Ipv4Addr>,
+
+    /// Requests to send [default: until Ctrl-C]
+    #[arg(long, value_name = "COUNT", value_parser = count)]
+    pub(super) count: Option<NonZeroU32>,
+
+    /// Seconds from one request to the next; 0 asks again as soon as there is an answer
+    #[arg(long, value_name = "SECONDS", default_value = "1")]
+    pub(super) interval: Duration,
+
+    /// Seconds that an answer is awaited
+    #[arg(long, value_name = "SECONDS", default_value = "2")]
+    pub(super) patience: Duration,
+
+    /// Bytes of data in each request
+    #[arg(long, value_name = "SIZE", default_value = "56B", value_parser = size)]
+    pub(super) size: usize,
+
+    /// Write every frame to this pcapng file
+    #[arg(long, value_name = "FILE")]
+    pub(super) pcap: Option<PathBuf>,
+
+    /// Only the sum at the end
+    #[arg(long)]
+    pub(super) quiet: bool,
+}
+
+/// Where linerate's host lives.
+#[derive(Clone, Debug)]
+pub(super) enum On {
+    /// On a TAP device in a private network, with the kernel at its other end.
+    Private,
+    /// On an interface that exists.
+    Existing(String),
+}
+
+impl FromStr for On {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "tap" => Ok(Self::Private),
+            Some(("tap", name)) if !name.is_empty() => Ok(Self::Existing(name.to_owned())),
+            _ => Err("write tap, or tap:NAME for an interface that exists".to_owned()),
+        }
+    }
+}
+
+fn cidr(text: &str) -> Result<Ipv4Cidr, String> {
+    text.parse()
+        .map_err(|_| "write an IPv4 address and the length of its prefix, such as 10.0.0.2/24".to_owned())
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?.count();
+    usize::try_from(bytes).ok().filter(|&bytes| bytes <= 65_507).ok_or_else(|| "the most is 65507".to_owned())
+}

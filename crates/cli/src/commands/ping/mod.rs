@@ -1,0 +1,103 @@
+//! `linerate ping`: echo requests from linerate's own host to the kernel, or to whoever is behind a TAP
+//! device.
+
+mod args;
+mod place;
+mod words;
+
+pub(crate) use args::PingArgs;
+
+use crate::output::{Failure, print};
+use args::On;
+use linerate_lab::Interrupt;
+use linerate_lab::ping::{Answer, PingError, Questions, Tally, ping};
+use linerate_link::capture_file::CaptureWriter;
+use linerate_link::{Capture, Readiness};
+use linerate_stack::{Host, Link, Route, Stack, StackConfig};
+use linerate_wire::{Ipv4Cidr, MacAddress};
+use place::{existing_tap, own_address, private_tap, resolve};
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::Ipv4Addr;
+use words::{line, sum};
+
+/// Asks until there is enough.
+pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let destination = resolve(&args.host)?;
+    let own = own_address(args, destination)?;
+    let tap = match &args.on {
+        On::Private => private_tap(destination, own)?,
+        On::Existing(name) => existing_tap(name)?,
+    };
+    let name = tap.interface().name().to_owned();
+    let seed = random()?;
+    let questions = questions(args, destination, &seed);
+    let stack = stack(args, own, seed);
+    let whose = match args.on {
+        On::Private => ", a private network in which this machine's kernel has the address",
+        On::Existing(_) => "",
+    };
+    print(&format!(
+        "PING {} ({destination}), {} bytes of data, from {} on {name}{whose}\n",
+        args.host,
+        args.size,
+        own.address(),
+    ))?;
+    let tally = match &args.pcap {
+        None => ask(&mut Host::new(stack, tap), &questions, args, interrupt),
+        Some(file) => {
+            let cannot = |error| Failure::input(format!("{} cannot be written ({error})", file.display()));
+            let writer = CaptureWriter::create(file).map_err(cannot)?;
+            let mut host = Host::new(stack, Capture::new(tap, &name, writer));
+            let tally = ask(&mut host, &questions, args, interrupt);
+            host.into_parts().1.into_parts().1.finish().map_err(cannot)?;
+            tally
+        }
+    }?;
+    print(&sum(&args.host, &tally))?;
+    if tally.received > 0 { Ok(()) } else { Err(Failure::running("no request was answered")) }
+}
+
+fn ask<L: Link + Readiness>(
+    host: &mut Host<L>,
+    questions: &Questions,
+    args: &PingArgs,
+    interrupt: &Interrupt,
+) -> Result<Tally, Failure> {
+    let tell = |answer: &Answer| {
+        if !args.quiet {
+            // Whoever no longer reads the lines may still want the frames.
+            let _ = print(&line(answer));
+        }
+    };
+    ping(host, questions, interrupt, tell).map_err(|error| match error {
+        PingError::Refused(_) => Failure::input(format!("{} cannot be asked: {error}", args.host)),
+        PingError::Link(_) | PingError::Wait(_) => Failure::running(error.to_string()),
+    })
+}
+
+fn questions(args: &PingArgs, destination: Ipv4Addr, seed: &[u8; 32]) -> Questions {
+    Questions {
+        destination,
+        count: args.count.map(|count| count.get().into()),
+        interval: args.interval,
+        patience: args.patience,
+        size: args.size,
+        identifier: u16::from_be_bytes([seed[0], seed[1]]),
+    }
+}
+
+fn stack(args: &PingArgs, own: Ipv4Cidr, seed: [u8; 32]) -> Stack {
+    // Locally administered, for one host; what follows tells it from others on the same network.
+    let mac = MacAddress::new([0x02, seed[2], seed[3], seed[4], seed[5], seed[6]]);
+    let mut config = StackConfig::new(mac, own);
+    config.routes.extend(args.gateway.map(|gateway| Route::via(Ipv4Cidr::ALL, gateway)));
+    Stack::new(config, seed)
+}
+
+fn random() -> Result<[u8; 32], Failure> {
+    let mut bytes = [0; 32];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error: io::Error| Failure::running(format!("the machine has no randomness ({error})")))?;
+    Ok(bytes)
+}

@@ -1,0 +1,92 @@
+//! Where linerate's host lives: its address, and the device that it is on.
+
+use super::args::{On, PingArgs};
+use crate::output::Failure;
+use linerate_link::namespace::enter_private_network;
+use linerate_link::{KernelInterface, Tap, TapConfig};
+use linerate_wire::Ipv4Cidr;
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+
+/// The first IPv4 address of `host`.
+pub(super) fn resolve(host: &str) -> Result<Ipv4Addr, Failure> {
+    let unknown =
+        |why: String| Failure::input(format!("`{host}` has no IPv4 address ({why}): see how it is spelt"));
+    let addresses = (host, 0).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let mut addresses = addresses.filter_map(|address| match address {
+        SocketAddr::V4(address) => Some(*address.ip()),
+        SocketAddr::V6(_) => None,
+    });
+    addresses.next().ok_or_else(|| unknown("it has one of IPv6 only".to_owned()))
+}
+
+/// The address that linerate's host gets.
+pub(super) fn own_address(args: &PingArgs, destination: Ipv4Addr) -> Result<Ipv4Cidr, Failure> {
+    match (args.address, &args.on) {
+        (Some(own), _) if own.address() == destination => {
+            Err(Failure::input(format!("--address {own} is the address of HOST itself: choose another one")))
+        }
+        (Some(own), On::Private) if !own.contains(destination) => Err(Failure::input(format!(
+            "{destination} is not on the network of --address {own}, and there is no other in a private network"
+        ))),
+        (Some(own), _) => Ok(own),
+        (None, On::Existing(name)) => Err(Failure::input(format!(
+            "linerate's host needs an address behind {name}: give --address ADDR/LENGTH"
+        ))),
+        (None, On::Private) => neighbour(destination).ok_or_else(|| {
+            Failure::input(format!("{destination} is no address that a host can have: take 10.0.0.1"))
+        }),
+    }
+}
+
+/// Another address of the same network of 256.
+fn neighbour(destination: Ipv4Addr) -> Option<Ipv4Cidr> {
+    let no_host = destination.is_multicast() || destination.is_loopback() || destination.octets()[0] == 0;
+    let [a, b, c, d] = destination.octets();
+    if no_host || a >= 240 || !(1..=254).contains(&d) {
+        return None;
+    }
+    let other = if d == 254 { 253 } else { d + 1 };
+    Ipv4Cidr::new(Ipv4Addr::new(a, b, c, other), 24)
+}
+
+/// A device in a network of our own, in which the kernel has the address `destination`.
+pub(super) fn private_tap(destination: Ipv4Addr, own: Ipv4Cidr) -> Result<Tap, Failure> {
+    let failure = |error: &dyn std::error::Error| Failure::input(error.to_string());
+    enter_private_network().map_err(|error| failure(&error))?;
+    let tap = Tap::open(&TapConfig::default()).map_err(|error| failure(&error))?;
+    let interface = tap.interface();
+    let set_up = interface
+        .disable_ipv6()
+        .and_then(|()| interface.add_address(destination, own.prefix_length()))
+        .and_then(|()| interface.set_up());
+    set_up.map_err(|error| failure(&error))?;
+    Ok(tap)
+}
+
+/// The device behind the interface `name`, which keeps its MTU and is not made if there is none.
+pub(super) fn existing_tap(name: &str) -> Result<Tap, Failure> {
+    let state = KernelInterface::named(name).and_then(|interface| interface.state());
+    let state = state.map_err(|error| {
+        Failure::input(format!(
+            "{error}: make it with `ip tuntap add mode tap name {name}` and `ip link set {name} up`"
+        ))
+    })?;
+    let mtu = usize::try_from(state.mtu.count()).unwrap_or(usize::MAX);
+    let config = TapConfig { name: name.to_owned(), mtu, ..TapConfig::default() };
+    Tap::open(&config).map_err(|error| Failure::input(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_neighbour_is_another_host_of_the_same_network() {
+        let neighbour = |text: &str| neighbour(text.parse().unwrap()).map(|cidr| cidr.to_string());
+        assert_eq!(neighbour("10.0.0.1").as_deref(), Some("10.0.0.2/24"));
+        assert_eq!(neighbour("10.0.0.254").as_deref(), Some("10.0.0.253/24"));
+        for no_host in ["10.0.0.0", "10.0.0.255", "224.0.0.1", "127.0.0.1", "0.0.0.1", "255.255.255.254"] {
+            assert_eq!(neighbour(no_host), None, "{no_host}");
+        }
+    }
+}
