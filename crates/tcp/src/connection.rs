@@ -74,7 +74,9 @@ pub struct Connection {
     pub(crate) config: Config,
     pub(crate) path: Path,
     pub(crate) keep_alive: Option<KeepAlive>,
+    /// Probes since the peer was last heard, and when the last of them was due.
     pub(crate) keep_alive_probes: u32,
+    pub(crate) keep_alive_probed: Instant,
     pub(crate) keep_alive_due: bool,
     /// A SYN, or SYN-ACK, must leave.
     pub(crate) syn_due: bool,
@@ -132,6 +134,7 @@ impl Connection {
             path,
             keep_alive: config.keep_alive,
             keep_alive_probes: 0,
+            keep_alive_probed: now,
             keep_alive_due: false,
             syn_due: true,
             reset_due: None,
@@ -301,6 +304,7 @@ impl Connection {
     fn forget_passed_urgent_mark(&mut self) {
         if self.receiver.urgent.is_some_and(|mark| !mark.after(self.first_unread())) {
             self.receiver.urgent = None;
+            self.refresh_prediction();
         }
     }
 
@@ -324,6 +328,7 @@ impl Connection {
         if !self.receiver.shut {
             self.receiver.shut();
             self.owe_ack_if_window_grew();
+            self.refresh_prediction();
         }
     }
 
@@ -340,6 +345,9 @@ impl Connection {
         self.released = true;
         if self.state == State::SynSent {
             self.end(None);
+        } else if self.state == State::TimeWait {
+            // The peer has our FIN and can be told nothing more; old segments must die all the same.
+            self.receiver.shut();
         } else if !self.receiver.buffer.is_empty() || self.config.linger == Some(Duration::ZERO) {
             self.abort(now);
         } else {

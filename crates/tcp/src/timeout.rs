@@ -37,7 +37,7 @@ impl Connection {
             return;
         }
         if self.has_been_silent_too_long(now) {
-            self.end(Some(Error::TimedOut));
+            self.end(Some(self.reason_for_silence()));
             return;
         }
         // An answered probe keeps a connection alive for ever, unless nobody holds it any more.
@@ -57,17 +57,20 @@ impl Connection {
         if !self.state.is_synchronized() {
             return;
         }
+        if self.heard >= self.keep_alive_probed {
+            self.keep_alive_probes = 0;
+        }
         let silence = now.since(self.heard);
         if silence < keep_alive.idle {
-            self.keep_alive_probes = 0;
             self.timers.set(Timer::KeepAlive, now, keep_alive.idle - silence);
         } else if self.snd.flight() > 0 || self.sender.has_unsent(self.snd.nxt) {
             // The retransmission and persist timers are asking already.
             self.timers.set(Timer::KeepAlive, now, keep_alive.interval);
         } else if self.keep_alive_probes >= keep_alive.probes {
-            self.abort_with(Error::TimedOut);
+            self.abort_with(self.reason_for_silence());
         } else {
             self.keep_alive_probes += 1;
+            self.keep_alive_probed = now;
             self.keep_alive_due = true;
             self.output_due = true;
             self.timers.set(Timer::KeepAlive, now, keep_alive.interval);

@@ -183,8 +183,12 @@ impl Connections {
     /// Lets `span` go by, with everything that happens in it.
     pub fn pass_time(&mut self, span: Duration) {
         let until = self.now + span;
+        self.transmit(End::Client);
+        self.transmit(End::Server);
         while self.next_moment() <= until {
             self.step();
+            self.transmit(End::Client);
+            self.transmit(End::Server);
         }
         self.now = until;
     }

@@ -7,11 +7,13 @@ mod connections;
 pub mod hostile;
 mod network;
 mod pair;
+mod script;
 mod test_link;
 mod wire;
 
 pub use connections::{Connections, End};
 pub use network::{Fate, Network};
 pub use pair::{Pair, Setup, Side};
+pub use script::{Notation, Script, Sent, pattern};
 pub use test_link::TestLink;
 pub use wire::{Impairment, Wire};

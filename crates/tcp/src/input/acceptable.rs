@@ -38,7 +38,7 @@ impl Connection {
         }
         match segment.options().timestamps {
             Some(timestamps) if !self.timestamps.is_old(timestamps, now) => return Ok(()),
-            Some(_) => self.owe_ack(),
+            Some(_) => self.answer_unacceptable(now, segment),
             None => {}
         }
         self.statistics.old_timestamps += 1;
@@ -55,7 +55,7 @@ impl Connection {
     }
 
     /// The part of the segment inside the window. What lies outside altogether is answered by an
-    /// acknowledgement, unless it is a reset.
+    /// acknowledgement. Resets were judged before.
     pub(super) fn check_sequence<'a>(
         &mut self,
         now: Instant,
@@ -70,15 +70,13 @@ impl Connection {
             }
             return Ok(text);
         }
-        if !segment.flags().contains(TcpFlags::RST) {
-            if !segment.payload.is_empty() {
-                self.statistics.duplicate_segments += 1;
-            }
-            self.owe_ack();
-            // TIME-WAIT starts anew when the peer repeats its FIN (§3.10.7.4 eighth).
-            if self.state == State::TimeWait && segment.flags().contains(TcpFlags::FIN) {
-                self.enter_time_wait(now);
-            }
+        if !segment.payload.is_empty() {
+            self.statistics.duplicate_segments += 1;
+        }
+        self.answer_unacceptable(now, segment);
+        // TIME-WAIT starts anew when the peer repeats its FIN (§3.10.7.4 eighth).
+        if self.state == State::TimeWait && segment.flags().contains(TcpFlags::FIN) {
+            self.enter_time_wait(now);
         }
         Err(Refusal::OutsideWindow)
     }

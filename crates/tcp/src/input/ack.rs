@@ -23,7 +23,7 @@ impl Connection {
         }
         let ack = segment.ack;
         if ack.after(self.snd.max) {
-            self.owe_ack();
+            self.answer_unacceptable(now, segment);
             return Err(Refusal::BadAck);
         }
         if ack.before(self.snd.una - self.snd.max_wnd) {
@@ -81,7 +81,10 @@ impl Connection {
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {
             self.sender.urgent = None;
         }
+        // Kept beside `una`, or it would seem to lie ahead after half the circle.
+        self.sender.small_end = self.sender.small_end.later(ack);
         self.sender.silent_since = Instant::NEVER;
+        self.sender.unreachable = false;
         self.sender.progressed = now;
         self.watch_flight(now, verdict);
         self.output_due |= self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;

@@ -43,8 +43,9 @@ impl Connection {
         }
         match report {
             // In a synchronized state a hard error is treated as a soft one (RFC 5927 §5.2).
-            IcmpReport::HardError { .. } => self.give_up_handshake(),
-            IcmpReport::SoftError { .. } => {}
+            IcmpReport::HardError { .. } if !self.state.is_synchronized() => self.give_up_handshake(),
+            // It may pass. If it does not, it is the reason why the peer was silent.
+            IcmpReport::HardError { .. } | IcmpReport::SoftError { .. } => self.sender.unreachable = true,
             IcmpReport::PacketTooBig { mtu_payload, .. } => self.shrink_segments(now, mtu_payload),
         }
     }

@@ -82,10 +82,10 @@ impl Connection {
     /// The steps of §3.10.7.4, "otherwise". Each either lets the segment pass or says why not.
     fn handle_in_sequence(&mut self, now: Instant, segment: &Segment<'_>) -> Result<(), Refusal> {
         self.check_timestamp(now, segment)?;
-        let text = self.check_sequence(now, segment)?;
         if self.check_reset(now, segment)? {
             return Ok(());
         }
+        let text = self.check_sequence(now, segment)?;
         self.check_syn(now, segment)?;
         if !segment.flags().contains(TcpFlags::ACK) {
             return Err(Refusal::NoAck);

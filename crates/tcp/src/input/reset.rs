@@ -11,12 +11,15 @@ const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Connection {
     /// Was it a reset that has ended the connection? It counts only at exactly `rcv.nxt`; elsewhere
-    /// in the window it is challenged.
+    /// in the window it is challenged, and outside not heard at all.
     pub(super) fn check_reset(&mut self, now: Instant, segment: &Segment<'_>) -> Result<bool, Refusal> {
         if !segment.flags().contains(TcpFlags::RST) {
             return Ok(false);
         }
         if segment.seq != self.rcv.nxt {
+            if !segment.seq.within(self.rcv.nxt, self.rcv.window()) {
+                return Err(Refusal::OutsideWindow);
+            }
             self.challenge(now);
             return Err(Refusal::Challenged);
         }
@@ -47,11 +50,28 @@ impl Connection {
 
     /// Owes an acknowledgement that tells an honest peer where we are, unless one has just left.
     pub(super) fn challenge(&mut self, now: Instant) {
-        if now >= self.next_challenge {
-            self.next_challenge = now + CHALLENGE_INTERVAL;
+        if self.may_challenge(now) {
             self.statistics.challenge_acks += 1;
             self.owe_ack();
         }
+    }
+
+    /// Owes the acknowledgement that answers a segment which is not acceptable. An empty one may be
+    /// such an answer itself: if each were answered, two ends that have lost each other would never
+    /// fall silent.
+    pub(super) fn answer_unacceptable(&mut self, now: Instant, segment: &Segment<'_>) {
+        let says_something = !segment.payload.is_empty() || segment.flags().contains(TcpFlags::FIN);
+        if says_something || self.may_challenge(now) {
+            self.owe_ack();
+        }
+    }
+
+    fn may_challenge(&mut self, now: Instant) -> bool {
+        let may = now >= self.next_challenge;
+        if may {
+            self.next_challenge = now + CHALLENGE_INTERVAL;
+        }
+        may
     }
 
     /// A SYN that may begin the next incarnation while this one is in TIME-WAIT: its numbers lie

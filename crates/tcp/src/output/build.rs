@@ -80,10 +80,12 @@ impl Connection {
         TcpHeader { seq, ack: self.rcv.nxt, flags, window: self.offer_window(), ..TcpHeader::default() }
     }
 
-    /// SEG.WND for the window to offer. What the field's scale cuts off is not offered.
+    /// SEG.WND for the window to offer: the old one until the new one is worth it. What the field's
+    /// scale cuts off is not offered.
     fn offer_window(&mut self) -> u16 {
         let shift = self.agreement.receive_shift;
-        let edge = self.receiver.edge_to_offer(&self.rcv);
+        let worth_it = self.acks.is_worth_offering(&self.received());
+        let edge = if worth_it { self.receiver.possible_edge(&self.rcv) } else { self.rcv.edge };
         let window = u16::try_from((edge - self.rcv.nxt) >> shift).unwrap_or(u16::MAX);
         self.rcv.edge = self.rcv.edge.later(self.rcv.nxt + (u32::from(window) << shift));
         window

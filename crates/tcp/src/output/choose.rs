@@ -57,7 +57,8 @@ impl Connection {
 
     fn choose_data(&self) -> Option<Piece> {
         if self.sender.loss.retransmit_due && self.snd.flight() > 0 {
-            return Some(self.piece(self.snd.una, self.segment_room()));
+            let allowed = self.snd.wnd.max(self.snd.flight());
+            return Some(self.piece(self.snd.una, self.segment_room().min(allowed)));
         }
         if !self.sender.has_unsent(self.snd.nxt) {
             return None;
@@ -107,7 +108,8 @@ impl Connection {
         if piece.length == 0 {
             return piece.fin;
         }
-        let again = piece.seq.before(self.snd.max);
+        // A byte that probed a closed window makes nothing that follows worth less or more.
+        let again = piece.seq.before(self.snd.max) && self.sender.probes == 0;
         let full = piece.length >= self.segment_room();
         let last = piece.fin;
         let all = piece.end() == self.sender.buffer.end() && self.nagle_allows();

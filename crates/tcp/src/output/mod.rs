@@ -100,6 +100,7 @@ impl Connection {
         if piece.probe {
             self.remember_probe(now);
         } else {
+            self.statistics.small_window_timeouts += u64::from(self.sender.probe_due);
             // A fast retransmission lies behind `nxt`, and may reach beyond it only with the FIN.
             self.snd.nxt = self.snd.nxt.later(end);
             self.sender.probes = 0;

@@ -92,11 +92,24 @@ impl AckPolicy {
                 let read_all_of_a_push = self.pushed && received.unread == 0 && !self.is_request_response();
                 let enough = received.pending > received.segment || read_all_of_a_push;
                 let half = received.capacity / 2;
-                let least = if half < two_segments { half } else { two_segments };
+                // A sender without room for a segment waits for one (RFC 9293 §3.8.6.2.2).
+                let stalled = received.offered < received.segment;
+                let worth = if stalled { received.segment } else { two_segments };
+                let least = if half < worth { half } else { worth };
                 (received.pending > 0 && enough)
                     || (received.growth > 0 && received.offered <= half && received.growth >= least)
             }
         }
+    }
+
+    /// Is the window that could be offered worth it, or would it lead the sender into segments of a
+    /// few bytes (RFC 9293 §3.8.6.2.2)? 4.3BSD judged the window, the RFC judges its growth.
+    pub(crate) const fn is_worth_offering(&self, received: &Received) -> bool {
+        let (grown, share) = match self.rule {
+            AckRule::Bsd { .. } => (received.offered + received.growth, received.capacity / 4),
+            AckRule::Modern { .. } => (received.growth, received.capacity / 2),
+        };
+        grown >= received.segment || grown >= share
     }
 
     /// A segment with data has left, and carried the acknowledgement.

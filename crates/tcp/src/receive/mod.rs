@@ -79,14 +79,6 @@ impl Receiver {
         (rcv.nxt + saturated(self.buffer.free()).min(self.largest_window)).later(rcv.edge)
     }
 
-    /// The right edge to offer: the old one until the new one is worth it, lest the sender be led
-    /// into segments of a few bytes (RFC 9293 §3.8.6.2.2).
-    pub(crate) fn edge_to_offer(&self, rcv: &ReceiveSequence) -> SeqNum {
-        let possible = self.possible_edge(rcv);
-        let worth_it = self.largest_segment.min(self.capacity() / 2);
-        if possible - rcv.edge >= worth_it { possible } else { rcv.edge }
-    }
-
     /// Puts data that begins at `seq` in its place: true if it is kept. False when too many
     /// stretches lie beyond holes already.
     pub(crate) fn keep(&mut self, rcv: &ReceiveSequence, seq: SeqNum, payload: &[u8], most: usize) -> bool {

@@ -125,13 +125,14 @@ impl Connection {
 
     /// The retransmission timer has expired (RFC 6298 (5.4) to (5.7), RFC 5681 §3.1).
     pub(crate) fn on_retransmission_timeout(&mut self, now: Instant) {
+        // RFC 5681 equation (4) counts a loss once, however often the timer finds it.
+        let first = self.sender.silent_since == Instant::NEVER;
         if self.has_been_silent_too_long(now) {
-            self.end(Some(Error::TimedOut));
+            self.end(Some(self.reason_for_silence()));
             return;
         }
         self.statistics.retransmission_timeouts += 1;
         self.output_due = true;
-        let first = self.sender.rtt.backoff() == 0;
         self.sender.rtt.stop_timing();
         self.sender.rtt.back_off();
         if matches!(self.state, State::SynSent | State::SynReceived) {
@@ -142,7 +143,6 @@ impl Connection {
         if first {
             self.sender.congestion.controller().on_timeout(flight);
         } else {
-            // RFC 5681 equation (4) counts a loss once, however often the timer finds it.
             self.sender.congestion.controller().window_mut().restart();
         }
         self.sender.loss = Loss {
@@ -167,5 +167,10 @@ impl Connection {
             self.config.give_up_syn_after
         };
         now.since(self.sender.silent_since) >= patience
+    }
+
+    /// What the application is told of a peer that is given up (RFC 1122 §4.2.3.9).
+    pub(crate) const fn reason_for_silence(&self) -> Error {
+        if self.sender.unreachable { Error::Unreachable } else { Error::TimedOut }
     }
 }

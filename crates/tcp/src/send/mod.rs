@@ -69,6 +69,9 @@ pub(crate) struct Sender {
     pub(crate) probes: u32,
     /// Since when the peer has owed an answer; [`Instant::NEVER`] if it does not.
     pub(crate) silent_since: Instant,
+    /// The network has reported that the peer cannot be reached, and it has acknowledged nothing new
+    /// since.
+    pub(crate) unreachable: bool,
     /// When the peer last acknowledged something new.
     pub(crate) progressed: Instant,
     /// When a segment with data last left.
@@ -89,6 +92,7 @@ impl Sender {
             probe_due: false,
             probes: 0,
             silent_since: Instant::NEVER,
+            unreachable: false,
             progressed: now,
             last_sent: now,
         }

@@ -1,0 +1,351 @@
+//! Connections close (RFC 9293 §3.6): in every order, with losses, and when an application does not
+//! care.
+
+use crate::{SYN_ACK, ms, secs};
+use linerate_tcp::{Config, Connection, Disposition, Error, Event, State};
+use linerate_testkit::Script;
+use linerate_units::Duration;
+
+const NANOSECOND: Duration = Duration::from_nanos(1);
+
+fn established() -> Script {
+    Script::established(&Config::modern(), SYN_ACK)
+}
+
+/// Established, and our FIN has been acknowledged.
+fn half_closed() -> Script {
+    let mut host = established();
+    host.application(Connection::shutdown_write);
+    host.expect("F. 1:1(0) ack 1");
+    assert_eq!(host.connection.state(), State::FinWait1);
+    host.send(". 1:1(0) ack 2");
+    assert_eq!(host.connection.state(), State::FinWait2);
+    host
+}
+
+fn in_time_wait() -> Script {
+    let mut host = half_closed();
+    host.send("F. 1:1(0) ack 2");
+    host.expect(". 2:2(0) ack 2");
+    assert_eq!(host.connection.state(), State::TimeWait);
+    host
+}
+
+/// Nothing more is sent, the connection ends `span` from now and not before, and nobody is to blame.
+#[track_caller]
+fn expect_end_after(host: &mut Script, span: Duration) {
+    host.expect_silence(span - NANOSECOND);
+    assert_ne!(host.connection.state(), State::Closed, "too early");
+    host.expect_silence(NANOSECOND);
+    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, None));
+    assert!(host.connection.is_released());
+}
+
+#[test]
+fn who_closes_first_waits_for_twice_the_lifetime_of_a_segment() {
+    let mut host = in_time_wait();
+    assert_eq!(host.read_nothing(), Ok(0), "the end of the stream");
+    expect_end_after(&mut host, secs(60));
+    assert_eq!(host.events(), [Event::EndOfStream, Event::Closed]);
+}
+
+#[test]
+fn who_closes_last_is_done_with_the_last_acknowledgement() {
+    let mut host = established();
+    host.send("F. 1:1(0) ack 1");
+    host.expect(". 1:1(0) ack 2");
+    assert_eq!(host.connection.state(), State::CloseWait);
+    assert_eq!((host.events(), host.read_nothing()), (vec![Event::EndOfStream], Ok(0)));
+    host.write(10);
+    host.expect("P. 1:11(10) ack 2");
+    host.send(". 2:2(0) ack 11");
+    host.application(Connection::shutdown_write);
+    host.expect("F. 11:11(0) ack 2");
+    assert_eq!(host.connection.state(), State::LastAck);
+    host.send(". 2:2(0) ack 12");
+    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, None));
+    assert!(host.connection.is_released());
+}
+
+#[test]
+fn the_last_data_and_the_fin_share_a_segment() {
+    let mut host = established();
+    host.write(100);
+    host.application(Connection::shutdown_write);
+    host.expect("FP. 1:101(100) ack 1");
+    assert_eq!(host.try_write(1), Err(Error::Shutdown));
+    assert_eq!(host.connection.writable_bytes(), 0);
+    host.send(". 1:1(0) ack 101");
+    assert_eq!(host.connection.state(), State::FinWait1, "the FIN is not acknowledged");
+    host.send(". 1:1(0) ack 102");
+    assert_eq!(host.connection.state(), State::FinWait2);
+}
+
+#[test]
+fn after_our_fin_the_peer_can_go_on_sending() {
+    let mut host = half_closed();
+    for start in (1..5_001).step_by(1_000) {
+        let end = start + 1_000;
+        host.send(&format!(". {start}:{end}(1000) ack 2"));
+        host.expect(&format!(". 2:2(0) ack {end}"));
+        host.read(1_000);
+        host.take_sent();
+    }
+    host.send("F. 5001:5001(0) ack 2");
+    host.expect(". 2:2(0) ack 5002");
+    assert_eq!(host.connection.state(), State::TimeWait);
+}
+
+#[test]
+fn after_the_peer_s_fin_we_can_go_on_sending() {
+    let mut host = established();
+    host.send("F. 1:1(0) ack 1");
+    host.expect(". 1:1(0) ack 2");
+    host.write(3_000);
+    host.expect(". 1:1461(1460) ack 2");
+    host.expect(". 1461:2921(1460) ack 2");
+    host.send(". 2:2(0) ack 2921");
+    host.expect("P. 2921:3001(80) ack 2");
+    host.send(". 2:2(0) ack 3001");
+    assert_eq!(host.connection.state(), State::CloseWait);
+    host.expect_silence(secs(3_600));
+}
+
+#[test]
+fn both_ends_can_close_at_the_same_time() {
+    let mut host = established();
+    host.application(Connection::shutdown_write);
+    host.expect("F. 1:1(0) ack 1");
+    host.send("F. 1:1(0) ack 1");
+    host.expect(". 2:2(0) ack 2");
+    assert_eq!(host.connection.state(), State::Closing);
+    host.send(". 2:2(0) ack 2");
+    assert_eq!(host.connection.state(), State::TimeWait);
+    expect_end_after(&mut host, secs(60));
+}
+
+#[test]
+fn the_peer_s_fin_can_acknowledge_ours() {
+    let mut host = established();
+    host.application(Connection::shutdown_write);
+    host.expect("F. 1:1(0) ack 1");
+    host.send("F. 1:1(0) ack 2");
+    host.expect(". 2:2(0) ack 2");
+    assert_eq!(host.connection.state(), State::TimeWait);
+}
+
+#[test]
+fn our_fin_goes_again_when_it_is_lost() {
+    let mut host = established();
+    host.application(Connection::shutdown_write);
+    host.expect("F. 1:1(0) ack 1");
+    host.expect_after(ms(200), "F. 1:1(0) ack 1");
+    host.expect_after(ms(400), "F. 1:1(0) ack 1");
+    // Both closed at the same time, and the acknowledgement of our FIN is lost once more.
+    host.send("F. 1:1(0) ack 1");
+    host.expect(". 2:2(0) ack 2");
+    host.expect_after(ms(800), "F. 1:1(0) ack 2");
+    host.send(". 2:2(0) ack 2");
+    expect_end_after(&mut host, secs(60));
+}
+
+#[test]
+fn the_last_fin_goes_again_when_it_is_lost() {
+    let mut host = established();
+    host.send("F. 1:1(0) ack 1");
+    host.expect(". 1:1(0) ack 2");
+    host.application(Connection::close);
+    host.expect("F. 1:1(0) ack 2");
+    host.expect_after(ms(200), "F. 1:1(0) ack 2");
+    host.send(". 2:2(0) ack 2");
+    assert_eq!(host.connection.state(), State::Closed);
+}
+
+#[test]
+fn a_repeated_fin_is_acknowledged_again_and_starts_time_wait_anew() {
+    let mut host = in_time_wait();
+    host.expect_silence(secs(30));
+    host.send("F. 1:1(0) ack 2");
+    host.expect(". 2:2(0) ack 2");
+    expect_end_after(&mut host, secs(60));
+}
+
+#[test]
+fn an_acknowledgement_does_not_start_time_wait_anew() {
+    let mut host = in_time_wait();
+    host.expect_silence(secs(30));
+    host.send(". 2:2(0) ack 2");
+    expect_end_after(&mut host, secs(30));
+}
+
+#[test]
+fn a_repeated_fin_is_acknowledged_again_while_the_application_has_not_closed() {
+    let mut host = established();
+    host.send("F. 1:1(0) ack 1");
+    host.expect(". 1:1(0) ack 2");
+    host.send("F. 1:1(0) ack 1");
+    host.expect(". 1:1(0) ack 2");
+    assert_eq!(host.connection.state(), State::CloseWait);
+}
+
+#[test]
+fn a_new_syn_ends_time_wait_if_its_number_lies_beyond_the_last() {
+    let mut host = in_time_wait();
+    assert_eq!(host.judge("S 1000:1000(0) win 1000 mss 1460"), Disposition::OpenAgain);
+    let mut host = in_time_wait();
+    for old in ["S 1:1(0) win 1000", "S 2:2(0) win 1000"] {
+        assert_ne!(host.judge(old), Disposition::OpenAgain, "{old}");
+    }
+    host.expect(". 2:2(0) ack 2");
+    assert_eq!(host.connection.state(), State::TimeWait);
+    let mut host = in_time_wait();
+    assert_ne!(host.judge("S. 1000:1000(0) ack 2 win 1000"), Disposition::OpenAgain);
+}
+
+#[test]
+fn closing_with_unread_data_resets_the_connection() {
+    let mut host = established();
+    host.send("P. 1:101(100) ack 1");
+    host.expect(". 1:1(0) ack 101");
+    host.application(Connection::close);
+    host.expect("R. 1:1(0) ack 101");
+    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::Aborted)));
+    assert!(host.connection.is_released());
+}
+
+#[test]
+fn closing_after_everything_was_read_does_not() {
+    let mut host = established();
+    host.send("P. 1:101(100) ack 1");
+    host.expect(". 1:1(0) ack 101");
+    host.read(100);
+    host.application(Connection::close);
+    host.expect("F. 1:1(0) ack 101");
+}
+
+#[test]
+fn data_that_comes_after_the_application_has_let_go_resets_the_connection() {
+    let mut waiting = established();
+    waiting.application(Connection::close);
+    waiting.expect("F. 1:1(0) ack 1");
+    let mut half_closed = half_closed();
+    half_closed.application(Connection::close);
+    for mut host in [waiting, half_closed] {
+        host.send("P. 1:101(100) ack 2");
+        host.expect("R. 2:2(0) ack 1");
+        assert_eq!(host.connection.error(), Some(Error::DataAfterClose));
+        assert!(host.connection.is_released());
+    }
+}
+
+#[test]
+fn what_was_written_before_the_close_still_leaves() {
+    let mut host = established();
+    host.write(3_000);
+    host.application(Connection::close);
+    host.expect(". 1:1461(1460) ack 1");
+    host.expect(". 1461:2921(1460) ack 1");
+    host.expect("FP. 2921:3001(80) ack 1");
+    host.send(". 1:1(0) ack 3002");
+    assert_eq!(host.connection.state(), State::FinWait2);
+}
+
+#[test]
+fn a_linger_of_zero_resets_at_once() {
+    let mut host = Script::established(&Config { linger: Some(Duration::ZERO), ..Config::modern() }, SYN_ACK);
+    host.write(100);
+    host.application(Connection::close);
+    host.expect("R. 1:1(0) ack 1");
+    assert!(host.connection.is_released());
+    host.expect_silence(secs(600));
+}
+
+#[test]
+fn unacknowledged_data_is_cared_for_as_long_as_the_linger_time() {
+    let mut host = established();
+    host.application(|connection, _| connection.set_linger(Some(secs(5))));
+    host.write(100);
+    host.expect("P. 1:101(100) ack 1");
+    host.application(Connection::close);
+    host.expect("F. 101:101(0) ack 1");
+    host.pass_time(secs(5) - NANOSECOND);
+    assert_eq!(host.connection.state(), State::FinWait1);
+    host.take_sent();
+    host.pass_time(NANOSECOND);
+    host.expect("R. 102:102(0) ack 1");
+    assert_eq!(host.connection.error(), Some(Error::TimedOut));
+}
+
+#[test]
+fn a_linger_time_that_suffices_has_no_effect() {
+    let mut host = established();
+    host.application(|connection, _| connection.set_linger(Some(secs(5))));
+    host.write(100);
+    host.application(Connection::close);
+    host.expect("FP. 1:101(100) ack 1");
+    host.send(". 1:1(0) ack 102");
+    host.expect_silence(secs(30));
+    host.send("F. 1:1(0) ack 102");
+    host.expect(". 102:102(0) ack 2");
+    expect_end_after(&mut host, secs(60));
+}
+
+#[test]
+fn a_peer_that_never_closes_is_not_waited_for_when_nobody_holds_the_connection() {
+    let mut host = half_closed();
+    host.expect_silence(secs(7_200));
+    assert_eq!(host.connection.state(), State::FinWait2, "an application still reads");
+    host.application(Connection::close);
+    expect_end_after(&mut host, secs(60));
+}
+
+#[test]
+fn letting_go_in_time_wait_does_not_shorten_it() {
+    let mut host = half_closed();
+    host.send("FP. 1:101(100) ack 2");
+    host.expect(". 2:2(0) ack 102");
+    assert_eq!(host.connection.state(), State::TimeWait);
+    host.expect_silence(secs(10));
+    host.application(Connection::close);
+    expect_end_after(&mut host, secs(50));
+}
+
+#[test]
+fn a_connection_that_was_closed_before_it_opened_opens_and_closes() {
+    let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
+    host.expect("S. 0:0(0) ack 1");
+    host.write(10);
+    host.application(Connection::shutdown_write);
+    host.expect_nothing();
+    host.send(". 1:1(0) ack 1 win 5840");
+    host.expect("FP. 1:11(10) ack 1");
+    assert_eq!(host.connection.state(), State::FinWait1);
+}
+
+#[test]
+fn an_abort_resets_and_forgets() {
+    let mut host = established();
+    host.write(100);
+    host.application(Connection::abort);
+    host.expect("R. 1:1(0) ack 1");
+    assert_eq!(host.connection.error(), Some(Error::Aborted));
+    assert_eq!((host.try_write(1), host.read_nothing()), (Err(Error::Aborted), Err(Error::Aborted)));
+    assert_eq!(host.events(), [Event::Closed]);
+    host.expect_silence(secs(600));
+}
+
+#[test]
+fn a_direction_that_nobody_reads_is_acknowledged_and_thrown_away() {
+    let config = Config { receive_buffer: 4_096, ..Config::modern() };
+    let mut host = Script::established(&config, SYN_ACK);
+    host.application(Connection::shutdown_read);
+    for start in (1..20_001).step_by(1_000) {
+        let end = start + 1_000;
+        host.send(&format!(". {start}:{end}(1000) ack 1"));
+        host.pass_time(ms(40));
+        let sent = host.take_sent().pop().expect("an acknowledgement");
+        assert_eq!(sent.says.ack, Some(end));
+        assert!(sent.says.window >= Some(2_048), "the window closes on a peer that nobody hears: {sent:?}");
+    }
+    assert_eq!(host.read_nothing(), Ok(0));
+}

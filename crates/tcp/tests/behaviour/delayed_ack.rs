@@ -1,0 +1,215 @@
+//! When received data is acknowledged (RFC 9293 §3.8.6.3): today's rule, and those of 1988 and 1990.
+
+use crate::{SYN_ACK, ms, secs};
+use linerate_tcp::{AckRule, Config, Profile};
+use linerate_testkit::{Connections, End, Network, Script};
+
+/// Today's rule after the first segments of a connection, whose acknowledgements are all immediate.
+fn modern() -> Script {
+    let config = Config { acks: AckRule::Modern { quick: 0 }, ..Config::modern() };
+    Script::established(&config, SYN_ACK)
+}
+
+fn bsd(profile: Profile, receive_buffer: usize) -> Script {
+    Script::established(&Config { receive_buffer, ..profile.config() }, SYN_ACK)
+}
+
+#[test]
+fn one_segment_waits_and_the_second_does_not() {
+    let mut host = modern();
+    host.send(". 1:1461(1460) ack 1");
+    host.expect_nothing();
+    host.send(". 1461:2921(1460) ack 1");
+    host.expect(". 1:1(0) ack 2921");
+    host.send(". 2921:4381(1460) ack 1");
+    host.expect_after(ms(40), ". 1:1(0) ack 4381");
+    assert_eq!(host.connection.statistics().delayed_ack_timeouts, 1);
+    host.expect_silence(secs(60));
+}
+
+#[test]
+fn the_wait_counts_from_the_first_byte() {
+    let mut host = modern();
+    host.send(". 1:101(100) ack 1");
+    host.pass_time(ms(30));
+    host.send(". 101:201(100) ack 1");
+    host.expect_after(ms(10), ". 1:1(0) ack 201");
+}
+
+#[test]
+fn the_first_segments_of_a_connection_are_acknowledged_at_once() {
+    let config = Config { acks: AckRule::Modern { quick: 3 }, ..Config::modern() };
+    let mut host = Script::established(&config, SYN_ACK);
+    for start in [1, 101, 201] {
+        host.send(&format!(". {start}:{}(100) ack 1", start + 100));
+        host.expect(&format!(". 1:1(0) ack {}", start + 100));
+    }
+    host.send(". 301:401(100) ack 1");
+    host.expect_after(ms(40), ". 1:1(0) ack 401");
+}
+
+#[test]
+fn pushed_data_that_was_read_is_acknowledged_at_once() {
+    let mut host = modern();
+    host.send("P. 1:101(100) ack 1");
+    host.expect_nothing();
+    host.read(100);
+    host.expect(". 1:1(0) ack 101");
+}
+
+#[test]
+fn an_answer_carries_the_acknowledgement() {
+    let mut host = modern();
+    for round in 0..20 {
+        let (request, answer) = (round * 100 + 1, round * 50 + 1);
+        host.send(&format!("P. {request}:{}(100) ack {answer}", request + 100));
+        host.read(100);
+        if round == 0 {
+            // Nobody knows yet that this is a dialogue.
+            host.expect(". 1:1(0) ack 101");
+        }
+        host.expect_nothing();
+        host.pass_time(ms(10));
+        host.write(50);
+        host.expect(&format!("P. {answer}:{}(50) ack {}", answer + 50, request + 100));
+        host.expect_nothing();
+    }
+    assert_eq!(host.connection.statistics().delayed_ack_timeouts, 0);
+    assert_eq!(host.connection.statistics().pure_acks_sent, 2, "the handshake's and the first");
+}
+
+#[test]
+fn data_out_of_order_and_data_that_fills_a_hole_are_acknowledged_at_once() {
+    for mut host in [modern(), bsd(Profile::BsdReno, 20_000)] {
+        host.send(". 101:201(100) ack 1");
+        host.expect(". 1:1(0) ack 1");
+        host.send(". 1:101(100) ack 1");
+        host.expect(". 1:1(0) ack 201");
+        host.send(". 101:201(100) ack 1");
+        host.expect(". 1:1(0) ack 201");
+    }
+}
+
+#[test]
+fn a_fin_is_acknowledged_at_once() {
+    for mut host in [modern(), bsd(Profile::BsdTahoe, 20_000)] {
+        host.send("FP. 1:101(100) ack 1");
+        host.expect(". 1:1(0) ack 102");
+    }
+}
+
+/// A sender whose buffer holds one packet cannot send the second that would be acknowledged.
+#[test]
+fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
+    for receive in [1_448, 17 * 1_448, 256 << 10] {
+        let sender = Config { send_buffer: 1_448, ..Config::modern() };
+        let receiver = Config { receive_buffer: receive, ..Config::modern() };
+        let mut pair = Connections::new(&sender, &receiver, Network::clean(ms(1)), 1).established();
+        let (start, mut written, mut read) = (pair.now, 0, 0);
+        pair.run_until("every byte is read", |pair| {
+            let now = pair.now;
+            if written < 200 * 1_448 {
+                written += pair.client.write(now, &[7; 1_448]).expect("it is open");
+            }
+            read += pair.read_all(End::Server).expect("it is open").len();
+            read == 200 * 1_448
+        });
+        assert_eq!(pair.server().statistics().delayed_ack_timeouts, 0);
+        assert!(pair.now.since(start) <= ms(402), "a round trip a packet: {}", pair.now.since(start));
+    }
+}
+
+/// Two hundred milliseconds, wherever the segment falls between two ticks.
+#[test]
+fn the_acknowledgements_of_1988_leave_at_the_tick() {
+    for profile in [Profile::BsdTahoe, Profile::BsdReno] {
+        let mut host = bsd(profile, 20_000);
+        host.send(". 1:101(100) ack 1");
+        host.expect_after(ms(200), ". 1:1(0) ack 101");
+        host.pass_time(ms(150));
+        host.send(". 101:201(100) ack 1");
+        host.expect_after(ms(50), ". 1:1(0) ack 201");
+        // However much arrives, nothing leaves before the tick unless somebody reads.
+        for start in (201..5_201).step_by(1_000) {
+            host.send(&format!(". {start}:{}(1000) ack 1", start + 1_000));
+        }
+        host.expect_after(ms(200), ". 1:1(0) ack 5201");
+    }
+}
+
+/// Tahoe tells of a window that can grow by 35 % of the buffer, Reno of one by half, and both of one
+/// by two segments.
+#[test]
+fn a_reader_triggers_the_window_update_of_its_year() {
+    for (profile, packets, reads) in [
+        (Profile::BsdTahoe, 17, 2),
+        (Profile::BsdReno, 17, 2),
+        (Profile::BsdTahoe, 4, 2),
+        (Profile::BsdTahoe, 3, 2),
+        (Profile::BsdTahoe, 2, 1),
+        (Profile::BsdReno, 2, 1),
+        (Profile::BsdTahoe, 1, 1),
+        (Profile::BsdReno, 1, 1),
+    ] {
+        let buffer = packets * 1_460;
+        let mut host = bsd(profile, buffer);
+        for index in 0..packets.min(3) {
+            let start = index * 1_460 + 1;
+            host.send(&format!(". {start}:{}(1460) ack 1", start + 1_460));
+        }
+        let end = packets.min(3) * 1_460 + 1;
+        for _ in 1..reads {
+            host.read(1_460);
+            host.expect_nothing();
+        }
+        host.read(1_460);
+        let update = host.expect(&format!(". 1:1(0) ack {end}"));
+        let free = buffer + 1 + reads * 1_460 - end;
+        assert_eq!(update.says.window.map(usize::from), Some(free), "{profile}, {packets} packets");
+    }
+}
+
+/// 35 % and 50 % of three packets lie on either side of a packet and a half.
+#[test]
+fn the_share_of_the_buffer_is_what_parts_1988_from_1990() {
+    for (profile, tells) in [(Profile::BsdTahoe, true), (Profile::BsdReno, false)] {
+        let mut host = bsd(profile, 3 * 1_460);
+        host.send(". 1:1461(1460) ack 1");
+        host.send(". 1461:2921(1460) ack 1");
+        host.read(1_750);
+        let told = !host.take_sent().is_empty();
+        assert_eq!(told, tells, "{profile}: 40 % of the buffer was read");
+    }
+}
+
+/// RFC 9293 MUST-59: never longer than half a second, in any profile.
+#[test]
+fn no_acknowledgement_is_held_back_for_half_a_second() {
+    for profile in Profile::ALL {
+        for offset in [0, 1, 150, 199, 200, 201] {
+            let mut host = Script::established(&profile.config(), SYN_ACK);
+            host.pass_time(ms(offset));
+            host.send(". 1:101(100) ack 1");
+            host.pass_time(ms(499));
+            host.expect(". 1:1(0) ack 101");
+        }
+    }
+}
+
+/// 4.3BSD offered all there was once it was not silly. Were the update to say the same window again,
+/// the sender would take it for a duplicate, and three of them for a loss.
+#[test]
+fn a_window_update_says_another_window() {
+    for profile in [Profile::BsdTahoe, Profile::BsdReno] {
+        for read in (100..1_460).step_by(20) {
+            let mut host = bsd(profile, 2 * 1_460);
+            host.send(". 1:1461(1460) ack 1");
+            host.send(". 1461:2921(1460) ack 1");
+            host.expect_after(ms(200), ". 1:1(0) ack 2921 win 0");
+            host.read(read);
+            for sent in host.take_sent() {
+                assert_eq!(sent.says.window.map(usize::from), Some(read), "{profile}");
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Header prediction: how often it is right, and under which name each miss is counted.
+
+use crate::{SYN_ACK, ms};
+use linerate_tcp::{Config, Connection, MissReason};
+use linerate_testkit::{Connections, End, Network, Script, pattern};
+
+/// Moves `bytes` from the client to the server.
+fn transfer(pair: &mut Connections, bytes: usize) {
+    let chunk: Vec<u8> = (0..65_536).map(pattern).collect();
+    let (mut written, mut read) = (0, 0);
+    pair.run_until("every byte is read", |pair| {
+        let now = pair.now;
+        if written < bytes {
+            let at = written % chunk.len();
+            let end = chunk.len().min(at + bytes - written);
+            written += pair.client.write(now, &chunk[at..end]).expect("it is open");
+        }
+        for byte in pair.read_all(End::Server).expect("it is open") {
+            assert_eq!(byte, pattern(read % chunk.len()));
+            read += 1;
+        }
+        read == bytes
+    });
+}
+
+/// The share of segments that took the fast path, in thousandths.
+fn hits(connection: &Connection) -> u64 {
+    let statistics = connection.statistics();
+    statistics.prediction.hits() * 1_000 / statistics.segments_received
+}
+
+#[test]
+fn a_clean_bulk_transfer_takes_the_fast_path_at_both_ends() {
+    for timestamps in [true, false] {
+        let config = Config { timestamps, ..Config::modern() };
+        let mut pair = Connections::new(&config, &config, Network::clean(ms(2)), 1).established();
+        transfer(&mut pair, 4_000_000);
+        let (sender, receiver) = (hits(&pair.client), hits(pair.server()));
+        assert!(sender >= 950, "sender {sender} ‰: {:?}", pair.client.statistics().prediction);
+        assert!(receiver >= 950, "receiver {receiver} ‰: {:?}", pair.server().statistics().prediction);
+    }
+}
+
+#[test]
+fn every_size_of_buffer_takes_the_fast_path() {
+    for (send, receive) in [(1, 1), (1, 17), (17, 1), (2, 3), (5, 5), (17, 17)] {
+        let config =
+            Config { send_buffer: send * 1_448, receive_buffer: receive * 1_448, ..Config::modern() };
+        let mut pair = Connections::new(&config, &config, Network::clean(ms(1)), 1).established();
+        transfer(&mut pair, 400_000);
+        let (sender, receiver) = (hits(&pair.client), hits(pair.server()));
+        assert!(sender >= 950 && receiver >= 950, "{send} × {receive}: {sender} ‰, {receiver} ‰");
+    }
+}
+
+/// Not a promise, a figure: losses take the slow path until they are mended.
+#[test]
+fn losses_leave_the_larger_part_to_the_fast_path() {
+    for (loss, least) in [(1, 800), (10, 400)] {
+        let network = Network { loss, ..Network::clean(ms(2)) };
+        let mut pair = Connections::new(&Config::modern(), &Config::modern(), network, 7).established();
+        transfer(&mut pair, 4_000_000);
+        let (sender, receiver) = (hits(&pair.client), hits(pair.server()));
+        println!("{loss} ‰ lost: sender {sender} ‰, receiver {receiver} ‰ by the fast path");
+        for (reason, count) in pair.server().statistics().prediction.misses() {
+            println!("  receiver missed {count:>5} for {}", reason.name());
+        }
+        assert!(sender >= least && receiver >= least, "{sender} ‰, {receiver} ‰");
+    }
+}
+
+/// Established; what `provoke` does is one miss, and counted as `reason`.
+#[track_caller]
+fn misses_for(reason: MissReason, host: &mut Script, segment: &str) {
+    let before = host.connection.statistics().prediction.clone();
+    host.send(segment);
+    let after = &host.connection.statistics().prediction;
+    for (each, count) in after.misses() {
+        let expected = before.missed(each) + u64::from(each == reason);
+        assert_eq!(count, expected, "misses for {} after {segment}", each.name());
+    }
+    assert_eq!(before.hits(), after.hits());
+}
+
+#[track_caller]
+fn hits_for(host: &mut Script, segment: &str) {
+    let before = host.connection.statistics().prediction.hits();
+    host.send(segment);
+    assert_eq!(host.connection.statistics().prediction.hits(), before + 1, "{segment}");
+}
+
+fn established() -> Script {
+    Script::established(&Config::modern(), SYN_ACK)
+}
+
+fn stamped() -> Script {
+    Script::established(&Config::modern(), &format!("{SYN_ACK} ts 1000 0"))
+}
+
+#[test]
+fn both_arms_hit() {
+    for mut host in [established(), stamped()] {
+        hits_for(&mut host, ". 1:101(100) ack 1");
+        hits_for(&mut host, "P. 101:201(100) ack 1");
+        host.write(2_000);
+        host.take_sent();
+        hits_for(&mut host, ". 201:201(0) ack 1001");
+        hits_for(&mut host, ". 201:201(0) ack 1001 win 50000");
+        hits_for(&mut host, ". 201:201(0) ack 2001");
+        let prediction = &host.connection.statistics().prediction;
+        assert_eq!((prediction.data, prediction.acks), (2, 3));
+    }
+}
+
+#[test]
+fn a_miss_is_counted_under_its_reason() {
+    misses_for(MissReason::Flags, &mut established(), "FP. 1:101(100) ack 1");
+    misses_for(MissReason::Flags, &mut established(), "UP. 1:101(100) ack 1 urg 5");
+    misses_for(MissReason::Flags, &mut established(), "EP. 1:101(100) ack 1");
+    misses_for(MissReason::Options, &mut established(), ". 1:1(0) ack 1 sack 1-2");
+    misses_for(MissReason::Options, &mut stamped(), ". 1:101(100) ack 1 bare");
+    misses_for(MissReason::Sequence, &mut established(), ". 101:201(100) ack 1");
+    misses_for(MissReason::Timestamp, &mut stamped(), ". 1:101(100) ack 1 ts 999 0");
+    misses_for(MissReason::Acknowledgement, &mut established(), ". 1:1(0) ack 1");
+    misses_for(MissReason::Acknowledgement, &mut established(), ". 1:1(0) ack 500");
+}
+
+#[test]
+fn a_miss_while_opening_or_closing_is_the_state_s() {
+    let mut host = Script::connect(&Config::modern());
+    misses_for(MissReason::State, &mut host, SYN_ACK);
+    host.application(Connection::shutdown_write);
+    misses_for(MissReason::State, &mut host, ". 1:101(100) ack 1");
+}
+
+#[test]
+fn a_miss_beside_a_hole_is_the_reassembly_s() {
+    let mut host = established();
+    host.send(". 101:201(100) ack 1");
+    misses_for(MissReason::Reassembly, &mut host, ". 1:101(100) ack 1");
+    hits_for(&mut host, ". 201:301(100) ack 1");
+}
+
+#[test]
+fn a_miss_during_recovery_is_the_recovery_s() {
+    let mut host = established();
+    host.write(20_000);
+    for _ in 0..3 {
+        host.send(". 1:1(0) ack 1");
+    }
+    misses_for(MissReason::Recovery, &mut host, ". 1:1(0) ack 1461");
+}
+
+#[test]
+fn data_that_acknowledges_is_traffic_in_both_directions() {
+    let mut host = established();
+    host.write(100);
+    misses_for(MissReason::DataWithAck, &mut host, ". 1:101(100) ack 101");
+}
+
+#[test]
+fn more_than_there_is_room_for_is_a_miss_of_its_own() {
+    let mut host = Script::established(&Config { receive_buffer: 1_000, ..Config::modern() }, SYN_ACK);
+    misses_for(MissReason::Room, &mut host, ". 1:1201(1200) ack 1");
+}
+
+#[test]
+fn switched_off_everything_misses() {
+    let mut host = Script::established(&Config { header_prediction: false, ..Config::modern() }, SYN_ACK);
+    misses_for(MissReason::Disabled, &mut host, ". 1:101(100) ack 1");
+    host.application(|connection, _| connection.set_header_prediction(true));
+    hits_for(&mut host, ". 101:201(100) ack 1");
+}
+
+/// What spoils a prediction spoils no more than it must.
+#[test]
+fn the_segment_after_a_miss_hits_again() {
+    let mut host = established();
+    host.send("UP. 1:101(100) ack 1 urg 0");
+    hits_for(&mut host, ". 101:201(100) ack 1");
+    host.write(20_000);
+    host.take_sent();
+    for _ in 0..3 {
+        host.send(". 201:201(0) ack 1");
+    }
+    host.take_sent();
+    host.send(". 201:201(0) ack 14601");
+    hits_for(&mut host, ". 201:201(0) ack 16061");
+    host.take_sent();
+    host.pass_time(ms(300));
+    host.send(". 201:201(0) ack 20001");
+    host.write(100);
+    host.take_sent();
+    host.send(". 201:201(0) ack 20101");
+    hits_for(&mut host, ". 201:301(100) ack 20101");
+}

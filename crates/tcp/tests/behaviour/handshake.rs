@@ -1,0 +1,332 @@
+//! Connections open (RFC 9293 §3.5): three ways of the handshake, what can be lost of it, and what
+//! the two SYNs agree on.
+
+use crate::{SYN_ACK, ms, secs};
+use linerate_tcp::{Config, Connection, Disposition, Error, Event, Path, Refusal, Seeds, State};
+use linerate_testkit::{Connections, End, Fate, Network, Script};
+use linerate_units::Instant;
+use linerate_wire::{Segment, SeqNum, TcpFlags};
+use std::cell::Cell;
+use std::rc::Rc;
+
+#[test]
+fn an_active_open_takes_three_segments() {
+    let mut host = Script::connect(&Config::modern());
+    let syn = host.expect("S 0:0(0) win 65535 mss 1460 wscale 3 sackOK");
+    let stamp = syn.says.options.timestamps.expect("timestamps are offered");
+    assert_eq!((stamp.value, stamp.echo), (host.stamp_at(host.now), 0));
+    assert_eq!(host.connection.state(), State::SynSent);
+    host.send("S. 0:0(0) ack 1 win 1000 mss 1460 wscale 7 sackOK ts 5000 1");
+    host.expect(". 1:1(0) ack 1");
+    assert_eq!(host.connection.state(), State::Established);
+    assert_eq!(host.events(), [Event::Connected, Event::Writable]);
+    assert!(!host.connection.is_passive());
+    host.expect_silence(secs(3_600));
+}
+
+#[test]
+fn a_passive_open_answers_and_waits_for_the_third_segment() {
+    let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1400 wscale 2 sackOK ts 77 0");
+    let answer = host.expect("S. 0:0(0) ack 1 win 65535 mss 1460 wscale 3 sackOK");
+    assert_eq!(answer.says.options.timestamps.map(|stamp| stamp.echo), Some(77));
+    assert_eq!((host.connection.state(), host.events()), (State::SynReceived, vec![]));
+    host.send(". 1:1(0) ack 1 win 5840");
+    assert_eq!(host.connection.state(), State::Established);
+    assert_eq!(host.events(), [Event::Connected, Event::Writable]);
+    assert!(host.connection.is_passive());
+    host.expect_nothing();
+}
+
+#[test]
+fn both_ends_can_open_at_the_same_time() {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    host.send("S 0:0(0) win 1000 mss 1460");
+    host.expect("S. 0:0(0) ack 1");
+    assert_eq!(host.connection.state(), State::SynReceived);
+    host.send("S. 0:0(0) ack 1 win 1000 mss 1460");
+    assert_eq!(host.connection.state(), State::Established);
+    host.write(10);
+    host.expect("P. 1:11(10) ack 1");
+}
+
+#[test]
+fn two_of_us_can_open_at_the_same_time() {
+    let now = Instant::ZERO;
+    let path = Path { mtu_payload: 1_480, window_clamp: None };
+    let open = |number| {
+        let seeds = Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: number };
+        Connection::connect(&Config::modern(), path, seeds, now)
+    };
+    let mut ends = [open(100), open(u32::MAX)];
+    let mut frames = [[0; 1_480]; 2];
+    let mut rounds = 0;
+    loop {
+        let sent = [0, 1].map(|end| ends[end].poll_transmit(now, &mut frames[end]));
+        if sent.iter().all(Option::is_none) {
+            break;
+        }
+        for end in [0, 1] {
+            if let Some(sent) = &sent[1 - end] {
+                let segment = Segment::parse(&frames[1 - end][..sent.length]).unwrap();
+                let _ = ends[end].handle_segment(now, &segment);
+                ends[end].check();
+            }
+        }
+        rounds += 1;
+        assert!(rounds < 10, "the two do not find together");
+    }
+    assert!(ends.iter().all(|end| end.state() == State::Established));
+}
+
+#[test]
+fn a_lost_syn_goes_again_at_doubling_intervals_until_it_is_given_up_after_three_minutes() {
+    let mut host = Script::connect(&Config::modern());
+    let start = host.now;
+    host.expect("S 0:0(0)");
+    for seconds in [1, 2, 4, 8, 16, 32, 64] {
+        host.expect_after(secs(seconds), "S 0:0(0)");
+    }
+    assert_eq!(host.connection.state(), State::SynSent);
+    host.expect_silence(secs(120));
+    assert_eq!(host.connection.state(), State::Closed);
+    assert!(host.now.since(start) >= secs(180), "RFC 9293 §3.8.3: at least three minutes");
+    assert_eq!(host.connection.error(), Some(Error::TimedOut));
+    assert_eq!(host.events(), [Event::Closed]);
+    assert!(host.connection.is_released());
+}
+
+#[test]
+fn a_lost_answer_goes_again_at_doubling_intervals_and_at_once_when_the_syn_is_repeated() {
+    let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
+    host.expect("S. 0:0(0) ack 1");
+    host.expect_after(secs(1), "S. 0:0(0) ack 1");
+    host.expect_after(secs(2), "S. 0:0(0) ack 1");
+    host.pass_time(ms(500));
+    host.send("S 0:0(0) win 5840 mss 1460");
+    host.expect("S. 0:0(0) ack 1");
+    host.send(". 1:1(0) ack 1");
+    assert_eq!(host.connection.state(), State::Established);
+    host.expect_silence(secs(60));
+}
+
+#[test]
+fn an_answer_that_is_never_acknowledged_is_given_up() {
+    let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
+    let start = host.now;
+    host.pass_time(secs(300));
+    assert_eq!(host.connection.state(), State::Closed);
+    assert_eq!(host.connection.error(), Some(Error::TimedOut));
+    let last = host.take_sent().pop().unwrap();
+    assert!(last.at.since(start) >= secs(100) && last.says.flags == TcpFlags::SYN | TcpFlags::ACK);
+}
+
+/// Opens while the `nth` segment that `from` sends is lost: how long it took.
+fn opening_without(from: End, nth: u32) -> linerate_units::Duration {
+    let config = Config::modern();
+    let mut pair = Connections::new(&config, &config, Network::clean(ms(10)), 1);
+    let seen = Rc::new(Cell::new(0));
+    pair.set_filter(move |_, side, _| {
+        seen.set(seen.get() + u32::from(side == from));
+        (side == from && seen.get() == nth).then_some(Fate::Lose)
+    });
+    let start = pair.now;
+    let pair = pair.established();
+    pair.now.since(start)
+}
+
+#[test]
+fn a_lost_segment_of_the_handshake_costs_one_timeout_of_a_second() {
+    assert_eq!(opening_without(End::Client, 99), ms(30));
+    assert_eq!(opening_without(End::Client, 1), secs(1) + ms(30), "the SYN");
+    assert_eq!(opening_without(End::Server, 1), secs(1) + ms(30), "the SYN-ACK");
+    // The server sends its SYN-ACK again, and the client its acknowledgement.
+    assert_eq!(opening_without(End::Client, 2), secs(1) + ms(10) + ms(20), "the final ACK");
+}
+
+#[test]
+fn after_a_lost_syn_the_window_is_one_segment_and_the_timeout_three_seconds() {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    host.expect_after(secs(1), "S 0:0(0)");
+    host.send(SYN_ACK);
+    host.write(10_000);
+    host.expect(". 1:1461(1460) ack 1");
+    host.expect_nothing();
+    host.expect_after(secs(3), ". 1:1461(1460) ack 1");
+}
+
+#[test]
+fn a_reset_that_acknowledges_our_syn_refuses_the_connection() {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    host.send("R. 0:0(0) ack 1");
+    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::Refused)));
+    assert_eq!(host.events(), [Event::Closed]);
+    assert_eq!(host.try_write(1), Err(Error::Refused));
+    assert_eq!(host.read_nothing(), Err(Error::Refused));
+    host.expect_silence(secs(60));
+}
+
+#[test]
+fn a_reset_that_does_not_acknowledge_our_syn_is_nobody_s() {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    host.send("R 0:0(0)");
+    host.send("R. 0:0(0) ack 0");
+    host.send("R. 0:0(0) ack 2");
+    assert_eq!(host.connection.state(), State::SynSent);
+    host.expect_nothing();
+}
+
+/// RFC 9293 §3.5.1, figure 9: the peer still holds a connection that we have forgotten.
+#[test]
+fn an_acknowledgement_of_something_never_sent_is_answered_by_a_reset_and_the_syn_goes_again() {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    assert_eq!(host.judge(". 300:300(0) ack 100"), Disposition::Refused(Refusal::BadAck));
+    host.expect("R 100:100(0)");
+    host.expect_after(secs(1), "S 0:0(0)");
+    host.send(SYN_ACK);
+    host.expect(". 1:1(0) ack 1");
+}
+
+/// RFC 9293 §3.5, figure 8: our answer to a SYN from the past is reset by its sender.
+#[test]
+fn an_old_duplicate_syn_is_reset_by_its_sender() {
+    let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
+    host.expect("S. 0:0(0) ack 1");
+    host.send("R 1:1(0)");
+    assert_eq!(host.connection.state(), State::Closed);
+    host.expect_nothing();
+}
+
+#[test]
+fn before_the_handshake_ends_a_wrong_acknowledgement_is_answered_by_a_reset() {
+    for wrong in ["0", "2"] {
+        let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
+        host.expect("S. 0:0(0) ack 1");
+        host.send(&format!(". 1:1(0) ack {wrong}"));
+        host.expect(&format!("R {wrong}:{wrong}(0)"));
+        assert_eq!(host.connection.state(), State::SynReceived);
+    }
+}
+
+#[test]
+fn data_written_early_leaves_with_the_final_acknowledgement() {
+    let mut host = Script::connect(&Config::modern());
+    host.write(10);
+    host.expect("S 0:0(0)");
+    host.expect_nothing();
+    host.send(SYN_ACK);
+    host.expect("P. 1:11(10) ack 1");
+    host.expect_nothing();
+}
+
+#[test]
+fn data_with_the_final_acknowledgement_is_taken() {
+    let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
+    host.expect("S. 0:0(0) ack 1");
+    host.send("P. 1:11(10) ack 1");
+    host.expect(". 1:1(0) ack 11");
+    assert_eq!(host.events(), [Event::Connected, Event::Readable, Event::Writable]);
+    host.read(10);
+}
+
+#[test]
+fn data_on_a_syn_is_left_to_be_sent_again() {
+    let mut host = Script::accept(&Config::modern(), "S 0:10(10) win 5840 mss 1460");
+    host.expect("S. 0:0(0) ack 1");
+    host.send(". 1:11(10) ack 1");
+    host.expect(". 1:1(0) ack 11");
+    host.read(10);
+}
+
+#[test]
+fn the_window_of_a_syn_is_not_scaled_and_later_ones_are() {
+    let config = Config { receive_buffer: 1 << 20, ..Config::modern() };
+    let mut host = Script::connect(&config);
+    host.expect("S 0:0(0) win 65535 wscale 5");
+    host.send("S. 0:0(0) ack 1 win 1000 mss 1460 wscale 7");
+    host.expect(". 1:1(0) ack 1 win 32768");
+    assert_eq!(host.connection.information().send_window, 1_000);
+    host.send(". 1:1(0) ack 1 win 1000");
+    assert_eq!(host.connection.information().send_window, 128_000);
+}
+
+/// What one side does not offer is off; each of the three options by itself.
+#[test]
+fn an_option_counts_if_both_offer_it() {
+    for bits in 0..64_u32 {
+        let side = |shift: u32| Config {
+            window_scaling: bits >> shift & 1 == 1,
+            timestamps: bits >> (shift + 1) & 1 == 1,
+            selective_acks: bits >> (shift + 2) & 1 == 1,
+            receive_buffer: 1 << 20,
+            ..Config::modern()
+        };
+        let (client, server) = (side(0), side(3));
+        let mut pair = Connections::new(&client, &server, Network::clean(ms(1)), 1).established();
+        let scaled = if client.window_scaling && server.window_scaling { 5 } else { 0 };
+        let segment = if client.timestamps && server.timestamps { 1_448 } else { 1_460 };
+        for end in [End::Client, End::Server] {
+            let information = pair.end(end).information();
+            assert_eq!((information.send_shift, information.receive_shift), (scaled, scaled), "{bits:b}");
+            assert_eq!(information.effective_mss, segment, "{bits:b}");
+        }
+    }
+}
+
+#[test]
+fn selective_acknowledgements_are_sent_to_those_who_can_read_them() {
+    for (permitted, block) in [("sackOK", " sack 101-201"), ("", "")] {
+        let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} {permitted}"));
+        host.send(". 101:201(100) ack 1");
+        let sent = host.expect(&format!(". 1:1(0) ack 1{block}"));
+        assert_eq!(sent.says.options.sack.is_empty(), block.is_empty());
+    }
+}
+
+#[test]
+fn the_segment_size_is_the_peer_s_or_the_path_s_whichever_is_less() {
+    for (offer, segment) in
+        [("", 536), ("mss 1460", 1_460), ("mss 9000", 1_460), ("mss 700", 700), ("mss 1", 48)]
+    {
+        let host = Script::established(&Config::modern(), &format!("S. 0:0(0) ack 1 win 65535 {offer}"));
+        assert_eq!(host.connection.effective_mss(), segment, "{offer}");
+    }
+}
+
+#[test]
+fn a_shift_beyond_fourteen_is_fourteen() {
+    let host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1460 wscale 200");
+    assert_eq!(host.connection.information().send_shift, 14);
+}
+
+#[test]
+fn a_route_s_window_clamp_holds_from_the_syn_on() {
+    let path = Path { mtu_payload: 1_480, window_clamp: Some(4_096) };
+    let mut host = Script::with_path(&Config::modern(), path);
+    host.expect("S 0:0(0) win 4096 wscale 0");
+    host.send(SYN_ACK);
+    host.expect(". 1:1(0) ack 1 win 4096");
+}
+
+#[test]
+fn the_initial_window_of_1988_is_one_segment_and_today_s_ten() {
+    for (config, segments) in [(Config::bsd_tahoe(), 1), (Config::bsd_reno(), 1), (Config::modern(), 10)] {
+        let config = Config { send_buffer: 100_000, ..config };
+        let mut host = Script::established(&config, SYN_ACK);
+        host.write(50_000);
+        assert_eq!(host.take_sent().len(), segments);
+    }
+}
+
+#[test]
+fn closing_before_the_peer_has_answered_is_the_end() {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    host.application(Connection::close);
+    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, None));
+    host.expect_silence(secs(60));
+}

@@ -1,0 +1,120 @@
+//! What the network reports (RFC 5461, RFC 5927, RFC 1191), and what of it is believed.
+
+use crate::{SYN_ACK, secs};
+use linerate_tcp::{Config, Error, IcmpReport, State};
+use linerate_testkit::Script;
+
+/// A report about our segment at `relative`.
+fn report(host: &mut Script, kind: impl FnOnce(linerate_wire::SeqNum) -> IcmpReport, relative: u32) {
+    let quoted = host.number(relative);
+    host.application(|connection, now| connection.handle_icmp(now, kind(quoted)));
+}
+
+fn hard(quoted: linerate_wire::SeqNum) -> IcmpReport {
+    IcmpReport::HardError { quoted }
+}
+
+fn soft(quoted: linerate_wire::SeqNum) -> IcmpReport {
+    IcmpReport::SoftError { quoted }
+}
+
+fn too_big(mtu_payload: usize) -> impl FnOnce(linerate_wire::SeqNum) -> IcmpReport {
+    move |quoted| IcmpReport::PacketTooBig { quoted, mtu_payload }
+}
+
+#[test]
+fn a_hard_error_about_our_syn_refuses_the_connection() {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    report(&mut host, hard, 0);
+    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::Refused)));
+}
+
+#[test]
+fn a_soft_error_about_our_syn_is_waited_out() {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    report(&mut host, soft, 0);
+    assert_eq!(host.connection.state(), State::SynSent);
+    host.expect_after(secs(1), "S 0:0(0)");
+}
+
+/// RFC 5461 §3, RFC 1122 §4.2.3.9: the application learns why, if it stays that way.
+#[test]
+fn a_soft_error_is_the_reason_when_the_connection_is_given_up() {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    report(&mut host, soft, 0);
+    host.pass_time(secs(400));
+    assert_eq!(host.connection.error(), Some(Error::Unreachable));
+}
+
+#[test]
+fn a_soft_error_is_forgotten_when_the_peer_is_heard() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.write(100);
+    host.take_sent();
+    report(&mut host, soft, 1);
+    host.send(". 1:1(0) ack 101");
+    host.write(100);
+    host.pass_time(secs(1_200));
+    assert_eq!(host.connection.error(), Some(Error::TimedOut));
+}
+
+/// RFC 5927 §5.2.
+#[test]
+fn no_error_ends_an_established_connection() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.write(1_000);
+    host.expect("P. 1:1001(1000) ack 1");
+    report(&mut host, hard, 1);
+    report(&mut host, soft, 1);
+    assert_eq!(host.connection.state(), State::Established);
+}
+
+/// RFC 5927 §4.1: whoever cannot name what is in flight has not seen it.
+#[test]
+fn a_report_about_nothing_in_flight_is_not_believed() {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    report(&mut host, hard, 1);
+    report(&mut host, hard, 1 << 31);
+    assert_eq!(host.connection.state(), State::SynSent);
+    host.send(SYN_ACK);
+    host.expect(". 1:1(0) ack 1");
+    host.write(1_460);
+    host.expect("P. 1:1461(1460) ack 1");
+    report(&mut host, too_big(1_000), 1_461);
+    report(&mut host, too_big(1_000), 0);
+    assert_eq!(host.connection.effective_mss(), 1_460);
+}
+
+#[test]
+fn a_segment_too_large_for_the_path_is_cut_anew_and_sent_again_at_once() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.write(2_920);
+    host.expect(". 1:1461(1460) ack 1");
+    host.expect("P. 1461:2921(1460) ack 1");
+    let before = host.connection.information();
+    report(&mut host, too_big(1_020), 1);
+    host.expect(". 1:1001(1000) ack 1");
+    host.expect(". 1001:2001(1000) ack 1");
+    host.expect("P. 2001:2921(920) ack 1");
+    let after = host.connection.information();
+    assert_eq!(after.effective_mss, 1_000);
+    assert_eq!(after.congestion_window, before.congestion_window, "no congestion caused this");
+    host.send(". 1:1(0) ack 2921");
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
+}
+
+#[test]
+fn a_forged_report_cannot_shrink_segments_to_nothing_nor_enlarge_them() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.write(1_460);
+    host.take_sent();
+    report(&mut host, too_big(9_000), 1);
+    assert_eq!(host.connection.effective_mss(), 1_460);
+    host.expect_nothing();
+    report(&mut host, too_big(0), 1);
+    assert_eq!(host.connection.effective_mss(), 536);
+}

@@ -1,0 +1,112 @@
+//! A silent peer is asked for a sign of life (RFC 9293 §3.8.4), if the application wants that.
+
+use crate::{SYN_ACK, ms, secs};
+use linerate_tcp::{Config, Error, KeepAlive, State};
+use linerate_testkit::Script;
+use linerate_units::Duration;
+
+fn probing(idle: Duration, interval: Duration, probes: u32) -> Script {
+    let keep_alive = Some(KeepAlive { idle, interval, probes });
+    Script::established(&Config { keep_alive, ..Config::modern() }, SYN_ACK)
+}
+
+#[test]
+fn it_is_off_unless_asked_for_and_then_two_hours() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    assert_eq!(host.connection.keep_alive(), None);
+    host.expect_silence(secs(24 * 3_600));
+    host.application(|connection, now| connection.set_keep_alive(now, Some(KeepAlive::default())));
+    host.expect_after(secs(7_200), ". 0:0(0) ack 1");
+}
+
+#[test]
+fn a_peer_that_does_not_answer_is_given_up() {
+    let mut host = probing(secs(10), secs(3), 3);
+    host.expect_after(secs(10), ". 0:0(0) ack 1");
+    host.expect_after(secs(3), ". 0:0(0) ack 1");
+    host.expect_after(secs(3), ". 0:0(0) ack 1");
+    host.expect_after(secs(3), "R. 1:1(0) ack 1");
+    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::TimedOut)));
+}
+
+#[test]
+fn a_peer_that_answers_is_asked_again_after_the_next_silence() {
+    let mut host = probing(secs(10), secs(3), 3);
+    for _ in 0..20 {
+        host.expect_after(secs(10), ". 0:0(0) ack 1");
+        host.send(". 1:1(0) ack 1");
+        host.expect_nothing();
+    }
+    assert_eq!(host.connection.statistics().keep_alive_probes, 20);
+}
+
+/// An interval longer than the idle time: each probe is answered, so none counts against the peer.
+#[test]
+fn a_peer_that_always_answers_is_never_given_up() {
+    let mut host = probing(secs(10), secs(75), 3);
+    let start = host.now;
+    while host.now.since(start) < secs(3_600) {
+        host.pass_time(secs(1));
+        for sent in host.take_sent() {
+            assert_eq!(sent.says.seq, 0, "{}", sent.says);
+            host.send(". 1:1(0) ack 1");
+        }
+    }
+    assert_eq!(host.connection.state(), State::Established);
+}
+
+#[test]
+fn any_sign_of_life_puts_the_probe_off() {
+    let mut host = probing(secs(10), secs(3), 3);
+    host.pass_time(secs(9));
+    host.send("P. 1:11(10) ack 1");
+    host.expect(". 1:1(0) ack 11");
+    host.expect_after(secs(10), ". 0:0(0) ack 11");
+    host.expect_after(secs(3), ". 0:0(0) ack 11");
+    host.send("P. 11:21(10) ack 1");
+    host.expect(". 1:1(0) ack 21");
+    host.pass_time(secs(10));
+    host.expect(". 0:0(0) ack 21");
+    assert_eq!(host.connection.state(), State::Established);
+}
+
+#[test]
+fn data_in_flight_is_its_own_probe() {
+    let mut host = probing(secs(1), secs(1), 2);
+    host.write(100);
+    host.pass_time(secs(20));
+    for sent in host.take_sent() {
+        assert_eq!(sent.says.length, 100, "{}", sent.says);
+    }
+    assert_eq!(host.connection.statistics().keep_alive_probes, 0);
+    assert_eq!(host.connection.state(), State::Established);
+}
+
+/// RFC 9293: a probe may carry a byte of garbage, for old peers; its answer is the same.
+#[test]
+fn a_peer_s_probe_is_answered() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    for probe in [". 0:0(0) ack 1", ". 0:1(1) ack 1"] {
+        host.send(probe);
+        host.expect(". 1:1(0) ack 1");
+        host.pass_time(secs(75));
+    }
+    assert_eq!(host.connection.readable_bytes(), 0);
+}
+
+#[test]
+fn it_can_be_switched_off_again() {
+    let mut host = probing(secs(10), secs(3), 3);
+    host.expect_after(secs(10), ". 0:0(0) ack 1");
+    host.application(|connection, now| connection.set_keep_alive(now, None));
+    host.expect_silence(secs(3_600));
+}
+
+#[test]
+fn an_acknowledgement_that_is_due_is_no_probe() {
+    let mut host = probing(ms(20), secs(3), 3);
+    host.send("P. 1:11(10) ack 1");
+    host.expect(". 1:1(0) ack 11");
+    host.expect_after(ms(20), ". 0:0(0) ack 11");
+    host.expect_nothing();
+}

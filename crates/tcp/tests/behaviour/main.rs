@@ -1,0 +1,30 @@
+//! How a connection behaves, one behaviour a file. Most are scripts: a connection, and a peer whose
+//! every segment is written down.
+
+mod close;
+mod delayed_ack;
+mod fast_path;
+mod handshake;
+mod icmp;
+mod keep_alive;
+mod nagle;
+mod reassembly;
+mod reset;
+mod retransmission;
+mod timestamps;
+mod transfer;
+mod urgent;
+mod zero_window;
+
+use linerate_units::Duration;
+
+/// An answer to our SYN from a peer without any option but the MSS.
+const SYN_ACK: &str = "S. 0:0(0) ack 1 win 65535 mss 1460";
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}

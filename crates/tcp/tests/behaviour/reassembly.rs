@@ -1,0 +1,212 @@
+//! Data out of order waits for what is missing (RFC 9293 §3.10.7.4), within bounds.
+
+use crate::{SYN_ACK, secs};
+use linerate_tcp::{Config, Disposition, Event, Refusal, State};
+use linerate_testkit::Script;
+
+fn established(config: &Config) -> Script {
+    Script::established(config, &format!("{SYN_ACK} sackOK"))
+}
+
+fn modern() -> Script {
+    established(&Config::modern())
+}
+
+#[test]
+fn data_beyond_a_hole_is_read_when_the_hole_is_filled() {
+    let mut host = modern();
+    host.send(". 101:201(100) ack 1");
+    host.expect(". 1:1(0) ack 1 sack 101-201");
+    assert_eq!((host.connection.readable_bytes(), host.events()), (0, vec![]));
+    host.send(". 1:101(100) ack 1");
+    host.expect(". 1:1(0) ack 201");
+    assert_eq!(host.events(), [Event::Readable]);
+    host.read(200);
+}
+
+#[test]
+fn every_order_of_five_segments_gives_the_same_bytes() {
+    let mut order = [0, 1, 2, 3, 4];
+    permute(&mut order, 0, &mut |order| {
+        let mut host = modern();
+        for &index in order {
+            let start = 1 + index * 100;
+            host.send(&format!(". {start}:{}(100) ack 1", start + 100));
+        }
+        let last = host.take_sent().pop().unwrap();
+        assert_eq!(last.says.ack, Some(501), "{order:?}");
+        host.read(500);
+    });
+}
+
+fn permute(order: &mut [i32; 5], from: usize, visit: &mut impl FnMut(&[i32; 5])) {
+    if from == order.len() {
+        visit(order);
+    }
+    for other in from..order.len() {
+        order.swap(from, other);
+        permute(order, from + 1, visit);
+        order.swap(from, other);
+    }
+}
+
+#[test]
+fn overlaps_at_either_side_are_cut() {
+    for overlaps in [
+        [". 51:151(100) ack 1", ". 1:101(100) ack 1"],
+        [". 51:151(100) ack 1", ". 1:151(150) ack 1"],
+        [". 1:101(100) ack 1", ". 51:151(100) ack 1"],
+        [". 101:151(50) ack 1", ". 1:151(150) ack 1"],
+        [". 51:101(50) ack 1", ". 1:151(150) ack 1"],
+    ] {
+        let mut host = modern();
+        host.send(overlaps[0]);
+        host.send(overlaps[1]);
+        assert_eq!(host.connection.readable_bytes(), 150, "{overlaps:?}");
+        host.read(150);
+        assert_eq!(host.take_sent().pop().unwrap().says.ack, Some(151));
+    }
+}
+
+#[test]
+fn what_has_arrived_before_is_acknowledged_again() {
+    let mut host = modern();
+    host.send(". 1:101(100) ack 1");
+    host.expect(". 1:1(0) ack 101");
+    host.send(". 1:101(100) ack 1");
+    host.expect(". 1:1(0) ack 101");
+    host.send(". 51:151(100) ack 1");
+    host.expect(". 1:1(0) ack 151");
+    assert_eq!(host.connection.statistics().duplicate_segments, 1);
+    host.read(150);
+}
+
+#[test]
+fn what_lies_beyond_the_window_is_cut_off() {
+    let mut host = established(&Config { receive_buffer: 1_000, ..Config::modern() });
+    host.send(". 501:1501(1000) ack 1");
+    host.expect(". 1:1(0) ack 1 sack 501-1001");
+    host.send(". 1:501(500) ack 1");
+    host.expect(". 1:1(0) ack 1001 win 0");
+    host.read(1_000);
+}
+
+#[test]
+fn the_stretches_beyond_holes_are_limited_and_counted() {
+    let mut host = established(&Config { reassembly_stretches: 4, ..Config::modern() });
+    for index in 0..4 {
+        let start = 1_001 + index * 200;
+        host.send(&format!(". {start}:{}(100) ack 1", start + 100));
+        host.expect(&format!(
+            ". 1:1(0) ack 1 {}",
+            (0..=index)
+                .rev()
+                .map(|i| format!("sack {}-{} ", 1_001 + i * 200, 1_101 + i * 200))
+                .collect::<String>()
+        ));
+    }
+    let verdict = host.judge(". 3001:3101(100) ack 1");
+    assert_eq!(verdict, Disposition::Refused(Refusal::DataRefused));
+    assert_eq!(host.connection.statistics().reassembly_full, 1);
+    host.take_sent();
+    // What joins two of them needs no room, and what is in order always has it.
+    assert_eq!(host.judge(". 1101:1201(100) ack 1"), Disposition::Accepted);
+    host.take_sent();
+    assert_eq!(host.judge(". 3001:3101(100) ack 1"), Disposition::Accepted);
+    host.take_sent();
+    host.send(". 1:1001(1000) ack 1");
+    host.expect(". 1:1(0) ack 1301 sack 3001-3101 sack 1601-1701 sack 1401-1501");
+    host.read(1_300);
+}
+
+/// A peer can fill the window with crumbs; it costs no more than the crumbs' limit.
+#[test]
+fn crumbs_cost_a_bounded_amount() {
+    let mut host = modern();
+    for index in 0..5_000 {
+        let start = 3 + index * 2;
+        host.send(&format!(". {start}:{}(1) ack 1", start + 1));
+    }
+    let statistics = host.connection.statistics();
+    assert_eq!(statistics.reassembly_full, 5_000 - 64);
+    assert_eq!(host.take_sent().len(), 5_000);
+}
+
+/// The blocks of a SACK option: the latest first (RFC 2018 §4).
+#[test]
+fn the_latest_stretch_is_reported_first() {
+    let mut host = modern();
+    host.send(". 101:201(100) ack 1");
+    host.expect(". 1:1(0) ack 1 sack 101-201");
+    host.send(". 301:401(100) ack 1");
+    host.expect(". 1:1(0) ack 1 sack 301-401 sack 101-201");
+    host.send(". 201:251(50) ack 1");
+    host.expect(". 1:1(0) ack 1 sack 101-251 sack 301-401");
+}
+
+#[test]
+fn a_fin_that_comes_early_waits_for_the_data_before_it() {
+    let mut host = modern();
+    host.send("FP. 101:201(100) ack 1");
+    host.expect(". 1:1(0) ack 1 sack 101-201");
+    assert_eq!(host.connection.state(), State::Established);
+    host.send(". 1:101(100) ack 1");
+    host.expect(". 1:1(0) ack 202");
+    assert_eq!(host.connection.state(), State::CloseWait);
+    assert_eq!(host.events(), [Event::Readable, Event::EndOfStream]);
+    host.read(200);
+    assert_eq!(host.read_nothing(), Ok(0));
+}
+
+#[test]
+fn a_fin_alone_that_comes_early_waits_too() {
+    let mut host = modern();
+    host.send("F. 201:201(0) ack 1");
+    host.expect(". 1:1(0) ack 1");
+    host.send(". 101:201(100) ack 1");
+    host.expect(". 1:1(0) ack 1 sack 101-201");
+    host.send(". 1:101(100) ack 1");
+    host.expect(". 1:1(0) ack 202");
+    assert_eq!(host.connection.state(), State::CloseWait);
+}
+
+#[test]
+fn data_behind_a_fin_is_nobody_s() {
+    let mut host = modern();
+    host.send("F. 101:101(0) ack 1");
+    host.take_sent();
+    host.send(". 102:202(100) ack 1");
+    host.send(". 51:151(100) ack 1");
+    host.take_sent();
+    host.send(". 1:101(100) ack 1");
+    assert_eq!(host.connection.state(), State::CloseWait);
+    host.read(100);
+    assert_eq!(host.read_nothing(), Ok(0));
+    let mut host = modern();
+    host.send("F. 1:1(0) ack 1");
+    host.send(". 2:102(100) ack 1");
+    assert_eq!((host.connection.state(), host.connection.readable_bytes()), (State::CloseWait, 0));
+}
+
+#[test]
+fn a_fin_before_data_that_has_arrived_is_not_believed() {
+    let mut host = modern();
+    host.send(". 101:201(100) ack 1");
+    host.send("F. 51:51(0) ack 1");
+    host.send(". 1:101(100) ack 1");
+    assert_eq!(host.connection.state(), State::Established);
+    host.read(200);
+}
+
+/// RFC 9293 §3.4: numbers are a circle, and every script here crosses its end. A window across the
+/// middle is no different.
+#[test]
+fn a_hole_across_the_end_of_the_circle_is_a_hole() {
+    let mut host = modern();
+    host.send(". 501:601(100) ack 1");
+    host.expect(". 1:1(0) ack 1 sack 501-601");
+    host.send(". 1:501(500) ack 1");
+    host.expect(". 1:1(0) ack 601");
+    host.read(600);
+    host.expect_silence(secs(60));
+}

@@ -1,0 +1,289 @@
+//! Resets and SYNs, told from forgeries (RFC 9293 §3.10.7.4, RFC 5961), and acknowledgements that
+//! must not start a storm.
+
+use crate::{SYN_ACK, ms, secs};
+use linerate_tcp::{
+    Config, Connection, Disposition, Error, Event, ListenVerdict, Refusal, State, judge_listen,
+    judge_unconnected,
+};
+use linerate_testkit::{Connections, End, Network, Notation, Script};
+use linerate_wire::{Segment, SeqNum, TcpFlags, TcpHeader};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// A window of exactly 10,000 bytes is offered.
+fn established() -> Script {
+    Script::established(&Config { receive_buffer: 10_000, ..Config::modern() }, SYN_ACK)
+}
+
+#[test]
+fn a_reset_at_the_next_number_ends_the_connection() {
+    for reset in ["R 1:1(0)", "R. 1:1(0) ack 1", "R. 1:1(0) ack 777777"] {
+        let mut host = established();
+        assert_eq!(host.judge(reset), Disposition::Accepted);
+        assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::Reset)));
+        assert_eq!(host.events(), [Event::Closed]);
+        assert_eq!(host.try_write(1), Err(Error::Reset));
+        host.expect_silence(secs(600));
+    }
+}
+
+#[test]
+fn what_had_arrived_before_a_reset_can_be_read() {
+    let mut host = established();
+    host.send("P. 1:101(100) ack 1");
+    host.send("R 101:101(0)");
+    host.read(100);
+    assert_eq!(host.read_nothing(), Err(Error::Reset));
+}
+
+#[test]
+fn a_reset_elsewhere_in_the_window_is_challenged() {
+    for seq in [2, 5_000, 10_000] {
+        let mut host = established();
+        let answer = host.judge(&format!("R {seq}:{seq}(0)"));
+        assert_eq!(answer, Disposition::Refused(Refusal::Challenged));
+        host.expect(". 1:1(0) ack 1");
+        assert_eq!(host.connection.state(), State::Established);
+        assert_eq!(host.connection.statistics().challenge_acks, 1);
+        // A peer that has really gone answers the challenge with a reset that fits.
+        host.send("R 1:1(0)");
+        assert_eq!(host.connection.state(), State::Closed);
+    }
+}
+
+#[test]
+fn a_reset_outside_the_window_is_met_with_silence() {
+    let mut host = established();
+    for reset in
+        ["R 0:0(0)", "R 10001:10001(0)", "R 2000000000:2000000000(0)", "R 0:50(50)", "R. 0:0(0) ack 1"]
+    {
+        assert_eq!(host.judge(reset), Disposition::Refused(Refusal::OutsideWindow), "{reset}");
+        host.expect_nothing();
+        assert_eq!(host.connection.state(), State::Established);
+    }
+}
+
+#[test]
+fn a_reset_at_the_edge_of_a_closed_window_counts() {
+    let mut host = Script::established(&Config { receive_buffer: 1_000, ..Config::modern() }, SYN_ACK);
+    host.send("P. 1:1001(1000) ack 1");
+    host.expect(". 1:1(0) ack 1001 win 0");
+    host.send("R 1001:1001(0)");
+    assert_eq!(host.connection.state(), State::Closed);
+}
+
+#[test]
+fn challenges_are_rare() {
+    let mut host = established();
+    for _ in 0..100 {
+        host.send("R 500:500(0)");
+        host.send("S 500:500(0) win 100");
+        host.pass_time(ms(10));
+    }
+    let answers = host.take_sent().len();
+    assert!((8..=11).contains(&answers), "{answers} challenges to 200 forgeries in a second");
+}
+
+#[test]
+fn a_syn_inside_a_connection_is_challenged_wherever_it_lies() {
+    for syn in ["S 1:1(0) win 100", "S 5000:5000(0) win 100", "S 2000000000:2000000000(0) win 100"] {
+        let mut host = established();
+        host.send(syn);
+        host.expect(". 1:1(0) ack 1");
+        assert_eq!(host.connection.state(), State::Established);
+        host.expect_nothing();
+    }
+}
+
+/// RFC 9293 §3.5.1, figure 9, the other side: we have not noticed that the peer has restarted.
+#[test]
+fn a_peer_that_has_restarted_is_helped_to_reset_us() {
+    let mut host = established();
+    host.send("S 700000:700000(0) win 100");
+    host.expect(". 1:1(0) ack 1");
+    host.send("R 1:1(0)");
+    assert_eq!(host.connection.error(), Some(Error::Reset));
+}
+
+#[test]
+fn a_repeated_answer_to_our_syn_is_acknowledged_again() {
+    let mut host = established();
+    host.send(SYN_ACK);
+    host.expect(". 1:1(0) ack 1");
+    assert_eq!(host.connection.state(), State::Established);
+}
+
+#[test]
+fn resets_in_closing_states_are_a_mere_end() {
+    let close = |host: &mut Script| {
+        host.application(Connection::shutdown_write);
+        host.expect("F. 1:1(0) ack 1");
+    };
+    let mut closing = established();
+    close(&mut closing);
+    closing.send("F. 1:1(0) ack 1");
+    let mut time_wait = established();
+    close(&mut time_wait);
+    time_wait.send("F. 1:1(0) ack 2");
+    let mut last_ack = established();
+    last_ack.send("F. 1:1(0) ack 1");
+    last_ack.application(Connection::shutdown_write);
+    for mut host in [closing, time_wait, last_ack] {
+        host.send("R 2:2(0)");
+        assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, None));
+    }
+    for waiting in ["", ". 1:1(0) ack 2"] {
+        let mut host = established();
+        close(&mut host);
+        if !waiting.is_empty() {
+            host.send(waiting);
+        }
+        host.send("R 1:1(0)");
+        assert_eq!(host.connection.error(), Some(Error::Reset));
+    }
+}
+
+#[test]
+fn a_segment_without_an_acknowledgement_says_nothing() {
+    let mut host = established();
+    assert_eq!(host.judge("P 1:101(100)"), Disposition::Refused(Refusal::NoAck));
+    assert_eq!(host.connection.readable_bytes(), 0);
+    host.expect_nothing();
+}
+
+#[test]
+fn an_acknowledgement_of_what_was_never_sent_is_not_believed() {
+    let mut host = established();
+    host.write(100);
+    host.expect("P. 1:101(100) ack 1");
+    assert_eq!(host.judge("P. 1:11(10) ack 102"), Disposition::Refused(Refusal::BadAck));
+    host.expect(". 101:101(0) ack 1");
+    assert_eq!((host.connection.unacknowledged_bytes(), host.connection.readable_bytes()), (100, 0));
+}
+
+/// RFC 5961 §5: data that was injected blindly has to guess the acknowledgement, too.
+#[test]
+fn an_acknowledgement_from_long_ago_is_not_believed() {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");
+    for start in (1..9_001).step_by(1_000) {
+        host.write(1_000);
+        host.expect(&format!("P. {start}:{}(1000) ack 1", start + 1_000));
+        host.send(&format!(". 1:1(0) ack {} win 1000", start + 1_000));
+    }
+    assert_eq!(host.judge("P. 1:11(10) ack 8001"), Disposition::Accepted);
+    host.expect(". 9001:9001(0) ack 11");
+    assert_eq!(host.judge("P. 11:21(10) ack 8000"), Disposition::Refused(Refusal::BadAck));
+    host.expect(". 9001:9001(0) ack 11");
+    host.read(10);
+}
+
+#[test]
+fn segments_that_are_not_acceptable_are_answered() {
+    let mut host = established();
+    for text in [". 20000:20100(100) ack 1", "F. 20000:20000(0) ack 1", ". 20000:20000(0) ack 1"] {
+        assert_eq!(host.judge(text), Disposition::Refused(Refusal::OutsideWindow), "{text}");
+        host.expect(". 1:1(0) ack 1");
+    }
+}
+
+/// An empty acknowledgement that does not fit may be the answer to one of ours that did not fit: were
+/// each answered, two confused ends would never fall silent.
+#[test]
+fn empty_segments_that_do_not_fit_are_answered_now_and_then() {
+    let mut host = established();
+    for _ in 0..100 {
+        host.send(". 20000:20000(0) ack 1");
+        host.send(". 1:1(0) ack 5000");
+        host.pass_time(ms(10));
+    }
+    let answers = host.take_sent().len();
+    assert!((8..=11).contains(&answers), "{answers} answers to 200 acknowledgements in a second");
+}
+
+/// A third party that knows the numbers gives each end data that the other has not sent. From then
+/// on each finds the other's every acknowledgement wrong.
+#[test]
+fn forged_data_starts_no_storm_of_acknowledgements() {
+    let config = Config { timestamps: false, ..Config::modern() };
+    let network = Network::clean(ms(1));
+    let mut pair = Connections::with_initial_sequences(&config, &config, network, [1_000, 5_000]);
+    let count = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&count);
+    pair.set_filter(move |_, _, _| {
+        counted.set(counted.get() + 1);
+        None
+    });
+    let mut pair = pair.established();
+    let (to_client, to_server) = (forged(5_001, 1_001), forged(1_001, 5_001));
+    pair.inject(End::Client, &to_client);
+    pair.inject(End::Server, &to_server);
+    count.set(0);
+    pair.pass_time(secs(10));
+    assert!(count.get() <= 250, "{} segments in ten seconds about nothing", count.get());
+}
+
+fn forged(seq: u32, ack: u32) -> Vec<u8> {
+    let header = TcpHeader {
+        seq: SeqNum::new(seq),
+        ack: SeqNum::new(ack),
+        flags: TcpFlags::ACK,
+        window: 1_000,
+        ..TcpHeader::default()
+    };
+    let mut bytes = vec![0xee; TcpHeader::LENGTH + 10];
+    header.emit(0, &mut bytes);
+    bytes
+}
+
+/// RFC 9293 §3.5.2 group 1 and §3.10.7.1.
+#[test]
+fn what_belongs_to_no_connection_is_reset() {
+    for (text, answer) in [
+        (". 300:300(0) ack 100", Some((100, None))),
+        ("F. 300:310(10) ack 100", Some((100, None))),
+        ("S 300:300(0)", Some((0, Some(301)))),
+        ("P 300:310(10)", Some((0, Some(310)))),
+        ("R 300:300(0)", None),
+        ("R. 300:300(0) ack 1", None),
+    ] {
+        let says = Notation::parse(text);
+        let bytes = raw(&says);
+        let reset = judge_unconnected(&Segment::parse(&bytes).unwrap());
+        let heard = reset.map(|reset| {
+            let mut bytes = [0; 20];
+            let _ = reset.emit(&mut bytes);
+            let segment = Segment::parse(&bytes).unwrap();
+            let acks = segment.flags().contains(TcpFlags::ACK);
+            assert!(segment.flags().contains(TcpFlags::RST));
+            (segment.seq.number(), acks.then(|| segment.ack.number()))
+        });
+        assert_eq!(heard, answer, "{text}");
+    }
+}
+
+/// RFC 9293 §3.10.7.2.
+#[test]
+fn a_listener_opens_for_a_syn_and_resets_acknowledgements() {
+    let judge = |text: &str| judge_listen(&Segment::parse(&raw(&Notation::parse(text))).unwrap());
+    assert_eq!(judge("S 300:300(0)"), ListenVerdict::Open);
+    assert_eq!(judge("P 300:310(10)"), ListenVerdict::Ignore);
+    assert_eq!(judge("R 300:300(0)"), ListenVerdict::Ignore);
+    assert_eq!(judge("SR 300:300(0)"), ListenVerdict::Ignore);
+    for acknowledges in [". 300:300(0) ack 100", "S. 300:300(0) ack 100", "F. 300:300(0) ack 100"] {
+        assert!(matches!(judge(acknowledges), ListenVerdict::Reset(_)), "{acknowledges}");
+    }
+}
+
+/// The segment with its numbers as they are written.
+fn raw(says: &Notation) -> Vec<u8> {
+    let header = TcpHeader {
+        seq: SeqNum::new(says.seq),
+        ack: SeqNum::new(says.ack.unwrap_or(0)),
+        flags: says.flags,
+        ..TcpHeader::default()
+    };
+    let mut bytes = vec![0; TcpHeader::LENGTH + says.length as usize];
+    header.emit(0, &mut bytes);
+    bytes
+}

@@ -1,0 +1,331 @@
+//! What was lost is sent again: by the timer (RFC 6298), after three duplicates (RFC 5681), and hole
+//! by hole (RFC 6582).
+
+use crate::{SYN_ACK, ms, secs};
+use linerate_tcp::{Config, CongestionName, Error, Event, State};
+use linerate_testkit::Script;
+
+/// Established with segments of exactly 1,000 bytes.
+fn established(config: &Config) -> Script {
+    Script::established(config, "S. 0:0(0) ack 1 win 65535 mss 1000")
+}
+
+/// `count` segments of 1,000 bytes from `start` on, and nothing else, have left.
+#[track_caller]
+fn expect_segments(host: &mut Script, start: u32, count: u32) {
+    for index in 0..count {
+        let seq = start + index * 1_000;
+        let sent = host.take_one();
+        assert_eq!((sent.says.seq, sent.says.length), (seq, 1_000), "{}", sent.says);
+    }
+    host.expect_nothing();
+}
+
+/// Eleven segments are out, the first was acknowledged, the second was lost, and two duplicates have
+/// come.
+fn before_the_third_duplicate(congestion: CongestionName) -> Script {
+    let mut host = established(&Config { congestion, initial_window: 10, ..Config::modern() });
+    host.write(30_000);
+    expect_segments(&mut host, 1, 10);
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 10_001, 2);
+    for _ in 0..2 {
+        host.send(". 1:1(0) ack 1001");
+        host.expect_nothing();
+    }
+    host
+}
+
+#[test]
+fn the_timeout_doubles_up_to_its_maximum_and_gives_up_at_r2() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    let start = host.now;
+    host.write(100);
+    host.expect("P. 1:101(100) ack 1");
+    let mut timeout = ms(200);
+    for _ in 0..10 {
+        host.expect_after(timeout, "P. 1:101(100) ack 1");
+        timeout = timeout * 2;
+    }
+    assert_eq!(host.now.since(start), ms(200) * 1_023);
+    for _ in 0..5 {
+        host.expect_after(secs(120), "P. 1:101(100) ack 1");
+    }
+    assert_eq!(host.events(), []);
+    host.expect_silence(secs(120));
+    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::TimedOut)));
+    assert!(host.now.since(start) >= secs(900));
+    assert_eq!(host.events(), [Event::Closed]);
+}
+
+/// RFC 6298 (2.2): after the first measurement R, RTO = R + 4·R/2.
+#[test]
+fn the_first_timeout_is_three_round_trips() {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    host.pass_time(ms(100));
+    host.send(SYN_ACK);
+    host.expect(". 1:1(0) ack 1");
+    host.write(100);
+    host.expect("P. 1:101(100) ack 1");
+    host.expect_after(ms(300), "P. 1:101(100) ack 1");
+    host.expect_after(ms(600), "P. 1:101(100) ack 1");
+}
+
+/// RFC 6298 (5.3): what is acknowledged gives the rest a whole timeout.
+#[test]
+fn an_acknowledgement_of_new_data_restarts_the_timer() {
+    let mut host = established(&Config::modern());
+    host.write(2_000);
+    host.take_sent();
+    host.pass_time(ms(150));
+    host.send(". 1:1(0) ack 1001");
+    // The round trip that was just measured: SRTT 19 ms, RTTVAR 38 ms; the minimum rules.
+    host.expect_after(ms(200), "P. 1001:2001(1000) ack 1");
+}
+
+#[test]
+fn a_duplicate_acknowledgement_does_not_restart_the_timer() {
+    let mut host = established(&Config::modern());
+    host.write(2_000);
+    host.take_sent();
+    host.pass_time(ms(150));
+    host.send(". 1:1(0) ack 1");
+    host.expect_after(ms(50), ". 1:1001(1000) ack 1");
+}
+
+/// Karn's rule: an acknowledgement of something sent twice measures nothing, and the doubled timeout
+/// stays until something that was sent once is acknowledged.
+#[test]
+fn what_was_sent_twice_measures_no_round_trip() {
+    let mut host = established(&Config::modern());
+    let before = host.connection.information();
+    host.write(500);
+    host.expect("P. 1:501(500) ack 1");
+    host.expect_after(ms(200), "P. 1:501(500) ack 1");
+    host.expect_after(ms(400), "P. 1:501(500) ack 1");
+    host.pass_time(ms(300));
+    host.send(". 1:1(0) ack 501");
+    let after = host.connection.information();
+    assert_eq!(after.smoothed_round_trip, before.smoothed_round_trip);
+    assert_eq!(after.retransmission_timeout, ms(800));
+    host.write(500);
+    host.expect("P. 501:1001(500) ack 1");
+    host.send(". 1:1(0) ack 1001");
+    assert_eq!(host.connection.information().retransmission_timeout, ms(200));
+}
+
+/// RFC 7323 §4.2: a timestamp tells which copy is meant.
+#[test]
+fn a_timestamp_measures_even_what_was_sent_twice() {
+    let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 100 1"));
+    host.write(500);
+    host.take_sent();
+    host.expect_after(ms(200), "P. 1:501(500) ack 1");
+    host.pass_time(ms(40));
+    host.send(". 1:1(0) ack 501");
+    let round_trip = host.connection.information().smoothed_round_trip.unwrap();
+    assert!(round_trip >= ms(5) && round_trip < ms(40), "one of 40 ms after one of 0: {round_trip}");
+    assert_eq!(host.connection.information().retransmission_timeout, ms(200));
+}
+
+#[test]
+fn the_third_duplicate_and_no_other_sends_the_lost_segment_again() {
+    let mut host = before_the_third_duplicate(CongestionName::NewReno);
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 1_001, 1);
+    assert_eq!(host.connection.statistics().fast_retransmissions, 1);
+    let information = host.connection.information();
+    assert_eq!((information.slow_start_threshold, information.congestion_window), (5_500, 8_500));
+    // Flight 11,000: two more that have left the network are not yet a window's worth.
+    for _ in 0..3 {
+        host.send(". 1:1(0) ack 1001");
+        host.expect_nothing();
+    }
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 12_001, 1);
+    host.send(". 1:1(0) ack 13001");
+    expect_segments(&mut host, 13_001, 2);
+    assert_eq!(host.connection.information().congestion_window, 2_000);
+    assert_eq!(host.connection.statistics().retransmitted_segments, 1);
+}
+
+#[test]
+fn a_repetition_is_no_duplicate_if_it_says_anything_else() {
+    let mut host = before_the_third_duplicate(CongestionName::NewReno);
+    host.send("P. 1:11(10) ack 1001");
+    host.expect(". 12001:12001(0) ack 11");
+    host.send(". 11:11(0) ack 1001 win 65000");
+    host.expect_nothing();
+    assert_eq!(host.connection.statistics().fast_retransmissions, 0);
+    host.send(". 11:11(0) ack 1001 win 65000");
+    expect_segments(&mut host, 1_001, 1);
+}
+
+/// RFC 6582: each partial acknowledgement shows the next hole, which is filled at once.
+#[test]
+fn new_reno_fills_a_hole_at_each_partial_acknowledgement() {
+    let mut host = before_the_third_duplicate(CongestionName::NewReno);
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 1_001, 1);
+    for hole in [4_001, 8_001] {
+        host.send(&format!(". 1:1(0) ack {hole}"));
+        let again = host.take_one();
+        assert_eq!((again.says.seq, again.says.length), (hole, 1_000));
+        for new in host.take_sent() {
+            assert!(new.says.seq >= 12_001, "{} was no hole", new.says);
+        }
+    }
+    host.send(". 1:1(0) ack 12001");
+    let statistics = host.connection.statistics();
+    assert_eq!((statistics.fast_retransmissions, statistics.retransmitted_segments), (1, 3));
+    assert_eq!(statistics.retransmission_timeouts, 0);
+}
+
+#[test]
+fn reno_ends_recovery_at_the_first_new_acknowledgement() {
+    let mut host = before_the_third_duplicate(CongestionName::Reno);
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 1_001, 1);
+    host.send(". 1:1(0) ack 4001");
+    host.expect_nothing();
+    assert_eq!(host.connection.information().congestion_window, 5_500);
+    for _ in 0..2 {
+        host.send(". 1:1(0) ack 4001");
+        host.expect_nothing();
+    }
+    host.send(". 1:1(0) ack 4001");
+    expect_segments(&mut host, 4_001, 1);
+}
+
+#[test]
+fn tahoe_begins_slow_start_after_the_third_duplicate() {
+    let mut host = before_the_third_duplicate(CongestionName::Tahoe);
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 1_001, 1);
+    let information = host.connection.information();
+    assert_eq!((information.slow_start_threshold, information.congestion_window), (5_500, 1_000));
+    // What is left in the network does not inflate the window.
+    for _ in 0..5 {
+        host.send(". 1:1(0) ack 1001");
+        host.expect_nothing();
+    }
+    host.send(". 1:1(0) ack 12001");
+    expect_segments(&mut host, 12_001, 2);
+}
+
+/// RFC 5681 equation (4) and §3.1: half of what was in flight, and one segment.
+#[test]
+fn after_a_timeout_everything_goes_again_in_slow_start() {
+    let mut host = established(&Config::modern());
+    host.write(30_000);
+    expect_segments(&mut host, 1, 10);
+    host.expect_after(ms(200), ". 1:1001(1000) ack 1");
+    host.expect_nothing();
+    let information = host.connection.information();
+    assert_eq!((information.slow_start_threshold, information.congestion_window), (5_000, 1_000));
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 1_001, 2);
+    host.send(". 1:1(0) ack 3001");
+    expect_segments(&mut host, 3_001, 3);
+    // The rest had arrived.
+    host.send(". 1:1(0) ack 10001");
+    let next = host.take_one();
+    assert_eq!(next.says.seq, 10_001);
+}
+
+/// Equation (4) speaks of the flight at the first loss: what times out again has not halved it twice.
+#[test]
+fn the_same_loss_halves_the_threshold_once() {
+    let mut host = established(&Config::modern());
+    host.write(10_000);
+    host.take_sent();
+    host.pass_time(ms(200) + ms(400) + ms(800));
+    assert_eq!(host.connection.information().slow_start_threshold, 5_000);
+}
+
+/// The timeout stays doubled until something is measured, and yet the next loss is another one.
+#[test]
+fn another_loss_halves_the_threshold_again() {
+    let mut host = established(&Config::modern());
+    host.write(10_000);
+    host.take_sent();
+    host.expect_after(ms(200), ". 1:1001(1000) ack 1");
+    host.send(". 1:1(0) ack 10001");
+    host.write(4_000);
+    host.take_sent();
+    host.pass_time(ms(400));
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 2);
+    assert_eq!(host.connection.information().slow_start_threshold, 2_000);
+}
+
+/// RFC 6582 §3.2 step 2, §6: duplicates that our own repetitions cause are no new loss.
+#[test]
+fn duplicates_after_a_timeout_trigger_nothing() {
+    let mut host = established(&Config::modern());
+    host.write(30_000);
+    expect_segments(&mut host, 1, 10);
+    host.expect_after(ms(200), ". 1:1001(1000) ack 1");
+    host.send(". 1:1(0) ack 5001");
+    expect_segments(&mut host, 5_001, 2);
+    for _ in 0..5 {
+        host.send(". 1:1(0) ack 5001");
+    }
+    assert_eq!(host.connection.statistics().fast_retransmissions, 0);
+    host.expect_nothing();
+}
+
+#[test]
+fn the_clock_of_1988_expires_on_its_ticks() {
+    let mut host = established(&Config::bsd_tahoe());
+    host.pass_time(ms(130));
+    host.write(1_000);
+    host.expect("P. 1:1001(1000) ack 1");
+    // RTO is one second; the tick after it is at half a second.
+    host.expect_after(ms(1_370), "P. 1:1001(1000) ack 1");
+    host.expect_after(ms(2_000), "P. 1:1001(1000) ack 1");
+}
+
+/// A peer with a window smaller than a segment never gets more than it has room for, lost or not.
+#[test]
+fn what_goes_again_fits_the_peer_s_window() {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 400 mss 1000");
+    host.application(|connection, _| connection.set_no_delay(true));
+    for start in [1, 101, 201, 301] {
+        host.write(100);
+        host.expect(&format!("P. {start}:{}(100) ack 1", start + 100));
+    }
+    host.write(2_000);
+    host.expect_nothing();
+    for _ in 0..3 {
+        host.send(". 1:1(0) ack 1 win 400");
+    }
+    host.expect(". 1:401(400) ack 1");
+    host.expect_nothing();
+}
+
+#[test]
+fn small_segments_that_were_lost_go_again_as_large_ones() {
+    let mut host = established(&Config { no_delay: true, ..Config::modern() });
+    for _ in 0..5 {
+        host.write(100);
+    }
+    host.take_sent();
+    host.expect_after(ms(200), "P. 1:501(500) ack 1");
+}
+
+/// RFC 5681 §4.1: a window that was not used for a timeout says nothing about the path now.
+#[test]
+fn after_a_pause_the_window_is_the_initial_one() {
+    let mut host = established(&Config { initial_window: 2, ..Config::modern() });
+    host.write(14_000);
+    expect_segments(&mut host, 1, 2);
+    for (acknowledged, segments) in [(1, 2), (2, 2), (3, 2), (4, 2), (5, 2), (6, 2)] {
+        host.send(&format!(". 1:1(0) ack {}", acknowledged * 1_000 + 1));
+        expect_segments(&mut host, acknowledged * 2_000 + 1, segments);
+    }
+    host.send(". 1:1(0) ack 14001");
+    host.pass_time(secs(1));
+    host.write(14_000);
+    expect_segments(&mut host, 14_001, 2);
+}

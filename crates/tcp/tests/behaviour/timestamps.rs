@@ -1,0 +1,148 @@
+//! The timestamps option (RFC 7323): which one is echoed, and which segments come from the past.
+
+use crate::{SYN_ACK, ms, secs};
+use linerate_tcp::{AckRule, Config, Disposition, Refusal, State};
+use linerate_testkit::{Script, Sent};
+
+/// Both use timestamps; the peer's SYN said 1,000. Acknowledgements wait as they do after the first
+/// segments of a connection.
+fn established() -> Script {
+    let config = Config { acks: AckRule::Modern { quick: 0 }, ..Config::modern() };
+    Script::established(&config, &format!("{SYN_ACK} ts 1000 0"))
+}
+
+fn echo(sent: &Sent) -> u32 {
+    sent.says.options.timestamps.expect("a timestamp").echo
+}
+
+#[test]
+fn every_segment_carries_the_clock_and_the_echo() {
+    let mut host = established();
+    host.write(100);
+    let sent = host.expect("P. 1:101(100) ack 1");
+    let stamp = sent.says.options.timestamps.unwrap();
+    assert_eq!((stamp.value, stamp.echo), (host.stamp_at(host.now), 1_000));
+    host.pass_time(ms(50));
+    host.send(". 1:1(0) ack 101 ts 1050 5");
+    host.write(100);
+    let sent = host.expect("P. 101:201(100) ack 1");
+    let stamp = sent.says.options.timestamps.unwrap();
+    assert_eq!((stamp.value, stamp.echo), (host.stamp_at(host.now), 1_050));
+    assert_eq!(host.connection.effective_mss(), 1_448);
+}
+
+/// RFC 7323 §4.3 (A): a delayed acknowledgement echoes the earliest segment it stands for, so that
+/// the round trip measured counts the delay.
+#[test]
+fn a_delayed_acknowledgement_echoes_the_earliest_segment() {
+    let mut host = established();
+    host.send(". 1:101(100) ack 1 ts 1001 5");
+    host.pass_time(ms(20));
+    host.send(". 101:201(100) ack 1 ts 1021 5");
+    let sent = host.expect_after(ms(20), ". 1:1(0) ack 201");
+    assert_eq!(echo(&sent), 1_001);
+    host.send(". 201:301(100) ack 1 ts 1050 5");
+    let sent = host.expect_after(ms(40), ". 1:1(0) ack 301");
+    assert_eq!(echo(&sent), 1_050);
+}
+
+/// RFC 7323 §4.3 (B): beyond a hole, the last segment that moved the window.
+#[test]
+fn beyond_a_hole_the_last_segment_in_order_is_echoed() {
+    let mut host = established();
+    host.send(". 1:101(100) ack 1 ts 1001 5");
+    let sent = host.expect_after(ms(40), ". 1:1(0) ack 101");
+    assert_eq!(echo(&sent), 1_001);
+    for (start, stamp) in [(201, 1_003), (301, 1_004)] {
+        host.send(&format!(". {start}:{}(100) ack 1 ts {stamp} 5", start + 100));
+        assert_eq!(echo(&host.expect(". 1:1(0) ack 101")), 1_001);
+    }
+    // (C): the segment that fills it is the recent one.
+    host.send(". 101:201(100) ack 1 ts 1010 5");
+    assert_eq!(echo(&host.expect(". 1:1(0) ack 401")), 1_010);
+}
+
+#[test]
+fn a_segment_from_the_past_is_dropped_and_answered() {
+    let mut host = established();
+    host.send(". 1:101(100) ack 1 ts 2000 5");
+    host.expect_after(ms(40), ". 1:1(0) ack 101");
+    let verdict = host.judge(". 101:201(100) ack 1 ts 1999 5");
+    assert_eq!(verdict, Disposition::Refused(Refusal::OldTimestamp));
+    assert_eq!(echo(&host.expect(". 1:1(0) ack 101")), 2_000);
+    assert_eq!(host.connection.readable_bytes(), 100);
+    assert_eq!(host.connection.statistics().old_timestamps, 1);
+    assert_eq!(host.judge(". 101:201(100) ack 1 ts 2000 5"), Disposition::Accepted);
+}
+
+#[test]
+fn the_past_wraps_with_the_clock() {
+    let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 4294967290 0"));
+    assert_eq!(host.judge(". 1:101(100) ack 1 ts 5 0"), Disposition::Accepted);
+    assert_ne!(host.judge(". 101:201(100) ack 1 ts 4294967295 0"), Disposition::Accepted);
+    assert_eq!(host.judge(". 101:201(100) ack 1 ts 6 0"), Disposition::Accepted);
+}
+
+/// RFC 7323 §5.2: a reset is not judged by its timestamp, nor by its having one.
+#[test]
+fn a_reset_from_the_past_counts() {
+    for reset in ["R 1:1(0) ts 1 0", "R 1:1(0) bare"] {
+        let mut host = established();
+        host.send(reset);
+        assert_eq!(host.connection.state(), State::Closed, "{reset}");
+    }
+}
+
+/// RFC 7323 §3.2: once agreed on, a segment without is dropped without a word.
+#[test]
+fn a_segment_without_the_option_is_dropped_silently() {
+    let mut host = established();
+    assert_eq!(host.judge(". 1:101(100) ack 1 bare"), Disposition::Refused(Refusal::OldTimestamp));
+    host.expect_silence(secs(60));
+    assert_eq!(host.connection.readable_bytes(), 0);
+}
+
+#[test]
+fn the_option_of_a_peer_that_did_not_offer_it_is_ignored() {
+    let mut host = Script::established(&Config { timestamps: false, ..Config::modern() }, SYN_ACK);
+    assert_eq!(host.judge(". 1:101(100) ack 1 ts 5 0"), Disposition::Accepted);
+    let sent = host.expect(". 1:1(0) ack 101");
+    assert_eq!(sent.says.options.timestamps, None);
+}
+
+/// RFC 7323 §5.5: after 24 days of silence the last timestamp says nothing.
+#[test]
+fn a_timestamp_that_is_a_month_old_judges_nobody() {
+    let mut host = established();
+    host.send(". 1:101(100) ack 1 ts 2000 5");
+    host.expect_after(ms(40), ". 1:1(0) ack 101");
+    host.expect_silence(secs(25 * 24 * 3_600));
+    assert_eq!(host.judge(". 101:201(100) ack 1 ts 1000 5"), Disposition::Accepted);
+    let sent = host.expect_after(ms(40), ". 1:1(0) ack 201");
+    assert_eq!(echo(&sent), 1_000);
+}
+
+/// A segment outside the window is not let near the state.
+#[test]
+fn a_segment_outside_the_window_leaves_no_timestamp_behind() {
+    let mut host = established();
+    host.send(". 1000000:1000100(100) ack 1 ts 9000 5");
+    assert_eq!(echo(&host.expect(". 1:1(0) ack 1")), 1_000);
+    host.send(". 0:0(0) ack 1 ts 9000 5");
+    host.pass_time(ms(200));
+    host.take_sent();
+    assert_eq!(host.judge(". 1:101(100) ack 1 ts 1001 5"), Disposition::Accepted);
+}
+
+/// An echo from the future is some other host's clock.
+#[test]
+fn an_impossible_echo_measures_nothing() {
+    let mut host = established();
+    host.write(100);
+    host.take_sent();
+    host.expect_after(ms(200), "P. 1:101(100) ack 1");
+    let before = host.connection.information().smoothed_round_trip;
+    let future = host.stamp_at(host.now + secs(100));
+    host.send(&format!(". 1:1(0) ack 101 ts 1200 {future}"));
+    assert_eq!(host.connection.information().smoothed_round_trip, before);
+}

@@ -1,0 +1,256 @@
+//! Closed windows (RFC 9293 §3.8.6.1) and silly ones (§3.8.6.2): nothing stalls for ever, and nothing
+//! goes in crumbs.
+
+use crate::{SYN_ACK, ms, secs};
+use linerate_tcp::{Config, Connection, Error, State};
+use linerate_testkit::{Connections, End, Fate, Network, Script, pattern};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// A peer with room for a thousand bytes has taken them, and closed its window on four thousand more.
+fn closed() -> Script {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1460");
+    host.write(5_000);
+    host.expect(". 1:1001(1000) ack 1");
+    host.send(". 1:1(0) ack 1001 win 0");
+    host.expect_nothing();
+    host
+}
+
+#[test]
+fn probes_back_off_to_the_maximum_and_never_give_up_while_they_are_answered() {
+    let mut host = closed();
+    let start = host.now;
+    let mut interval = ms(200);
+    while host.now.since(start) < secs(10 * 3_600) {
+        host.expect_after(interval, ". 1001:1002(1) ack 1");
+        host.send(". 1:1(0) ack 1001 win 0");
+        interval = (interval * 2).min(secs(60));
+    }
+    assert_eq!(host.connection.state(), State::Established);
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
+    host.send(". 1:1(0) ack 1001 win 1000");
+    host.expect(". 1001:2001(1000) ack 1");
+    host.send(". 1:1(0) ack 2001 win 65535");
+    host.expect(". 2001:3461(1460) ack 1");
+    host.expect(". 3461:4921(1460) ack 1");
+}
+
+#[test]
+fn probes_that_nobody_answers_end_the_connection() {
+    let mut host = closed();
+    let start = host.now;
+    while host.connection.state() != State::Closed {
+        host.pass_time(secs(10));
+        assert!(host.now.since(start) < secs(1_000), "not given up after {}", host.now.since(start));
+    }
+    assert!(host.now.since(start) >= secs(900), "R2 is fifteen minutes");
+    assert_eq!(host.connection.error(), Some(Error::TimedOut));
+}
+
+#[test]
+fn a_probe_that_the_peer_takes_is_progress() {
+    let mut host = closed();
+    host.expect_after(ms(200), ". 1001:1002(1) ack 1");
+    host.send(". 1:1(0) ack 1002 win 0");
+    host.expect_after(ms(400), ". 1002:1003(1) ack 1");
+    host.send(". 1:1(0) ack 1003 win 1000");
+    host.expect(". 1003:2003(1000) ack 1");
+}
+
+#[test]
+fn a_probe_in_flight_does_not_hinder_what_follows() {
+    let mut host = closed();
+    host.expect_after(ms(200), ". 1001:1002(1) ack 1");
+    host.send(". 1:1(0) ack 1001 win 1000");
+    host.expect(". 1001:2001(1000) ack 1");
+}
+
+/// The sender's half of the avoidance: room that grows by single bytes is not used until it is worth
+/// a segment or half of the largest window; after a while of that, what there is, is.
+#[test]
+fn a_window_that_opens_by_single_bytes_draws_no_crumbs_from_us() {
+    for probed in [false, true] {
+        let mut host = closed();
+        if probed {
+            host.expect_after(ms(200), ". 1001:1002(1) ack 1");
+        }
+        for window in 1..500 {
+            host.send(&format!(". 1:1(0) ack 1001 win {window}"));
+            host.expect_nothing();
+        }
+        host.send(". 1:1(0) ack 1001 win 500");
+        host.expect(". 1001:1501(500) ack 1");
+    }
+}
+
+#[test]
+fn a_small_window_that_stays_is_used_after_a_while() {
+    let mut host = closed();
+    host.send(". 1:1(0) ack 1001 win 100");
+    host.expect_after(ms(200), ". 1001:1101(100) ack 1");
+}
+
+/// The receiver's half: a reader of single bytes reopens nothing until there is room for a segment,
+/// or half of the buffer.
+#[test]
+fn a_reader_of_single_bytes_offers_no_crumbs() {
+    for (buffer, worth) in [(2_000, 1_000), (8_000, 1_460)] {
+        let mut host = Script::established(&Config { receive_buffer: buffer, ..Config::modern() }, SYN_ACK);
+        let mut filled = 0;
+        while filled < buffer {
+            let length = 1_460.min(buffer - filled);
+            host.send(&format!(". {}:{}({length}) ack 1", filled + 1, filled + 1 + length));
+            filled += length;
+        }
+        let end = filled + 1;
+        let last = host.take_sent().pop().unwrap();
+        assert_eq!((last.says.ack, last.says.window), (u32::try_from(end).ok(), Some(0)));
+        for _ in 0..worth - 1 {
+            host.read(1);
+            host.expect_nothing();
+        }
+        // Whoever asks meanwhile hears that there is nothing.
+        host.send(&format!(". {end}:{}(1) ack 1", end + 1));
+        host.expect(&format!(". 1:1(0) ack {end} win 0"));
+        host.read(1);
+        host.expect(&format!(". 1:1(0) ack {end} win {worth}"));
+    }
+}
+
+#[test]
+fn a_probe_is_answered_and_its_byte_taken_once_there_is_room() {
+    let mut host = Script::established(&Config { receive_buffer: 1_000, ..Config::modern() }, SYN_ACK);
+    host.send(". 1:1001(1000) ack 1");
+    host.expect(". 1:1(0) ack 1001 win 0");
+    for _ in 0..3 {
+        host.send(". 1001:1002(1) ack 1");
+        host.expect(". 1:1(0) ack 1001 win 0");
+    }
+    host.read(1_000);
+    host.expect(". 1:1(0) ack 1001 win 1000");
+    host.send(". 1001:1002(1) ack 1");
+    host.expect(". 1:1(0) ack 1002");
+    host.read(1);
+}
+
+#[test]
+fn an_acknowledgement_counts_although_our_window_is_closed() {
+    let mut host = Script::established(&Config { receive_buffer: 1_000, ..Config::modern() }, SYN_ACK);
+    host.send(". 1:1001(1000) ack 1");
+    host.take_sent();
+    host.write(100);
+    host.expect("P. 1:101(100) ack 1001 win 0");
+    host.send(". 1001:1001(0) ack 101");
+    assert_eq!(host.connection.unacknowledged_bytes(), 0);
+    host.send("F. 1001:1001(0) ack 101");
+    assert_eq!(host.connection.state(), State::CloseWait);
+}
+
+/// RFC 9293 §3.8.6: a window that shrinks is discouraged, and survived.
+#[test]
+fn a_window_that_is_taken_back_is_survived() {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
+    host.write(5_000);
+    for start in [1, 1_001, 2_001] {
+        host.expect(&format!(". {start}:{}(1000) ack 1", start + 1_000));
+    }
+    host.send(". 1:1(0) ack 1001 win 0");
+    host.expect_nothing();
+    host.pass_time(secs(30));
+    for sent in host.take_sent() {
+        assert_eq!((sent.says.seq, sent.says.length), (1_001, 1), "{}", sent.says);
+    }
+    host.send(". 1:1(0) ack 1001 win 4000");
+    host.expect(". 1001:2001(1000) ack 1");
+}
+
+#[test]
+fn the_fin_follows_data_that_waits_for_a_window() {
+    let mut host = closed();
+    host.application(Connection::shutdown_write);
+    host.expect_nothing();
+    host.expect_after(ms(200), ". 1001:1002(1) ack 1");
+    host.send(". 1:1(0) ack 1001 win 5000");
+    host.expect(". 1001:2461(1460) ack 1");
+    host.expect(". 2461:3921(1460) ack 1");
+    host.expect("FP. 3921:5001(1080) ack 1");
+}
+
+#[test]
+fn a_closed_window_does_not_hold_a_connection_that_nobody_holds() {
+    let mut host = closed();
+    host.application(Connection::close);
+    let start = host.now;
+    while host.connection.state() != State::Closed {
+        host.pass_time(secs(1));
+        for sent in host.take_sent() {
+            if sent.says.length > 0 {
+                host.send(". 1:1(0) ack 1001 win 0");
+            }
+        }
+        assert!(host.now.since(start) < secs(200), "an orphan is fed for ever");
+    }
+    assert!(host.now.since(start) >= secs(60));
+}
+
+const BYTES: usize = 200_000;
+
+/// Moves `BYTES` to a server that reads only while `reads` says so: how long it took.
+fn transfer(pair: &mut Connections, mut reads: impl FnMut(&Connections) -> bool) {
+    let (mut written, mut read) = (0, 0);
+    pair.run_until("every byte is read", |pair| {
+        let now = pair.now;
+        let part: Vec<u8> = (written..BYTES.min(written + 8_192)).map(pattern).collect();
+        written += pair.client.write(now, &part).expect("it is open");
+        if reads(pair) {
+            let data = pair.read_all(End::Server).expect("it is open");
+            assert!(data.iter().copied().eq((read..read + data.len()).map(pattern)));
+            read += data.len();
+        }
+        read == BYTES
+    });
+}
+
+fn pair() -> Connections {
+    let config = Config { receive_buffer: 20_000, ..Config::modern() };
+    Connections::new(&config, &config, Network::clean(ms(5)), 1).established()
+}
+
+#[test]
+fn a_reader_that_stops_for_a_minute_gets_everything_without_a_timeout() {
+    let mut pair = pair();
+    let resumes = pair.now + secs(60);
+    // A reader that sleeps does not know when to wake up: the probes keep the clock going.
+    transfer(&mut pair, |pair| pair.now >= resumes);
+    assert!(pair.now >= resumes);
+    let client = pair.client.statistics();
+    assert!(client.window_probes >= 5, "{client:?}");
+    assert_eq!((client.retransmission_timeouts, client.fast_retransmissions), (0, 0));
+}
+
+#[test]
+fn a_lost_window_update_is_found_by_the_next_probe() {
+    let mut pair = pair();
+    let lost = Rc::new(Cell::new(0));
+    let losing = Rc::clone(&lost);
+    let mut last = None;
+    pair.set_filter(move |_, from, segment| {
+        let opens = from == End::Server && last == Some(0) && segment.window > 0;
+        if from == End::Server {
+            last = Some(segment.window);
+        }
+        losing.set(losing.get() + u32::from(opens));
+        (opens && losing.get() == 1).then_some(Fate::Lose)
+    });
+    let (mut open, mut opened) = (false, pair.now);
+    transfer(&mut pair, |pair| {
+        if !open && pair.client.information().send_window == 0 {
+            (open, opened) = (true, pair.now);
+        }
+        open
+    });
+    assert!(lost.get() >= 1, "no update was lost");
+    assert!(pair.client.statistics().window_probes >= 1);
+    assert!(pair.now < opened + secs(2), "the probe came late: {}", pair.now.since(opened));
+}

@@ -1,0 +1,201 @@
+//! Segments in words, as `tcpdump` and packetdrill write them.
+
+use core::fmt;
+use linerate_wire::{SackBlock, SackBlocks, SeqNum, TcpFlags, TcpOptions, Timestamps};
+
+/// What a segment says: flags, `first:last(length)`, then words in any order.
+///
+/// ```text
+/// S 0:0(0) win 65535 mss 1460 wscale 7 sackOK ts 100 0
+/// P. 1:101(100) ack 1 win 500
+/// . 1:1(0) ack 101 sack 201-301
+/// R 1:1(0)            F. 101:101(0) ack 1            U. 1:11(10) ack 1 urg 5
+/// ```
+///
+/// Flags are `S F R P U E W` and `.` for ACK, in this order. `bare` keeps the script from adding
+/// the timestamps that a peer who uses them would send.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notation {
+    /// The control bits.
+    pub flags: TcpFlags,
+    /// SEG.SEQ, counted from the sender's SYN.
+    pub seq: u32,
+    /// Bytes of data.
+    pub length: u32,
+    /// SEG.ACK, counted from the receiver's SYN.
+    pub ack: Option<u32>,
+    /// The window field.
+    pub window: Option<u16>,
+    /// The urgent pointer.
+    pub urgent: Option<u16>,
+    /// The options; numbers in SACK blocks are counted from the receiver's SYN.
+    pub options: TcpOptions,
+    /// No timestamps, even if they were agreed on.
+    pub bare: bool,
+}
+
+const LETTERS: [(char, TcpFlags); 8] = [
+    ('S', TcpFlags::SYN),
+    ('F', TcpFlags::FIN),
+    ('R', TcpFlags::RST),
+    ('P', TcpFlags::PSH),
+    ('U', TcpFlags::URG),
+    ('E', TcpFlags::ECE),
+    ('W', TcpFlags::CWR),
+    ('.', TcpFlags::ACK),
+];
+
+impl Notation {
+    /// Reads a segment.
+    ///
+    /// # Panics
+    /// If it is not written as it should be: that is a mistake in the test.
+    #[must_use]
+    #[track_caller]
+    pub fn parse(text: &str) -> Self {
+        let mut words = text.split_whitespace();
+        let flags = words.next().expect("flags").chars().map(flag).collect();
+        let (seq, length) = range(words.next().expect("first:last(length)"));
+        let mut says = Self { flags, seq, length, ..Self::default() };
+        while let Some(word) = words.next() {
+            says.take(word, &mut words);
+        }
+        assert_eq!(says.ack.is_some(), flags.contains(TcpFlags::ACK), "ack and its flag in {text}");
+        says
+    }
+
+    fn take<'a>(&mut self, word: &str, rest: &mut impl Iterator<Item = &'a str>) {
+        match word {
+            "ack" => self.ack = Some(number(rest)),
+            "win" => self.window = Some(number(rest)),
+            "urg" => self.urgent = Some(number(rest)),
+            "mss" => self.options.mss = Some(number(rest)),
+            "wscale" => self.options.window_scale = Some(number(rest)),
+            "sackOK" => self.options.sack_permitted = true,
+            "ts" => {
+                self.options.timestamps = Some(Timestamps { value: number(rest), echo: number(rest) });
+            }
+            "sack" => self.options.sack.push(block(rest.next().expect("left-right"))),
+            "bare" => self.bare = true,
+            other => panic!("no word of a segment: {other}"),
+        }
+    }
+
+    /// What this, an expectation, mentions is so in `sent`. Flags, numbers and length are always
+    /// mentioned.
+    ///
+    /// # Panics
+    /// If it is not.
+    #[track_caller]
+    pub(super) fn assert_matches(&self, sent: &Self, text: &str) {
+        let mut seen = sent.clone();
+        seen.window = self.window.and(sent.window);
+        seen.urgent = self.urgent.and(sent.urgent);
+        seen.options.mss = self.options.mss.and(sent.options.mss);
+        seen.options.window_scale = self.options.window_scale.and(sent.options.window_scale);
+        seen.options.timestamps = self.options.timestamps.and(sent.options.timestamps);
+        seen.options.sack_permitted &= self.options.sack_permitted;
+        if self.options.sack.is_empty() {
+            seen.options.sack = SackBlocks::default();
+        }
+        assert!(*self == seen, "{sent} was sent, where {text} was expected");
+    }
+}
+
+impl fmt::Display for Notation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (letter, flag) in LETTERS {
+            if self.flags.contains(flag) {
+                write!(f, "{letter}")?;
+            }
+        }
+        write!(f, " {}:{}({})", self.seq, self.seq.wrapping_add(self.length), self.length)?;
+        if let Some(ack) = self.ack {
+            write!(f, " ack {ack}")?;
+        }
+        if let Some(window) = self.window {
+            write!(f, " win {window}")?;
+        }
+        if let Some(urgent) = self.urgent {
+            write!(f, " urg {urgent}")?;
+        }
+        if let Some(mss) = self.options.mss {
+            write!(f, " mss {mss}")?;
+        }
+        if let Some(shift) = self.options.window_scale {
+            write!(f, " wscale {shift}")?;
+        }
+        if self.options.sack_permitted {
+            write!(f, " sackOK")?;
+        }
+        if let Some(stamps) = self.options.timestamps {
+            write!(f, " ts {} {}", stamps.value, stamps.echo)?;
+        }
+        for block in self.options.sack.as_slice() {
+            write!(f, " sack {}-{}", block.left, block.right)?;
+        }
+        Ok(())
+    }
+}
+
+/// The same blocks with every number moved.
+pub(super) fn moved(blocks: SackBlocks, to: impl Fn(SeqNum) -> SeqNum) -> SackBlocks {
+    let mut result = SackBlocks::default();
+    for block in blocks.as_slice() {
+        result.push(SackBlock { left: to(block.left), right: to(block.right) });
+    }
+    result
+}
+
+fn flag(letter: char) -> TcpFlags {
+    let found = LETTERS.into_iter().find(|(known, _)| *known == letter);
+    found.unwrap_or_else(|| panic!("no flag of a segment: {letter}")).1
+}
+
+/// `first:last(length)`.
+#[track_caller]
+fn range(text: &str) -> (u32, u32) {
+    let read = || {
+        let (first, rest) = text.split_once(':')?;
+        let (last, rest) = rest.split_once('(')?;
+        let length: u32 = rest.strip_suffix(')')?.parse().ok()?;
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        (first.wrapping_add(length) == last).then_some((first, length))
+    };
+    read().unwrap_or_else(|| panic!("not first:last(length): {text}"))
+}
+
+#[track_caller]
+fn number<'a, T: core::str::FromStr>(rest: &mut impl Iterator<Item = &'a str>) -> T {
+    let text = rest.next().expect("a number");
+    text.parse().unwrap_or_else(|_| panic!("not a number: {text}"))
+}
+
+fn block(text: &str) -> SackBlock {
+    let (left, right) = text.split_once('-').expect("left-right");
+    let number = |text: &str| SeqNum::new(text.parse().expect("a number"));
+    SackBlock { left: number(left), right: number(right) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_written_as_it_is_read() {
+        for text in [
+            "S 0:0(0) win 65535 mss 1460 wscale 7 sackOK ts 100 0",
+            "P. 1:101(100) ack 1 win 500",
+            "U. 1:11(10) ack 1 urg 5",
+            ". 1:1(0) ack 101 sack 201-301 sack 401-501",
+        ] {
+            assert_eq!(Notation::parse(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "not first:last(length)")]
+    fn a_length_that_does_not_add_up_is_a_mistake() {
+        let _ = Notation::parse(". 1:100(100) ack 1");
+    }
+}
