@@ -49,7 +49,9 @@ impl Remote {
         expect_sink(&mut lines)?;
         send(&stream, &Request::Describe {})?;
         match lines.next_message(PATIENCE)? {
-            Reply::Description(description) => {
+            Reply::Description(said) => {
+                let (program, kernel) = (printable(&said.program), printable(&said.kernel));
+                let description = Description { program, kernel, ..said };
                 let round_trip = Duration::MAX;
                 let mut remote = Self { stream, lines, address, local, description, round_trip };
                 remote.measure_round_trip(TIME_QUESTIONS)?;

@@ -102,7 +102,7 @@ fn a_sweep_gets_the_buffer_it_asks_for_and_a_report() {
     let mut sweep = sink.sweep().unwrap();
     assert!(sweep.description().program.starts_with("linerate "));
     assert_eq!(sweep.grant(30_000).unwrap(), 60_000);
-    assert!(sweep.shortest_round_trip() < Duration::from_secs(5));
+    assert_ne!(sweep.shortest_round_trip(), Duration::MAX, "it has been measured");
     for _ in 0..2 {
         let mut data = open(&sink, &mut sweep, &spec(100_000));
         data.write_all(&pattern(100_000)).unwrap();
