@@ -6,8 +6,11 @@ mod datagrams;
 mod endings;
 mod listeners;
 mod networks;
+#[path = "../common/pattern.rs"]
 mod pattern;
 mod program;
+#[path = "../common/store.rs"]
+mod store;
 mod streams;
 mod timeouts;
 mod wakeups;

@@ -1,94 +1,23 @@
-//! A program as it is written for `std::net`, compiled once over the system's sockets and once over these.
+//! A program written for `std::net`, over the system's sockets and over these.
 
 use crate::networks::{LEFT, networks};
-use std::io;
+use crate::store::{over_linerate, over_the_system, questions};
+use std::{io, thread};
 
-/// A store of words that speaks lines of text, one thread a client; and a client. Not a letter of it
-/// knows whose sockets it uses.
-macro_rules! store {
-    ($name:ident, $listener:ty, $stream:ty) => {
-        mod $name {
-            use std::collections::BTreeMap;
-            use std::io::{self, BufRead, BufReader, BufWriter, Write};
-            use std::sync::Mutex;
-            use std::thread;
-            use std::time::Duration;
-
-            type Words = Mutex<BTreeMap<String, String>>;
-
-            pub(crate) fn serve(listener: &$listener, clients: usize) -> io::Result<()> {
-                let words = Words::default();
-                thread::scope(|scope| {
-                    for stream in listener.incoming().take(clients) {
-                        let stream = stream?;
-                        let words = &words;
-                        scope.spawn(move || talk(&stream, words));
-                    }
-                    Ok(())
-                })
-            }
-
-            fn talk(stream: &$stream, words: &Words) -> io::Result<()> {
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-                let mut answers = BufWriter::new(stream.try_clone()?);
-                for line in BufReader::new(stream).lines() {
-                    let line = line?;
-                    let mut line = line.split(' ');
-                    let mut words = words.lock().unwrap();
-                    match (line.next(), line.next(), line.next()) {
-                        (Some("put"), Some(word), Some(meaning)) => {
-                            words.insert(word.to_owned(), meaning.to_owned());
-                            writeln!(answers, "ok")?;
-                        }
-                        (Some("get"), Some(word), None) => {
-                            writeln!(answers, "{}", words.get(word).map_or("?", |meaning| meaning))?;
-                        }
-                        _ => writeln!(answers, "what?")?,
-                    }
-                    answers.flush()?;
-                }
-                Ok(())
-            }
-
-            pub(crate) fn ask(stream: $stream, questions: &[String]) -> io::Result<Vec<String>> {
-                stream.set_nodelay(true)?;
-                let mut answers = BufReader::new(stream.try_clone()?).lines();
-                questions
-                    .iter()
-                    .map(|question| {
-                        writeln!(&stream, "{question}")?;
-                        answers.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()))
-                    })
-                    .collect()
-            }
-        }
-    };
-}
-
-store!(over_the_system, std::net::TcpListener, std::net::TcpStream);
-store!(over_linerate, linerate_sockets::TcpListener, linerate_sockets::TcpStream);
-
-fn questions() -> Vec<String> {
-    let put = (0..500).map(|number| format!("put word{number} meaning{number}"));
-    let get = (0..=500).map(|number| format!("get word{number}"));
-    put.chain(get).chain(["forget everything else".to_owned()]).collect()
-}
-
-fn over_the_system() -> io::Result<Vec<String>> {
+fn ask_over_the_system() -> io::Result<Vec<String>> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(move || over_the_system::serve(&listener, 1));
         over_the_system::ask(std::net::TcpStream::connect(address)?, &questions())
     })
 }
 
-fn over_linerate() -> io::Result<Vec<String>> {
+fn ask_over_linerate() -> io::Result<Vec<String>> {
     let (left, right) = networks();
     let listener = left.bind((LEFT, 0))?;
     let address = listener.local_addr()?;
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(move || over_linerate::serve(&listener, 1));
         over_linerate::ask(right.connect(address)?, &questions())
     })
@@ -96,7 +25,7 @@ fn over_linerate() -> io::Result<Vec<String>> {
 
 #[test]
 fn a_program_written_for_std_does_the_same_over_these_sockets() {
-    let answers = over_linerate().unwrap();
-    assert_eq!(answers, over_the_system().unwrap());
+    let answers = ask_over_linerate().unwrap();
+    assert_eq!(answers, ask_over_the_system().unwrap());
     assert_eq!(answers[999..], ["meaning499", "?", "what?"]);
 }

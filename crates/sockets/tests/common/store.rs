@@ -1,0 +1,74 @@
+//! A program as it is written for `std::net`, to be compiled over the sockets of whoever asks.
+
+/// A store of words that speaks lines of text, one thread a client; and a client. Not a letter of it
+/// knows whose sockets it uses.
+macro_rules! store {
+    ($name:ident, $listener:ty, $stream:ty) => {
+        pub(crate) mod $name {
+            use std::collections::BTreeMap;
+            use std::io::{self, BufRead, BufReader, BufWriter, Write};
+            use std::sync::Mutex;
+            use std::thread;
+            use std::time::Duration;
+
+            type Words = Mutex<BTreeMap<String, String>>;
+
+            pub(crate) fn serve(listener: &$listener, clients: usize) -> io::Result<()> {
+                let words = Words::default();
+                thread::scope(|scope| {
+                    for stream in listener.incoming().take(clients) {
+                        let stream = stream?;
+                        let words = &words;
+                        scope.spawn(move || talk(&stream, words));
+                    }
+                    Ok(())
+                })
+            }
+
+            fn talk(stream: &$stream, words: &Words) -> io::Result<()> {
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+                let mut answers = BufWriter::new(stream.try_clone()?);
+                for line in BufReader::new(stream).lines() {
+                    let line = line?;
+                    let mut line = line.split(' ');
+                    let mut words = words.lock().unwrap();
+                    match (line.next(), line.next(), line.next()) {
+                        (Some("put"), Some(word), Some(meaning)) => {
+                            words.insert(word.to_owned(), meaning.to_owned());
+                            writeln!(answers, "ok")?;
+                        }
+                        (Some("get"), Some(word), None) => {
+                            writeln!(answers, "{}", words.get(word).map_or("?", |meaning| meaning))?;
+                        }
+                        _ => writeln!(answers, "what?")?,
+                    }
+                    answers.flush()?;
+                }
+                Ok(())
+            }
+
+            pub(crate) fn ask(stream: $stream, questions: &[String]) -> io::Result<Vec<String>> {
+                stream.set_nodelay(true)?;
+                let mut answers = BufReader::new(stream.try_clone()?).lines();
+                questions
+                    .iter()
+                    .map(|question| {
+                        writeln!(&stream, "{question}")?;
+                        answers.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()))
+                    })
+                    .collect()
+            }
+        }
+    };
+}
+
+store!(over_the_system, std::net::TcpListener, std::net::TcpStream);
+store!(over_linerate, linerate_sockets::TcpListener, linerate_sockets::TcpStream);
+
+/// Some put, some get, and one that the store does not understand.
+pub(crate) fn questions() -> Vec<String> {
+    let put = (0..500).map(|number| format!("put word{number} meaning{number}"));
+    let get = (0..=500).map(|number| format!("get word{number}"));
+    put.chain(get).chain(["forget everything else".to_owned()]).collect()
+}

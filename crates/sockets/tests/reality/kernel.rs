@@ -1,0 +1,58 @@
+//! A network of ours, and the kernel at the other end of its TAP device.
+
+use linerate_link::namespace::skip_test;
+use linerate_link::tap::TapError;
+use linerate_link::{KernelInterface, Readiness, Tap, TapConfig};
+use linerate_sockets::{Net, StackConfig};
+use linerate_stack::Link;
+use std::fs;
+use std::net::Ipv4Addr;
+
+/// The kernel's address.
+pub(crate) const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// Ours.
+pub(crate) const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+/// A network on a TAP device, and the kernel's end of it. `None` if this machine has no such devices,
+/// which is said aloud.
+pub(crate) fn network() -> Option<(Net, KernelInterface)> {
+    network_over(|tap| tap)
+}
+
+/// The same, with something around the device.
+pub(crate) fn network_over<L: Link + Readiness + Send + 'static>(
+    around: impl FnOnce(Tap) -> L,
+) -> Option<(Net, KernelInterface)> {
+    let tap = match Tap::open(&TapConfig::default()) {
+        Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
+            skip_test(&error);
+            return None;
+        }
+        opened => opened.unwrap(),
+    };
+    let interface = tap.interface().clone();
+    interface.disable_ipv6().unwrap();
+    interface.add_address(KERNEL, 24).unwrap();
+    interface.set_up().unwrap();
+    let config = StackConfig::new("02:00:00:00:00:02".parse().unwrap(), "10.0.0.2/24".parse().unwrap());
+    Some((Net::builder(around(tap), config).start().unwrap(), interface))
+}
+
+/// The kernel has seen nothing malformed and no wrong checksum.
+pub(crate) fn assert_content() {
+    let snmp = fs::read_to_string("/proc/net/snmp").unwrap();
+    for complaint in ["Ip InHdrErrors", "Tcp InErrs", "Tcp InCsumErrors", "Udp InCsumErrors", "Icmp InErrors"]
+    {
+        assert_eq!(counter(&snmp, complaint), 0, "{complaint}");
+    }
+}
+
+/// The counter of this protocol and name.
+fn counter(snmp: &str, wanted: &str) -> u64 {
+    let (protocol, name) = wanted.split_once(' ').unwrap();
+    let mut lines = snmp.lines().filter_map(|line| line.split_once(": ")).filter(|line| line.0 == protocol);
+    let names = lines.next().unwrap().1.split(' ');
+    let values = lines.next().unwrap().1.split(' ');
+    let (_, value) = names.zip(values).find(|found| found.0 == name).unwrap();
+    value.parse().unwrap()
+}

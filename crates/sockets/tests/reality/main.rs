@@ -1,0 +1,20 @@
+//! The kernel of this machine as the peer: its TCP and its UDP, over a TAP device in a network that each
+//! test makes for itself. Where the machine forbids that, the tests say aloud that they were skipped, and
+//! fail where the environment has `CI=true`.
+//!
+//! How much is transferred, and how long a receiver stands still, can be set:
+//!
+//! ```text
+//! LINERATE_TRANSFER_BYTES=1GiB LINERATE_STALL=60s cargo test --release -p linerate-sockets --test reality
+//! ```
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+mod conversations;
+mod kernel;
+#[path = "../common/pattern.rs"]
+mod pattern;
+mod spy;
+#[path = "../common/store.rs"]
+mod store;
+mod transfers;

@@ -1,0 +1,63 @@
+//! A link that notes with which sequence numbers connections begin.
+
+use linerate_link::Readiness;
+use linerate_stack::{Capabilities, Link, LinkError, RxFrame, TxFrame};
+use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
+
+/// The initial sequence numbers by our port: ours and the peer's.
+pub(crate) type Noted = Arc<Mutex<HashMap<u16, [Option<u32>; 2]>>>;
+
+/// The link `L`, with the SYNs of both directions noted.
+pub(crate) struct Spy<L> {
+    pub(crate) link: L,
+    pub(crate) noted: Noted,
+}
+
+/// Ports and sequence number of a SYN in an Ethernet frame without options of IP.
+fn syn(frame: &[u8]) -> Option<(u16, u16, u32)> {
+    let is_tcp = frame.get(12..15) == Some(&[8, 0, 0x45]) && frame.get(23) == Some(&6);
+    let segment = frame.get(34..).filter(|segment| is_tcp && segment.len() >= 20 && segment[13] & 2 != 0)?;
+    let port = |at: usize| u16::from_be_bytes([segment[at], segment[at + 1]]);
+    Some((port(0), port(2), u32::from_be_bytes(segment[4..8].try_into().unwrap())))
+}
+
+impl<L: Link> Link for Spy<L> {
+    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        self.link.receive(budget, |frame| {
+            if let Some((_, ours, number)) = syn(frame.bytes) {
+                self.noted.lock().unwrap().entry(ours).or_default()[1] = Some(number);
+            }
+            on_frame(frame);
+        })
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        self.link.transmit(budget, |bytes| {
+            let frame = fill(bytes)?;
+            if let Some((ours, _, number)) = syn(&bytes[..frame.length]) {
+                self.noted.lock().unwrap().entry(ours).or_default()[0] = Some(number);
+            }
+            Some(frame)
+        })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.link.capabilities()
+    }
+}
+
+impl<L: Readiness> Readiness for Spy<L> {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.link.fd()
+    }
+
+    fn wants_room(&self) -> bool {
+        self.link.wants_room()
+    }
+}
