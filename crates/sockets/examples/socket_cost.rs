@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let budget = Budget { receive: frames, transmit: frames, ..Budget::default() };
         let (left, right) = networks(budget, 0)?;
         let rates = rounds(|| transfer(&left, &right))?;
-        print(&format!("MB/s of bulk, {frames} frames a turn"), rates);
+        print(&format!("MB/s of bulk, {frames} frames a turn"), &rates);
         println!("    {:?}\n    {:?}", left.activity(), right.activity());
     }
     for spins in [0, 1_000] {
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (mut near, mut far) = connection(&left, &right)?;
         print(
             &format!("µs of a round trip of one byte, {spins} spins"),
-            rounds(|| rally(&mut near, &mut far))?,
+            &rounds(|| rally(&mut near, &mut far))?,
         );
     }
     Ok(())
@@ -60,7 +60,7 @@ fn rounds(mut round: impl FnMut() -> Result<f64, Box<dyn Error>>) -> Result<Vec<
     Ok(figures)
 }
 
-fn print(what: &str, figures: Vec<f64>) {
+fn print(what: &str, figures: &[f64]) {
     println!("{what}: {:.1} ({:.1}, {:.1})", figures[ROUNDS / 2], figures[0], figures[ROUNDS - 1]);
 }
 

@@ -40,7 +40,8 @@ impl Net {
         Self { running: Arc::new(Running { shared, thread: Mutex::new(Some(thread)) }) }
     }
 
-    /// Opens a connection, to the first of `addresses` that answers.
+    /// Opens a connection, to the first of `addresses` that answers. A name is looked up by the
+    /// operating system, over its network and not over this one.
     ///
     /// # Errors
     /// `ConnectionRefused` if nothing listens there, `TimedOut` if nobody answers within the time that
@@ -126,7 +127,7 @@ impl Net {
     /// What the host has counted, in the words of /proc/net/snmp.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn counters(&self) -> io::Result<Counters> {
         Ok(self.shared().access()?.stack.counters())
     }

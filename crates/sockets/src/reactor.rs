@@ -46,6 +46,9 @@ impl<L: Link + Readiness> Reactor<L> {
     fn turn_to_the_end(shared: &Shared, link: &mut L, waiter: &mut Waiter, budget: Budget) -> End {
         loop {
             let mut state = shared.lock();
+            if let Some(end) = state.end {
+                return end;
+            }
             if state.is_leaving {
                 Self::take_leave(&mut state, link, budget);
                 return End::ShutDown;

@@ -24,7 +24,7 @@ use linerate_wire::Ipv4Cidr;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::net::Ipv4Addr;
 use std::ops::{Deref, DerefMut};
-use std::time;
+use std::{thread, time};
 
 /// Before the first turn, which comes at once.
 const NOT_YET: Turn =
@@ -78,7 +78,12 @@ impl Shared {
         let state = self.state.lock();
         match state.end {
             Some(End::Panicked) => Err(End::Panicked.into()),
-            _ => Ok(Access { state, bell: BellRope { doorbell: &self.doorbell, pulled: false } }),
+            _ => Ok(Access {
+                state,
+                bell: BellRope { doorbell: &self.doorbell, pulled: false },
+                turned: &self.turned,
+                began_in_panic: thread::panicking(),
+            }),
         }
     }
 
@@ -125,10 +130,7 @@ impl Shared {
 
     /// The reactor has ended: everybody is woken to hear why.
     pub(crate) fn finish(&self, end: End) {
-        let mut state = self.lock();
-        state.end.get_or_insert(end);
-        state.registry.wake_everybody();
-        self.turned.notify_all();
+        self.lock().finish(end, &self.turned);
     }
 }
 
@@ -146,6 +148,13 @@ impl State {
         }
     }
 
+    /// Ends everything, and wakes everybody to hear why.
+    fn finish(&mut self, end: End, turned: &Condvar) {
+        self.end.get_or_insert(end);
+        self.registry.wake_everybody();
+        turned.notify_all();
+    }
+
     /// Why nothing will happen any more, if that is so.
     pub(crate) fn check_running(&self) -> Result<(), Error> {
         self.end.map_or(Ok(()), |end| Err(end.into()))
@@ -157,6 +166,9 @@ pub(crate) struct Access<'a> {
     // Dropped in this order: whom the bell wakes finds the lock free.
     state: MutexGuard<'a, State>,
     bell: BellRope<'a>,
+    turned: &'a Condvar,
+    /// Was the thread panicking before? Sockets are closed then, too.
+    began_in_panic: bool,
 }
 
 impl Access<'_> {
@@ -200,8 +212,11 @@ impl DerefMut for Access<'_> {
 
 impl Drop for Access<'_> {
     fn drop(&mut self) {
-        // A panic inside of the host leaves it as it was; it is not asked for anything more here.
-        if !std::thread::panicking() {
+        if thread::panicking() && !self.began_in_panic {
+            // The host has panicked in these hands, and is not to be touched by anybody any more.
+            self.state.finish(End::Panicked, self.turned);
+            self.bell.pulled = true;
+        } else {
             self.settle();
         }
     }
@@ -224,5 +239,49 @@ impl BellRope<'_> {
 impl Drop for BellRope<'_> {
     fn drop(&mut self) {
         self.ring();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patience::Side;
+    use crate::waiters::SocketId;
+    use linerate_link::Waiter;
+    use linerate_stack::StackConfig;
+    use std::sync::Arc;
+
+    fn shared() -> Arc<Shared> {
+        let config = StackConfig::new("02:00:00:00:00:01".parse().unwrap(), "10.0.0.1/24".parse().unwrap());
+        Arc::new(Shared::new(Stack::new(config, [1; 32]), Waiter::new().unwrap().doorbell()))
+    }
+
+    #[test]
+    fn a_host_that_has_panicked_in_somebody_s_hands_is_taken_from_all() {
+        let shared = shared();
+        let waiting = {
+            let mut access = shared.access().unwrap();
+            let handle = access.stack.udp_bind("10.0.0.1:9".parse().unwrap(), &Default::default()).unwrap();
+            let waiters = access.registry.enter(SocketId::Udp(handle));
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let mut access = shared.access().unwrap();
+                while access.end.is_none() {
+                    access.wait(waiters.of(Side::Read), None);
+                }
+                access.end
+            })
+        };
+        while shared.lock().activity.waits == 0 {
+            thread::yield_now();
+        }
+        let culprit = Arc::clone(&shared);
+        let panicked = thread::spawn(move || {
+            let _access = culprit.access().unwrap();
+            panic!("this panic is part of a test");
+        });
+        assert!(panicked.join().is_err());
+        assert!(matches!(shared.access().map(drop), Err(Error::Ended(End::Panicked))));
+        assert_eq!(waiting.join().unwrap(), Some(End::Panicked));
     }
 }

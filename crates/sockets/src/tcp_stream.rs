@@ -60,7 +60,7 @@ impl TcpStream {
     /// The address and port of the peer.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         let peer = self.socket.call(|stack, _| stack.tcp_peer_addr(self.socket.handle))?;
         Ok(peer.into())
@@ -69,7 +69,7 @@ impl TcpStream {
     /// The address and port on this host.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let local = self.socket.call(|stack, _| stack.tcp_local_addr(self.socket.handle))?;
         Ok(local.into())
@@ -165,7 +165,7 @@ impl TcpStream {
     /// went before.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.configure(|connection| connection.set_no_delay(nodelay))
     }
@@ -173,7 +173,7 @@ impl TcpStream {
     /// Are segments that are not full sent at once?
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn nodelay(&self) -> io::Result<bool> {
         self.look(Connection::no_delay)
     }
@@ -183,7 +183,7 @@ impl TcpStream {
     /// what was not sent is lost. Else closing waits, and resets the connection if that was too short.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
         self.configure(|connection| connection.set_linger(linger.map(Into::into)))
     }
@@ -191,7 +191,7 @@ impl TcpStream {
     /// How long closing waits until the peer has acknowledged everything.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn linger(&self) -> io::Result<Option<Duration>> {
         Ok(self.look(Connection::linger)?.map(Into::into))
     }
@@ -199,7 +199,7 @@ impl TcpStream {
     /// Asks a silent peer for a sign of life, and ends the connection with `TimedOut` without one.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn set_keep_alive(&self, keep_alive: Option<KeepAlive>) -> io::Result<()> {
         let handle = self.socket.handle;
         Ok(self.socket.call(|stack, now| {
@@ -210,7 +210,7 @@ impl TcpStream {
     /// How a silent peer is asked for a sign of life, if it is.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn keep_alive(&self) -> io::Result<Option<KeepAlive>> {
         self.look(Connection::keep_alive)
     }
@@ -218,7 +218,7 @@ impl TcpStream {
     /// Why the connection ended, unless both ends agreed to it. Taking it does not make it go away.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         let error = self.look(Connection::error)?;
         Ok(error.map(|error| Error::Host(HostError::Tcp(error)).into()))
@@ -227,7 +227,7 @@ impl TcpStream {
     /// Where the connection stands.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn state(&self) -> io::Result<State> {
         self.look(Connection::state)
     }
@@ -235,7 +235,7 @@ impl TcpStream {
     /// What the connection has counted.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn statistics(&self) -> io::Result<Statistics> {
         self.look(|connection| connection.statistics().clone())
     }
@@ -243,7 +243,7 @@ impl TcpStream {
     /// How the connection stands, in numbers, as `TCP_INFO` tells of a kernel's.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn information(&self) -> io::Result<Information> {
         self.look(Connection::information)
     }

@@ -135,7 +135,7 @@ impl UdpSocket {
     /// What the socket is bound to.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.socket.call(|stack, _| stack.udp_local_addr(self.socket.handle))?.into())
     }
@@ -192,7 +192,7 @@ impl UdpSocket {
     /// Allows or forbids sending to all hosts of a network.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn set_broadcast(&self, broadcast: bool) -> io::Result<()> {
         Ok(self.socket.call(|stack, _| stack.udp_set_broadcast(self.socket.handle, broadcast))?)
     }
@@ -200,7 +200,7 @@ impl UdpSocket {
     /// May the socket send to all hosts of a network?
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn broadcast(&self) -> io::Result<bool> {
         Ok(self.socket.call(|stack, _| stack.udp_broadcast(self.socket.handle))?)
     }
@@ -208,7 +208,7 @@ impl UdpSocket {
     /// Takes what the network has reported about a datagram of this socket.
     ///
     /// # Errors
-    /// If the network's thread has panicked.
+    /// If the network has panicked.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         let error = self.socket.call(|stack, _| stack.udp_take_error(self.socket.handle))?;
         Ok(error.map(|error| Error::from(error).into()))

@@ -9,6 +9,7 @@
 //! ```
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+#![allow(clippy::print_stdout, reason = "helpers of tests print as tests do")]
 
 mod conversations;
 mod kernel;

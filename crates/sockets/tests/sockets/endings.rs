@@ -135,6 +135,21 @@ fn a_patient_end_is_not_patient_for_ever() {
     drop(near);
 }
 
+#[test]
+fn a_thread_that_panics_closes_its_sockets_as_any_other() {
+    let (left, right) = networks();
+    let (near, mut far) = connection(&left, &right);
+    let panicked = thread::spawn(move || {
+        (&near).write_all(b"oh").unwrap();
+        panic!("this panic is part of a test");
+    });
+    assert!(panicked.join().is_err());
+    let mut heard = String::new();
+    far.read_to_string(&mut heard).unwrap();
+    assert_eq!(heard, "oh");
+    assert_eq!(left.end(), None);
+}
+
 /// A link with a bug, which shows when it is switched on.
 struct Broken {
     link: MemoryLink,
