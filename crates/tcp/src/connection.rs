@@ -385,7 +385,7 @@ impl Connection {
                 | State::LastAck
         );
         if tells_peer {
-            self.reset_due = Some(Reset::of(self.snd.nxt, self.rcv.nxt));
+            self.reset_due = Some(Reset::of(self.empty_seq(), self.rcv.nxt));
             self.output_due = true;
         }
         self.end(Some(error));

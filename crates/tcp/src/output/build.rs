@@ -13,7 +13,7 @@ impl Connection {
             Choice::Syn => self.build_syn(now, bytes),
             Choice::Data(piece) => self.build_data(now, piece, bytes),
             Choice::KeepAlive => self.build_empty(now, self.snd.nxt - 1, bytes),
-            Choice::Ack | Choice::Nothing => self.build_empty(now, self.snd.nxt, bytes),
+            Choice::Ack | Choice::Nothing => self.build_empty(now, self.empty_seq(), bytes),
         }
     }
 
@@ -65,6 +65,14 @@ impl Connection {
         let header_sum = Sum::of(&bytes[..header_length]);
         let payload_sum = self.sender.buffer.copy_and_sum(piece.seq, &mut bytes[header_length..length]);
         Transmit { length, sum: header_sum.append(payload_sum, header_length) }
+    }
+
+    /// SEG.SEQ of a segment without data: the next number that was never sent, even while old ones
+    /// are sent again. With theirs it would lie before the peer's window if only acknowledgements
+    /// were lost, and two ends that lost each other's would never hear that all has arrived. A byte
+    /// that probed a closed window may lie beyond it, so it does not count.
+    pub(crate) const fn empty_seq(&self) -> SeqNum {
+        if self.sender.probes > 0 { self.snd.nxt } else { self.snd.max }
     }
 
     /// A segment without data.

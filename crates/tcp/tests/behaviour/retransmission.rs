@@ -2,8 +2,8 @@
 //! by hole (RFC 6582).
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, CongestionName, Error, Event, State};
-use linerate_testkit::Script;
+use linerate_tcp::{Config, CongestionName, Connection, Error, Event, State};
+use linerate_testkit::{Connections, Fate, Network, Script};
 
 /// Established with segments of exactly 1,000 bytes.
 fn established(config: &Config) -> Script {
@@ -302,6 +302,41 @@ fn what_goes_again_fits_the_peer_s_window() {
     }
     host.expect(". 1:401(400) ack 1");
     host.expect_nothing();
+}
+
+/// Each end's acknowledgements were lost, and each sends again what the other has. What they answer
+/// must not bear the old numbers, or neither would ever listen.
+#[test]
+fn acknowledgements_do_not_go_back_with_what_is_sent_again() {
+    let mut host = established(&Config::modern());
+    host.write(5_000);
+    host.take_sent();
+    host.send(". 1:1001(1000) ack 1");
+    host.expect(". 5001:5001(0) ack 1001");
+    host.expect_after(ms(200), ". 1:1001(1000) ack 1001");
+    host.send(". 1:1001(1000) ack 1");
+    host.expect(". 5001:5001(0) ack 1001");
+    host.send(". 1001:2001(1000) ack 1");
+    host.expect(". 5001:5001(0) ack 2001");
+    host.application(Connection::abort);
+    host.expect("R. 5001:5001(0) ack 2001");
+}
+
+/// The same between two of us: for a while nothing arrives but data.
+#[test]
+fn two_ends_that_lose_each_other_s_acknowledgements_find_together() {
+    let config = Config::modern();
+    let mut pair = Connections::new(&config, &config, Network::clean(ms(5)), 1).established();
+    let (start, deaf_until) = (pair.now, pair.now + ms(100));
+    pair.set_filter(move |now, _, segment| {
+        (now < deaf_until && segment.payload.is_empty()).then_some(Fate::Lose)
+    });
+    assert_eq!(pair.client.write(start, &[1; 10_000]), Ok(10_000));
+    assert_eq!(pair.server().write(start, &[2; 10_000]), Ok(10_000));
+    pair.run_until("all is acknowledged", |pair| {
+        pair.client.unacknowledged_bytes() + pair.server().unacknowledged_bytes() == 0
+    });
+    assert!(pair.now.since(start) < secs(1), "{}", pair.now.since(start));
 }
 
 #[test]
