@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod connections;
+pub mod fuzz;
 pub mod hostile;
 mod network;
 mod pair;
