@@ -3,6 +3,7 @@
 use super::folder::{succeed, within};
 use super::support::finished;
 use linerate_lab::figures;
+use linerate_link::namespace::{Isolation, probe, skip_test};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -47,6 +48,25 @@ fn linerate_is_measured_from_flags_to_files() {
 #[test]
 fn the_kernel_is_measured_from_flags_to_files() {
     measures("kernel");
+}
+
+#[test]
+fn linerate_is_measured_against_the_kernel_in_both_directions() {
+    if let Err(forbidden) = probe(Isolation::UserAndNetwork) {
+        return skip_test(&forbidden);
+    }
+    for direction in ["to-kernel", "from-kernel"] {
+        let directory = TempDir::new().unwrap();
+        let words = [&small("tap")[..], &["--direction", direction, "--pcap", "all.pcapng"]].concat();
+        let (code, report, errors) = finished(&within(directory.path(), &words).output().unwrap());
+        if errors.contains("/dev/net/tun") {
+            return skip_test(&errors);
+        }
+        assert_eq!(code, 0, "{errors}");
+        assert!(report.contains("Every byte of every run was compared"), "{report}");
+        let dump = succeed(directory.path(), &["dump", "all.pcapng"]);
+        assert!(dump.lines().count() > 16 * 46, "a line for each frame: {dump}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Why a transfer could not take place.
 
+use linerate_link::kernel_interface::InterfaceError;
+use linerate_link::tap::TapError;
 use std::io;
 use thiserror::Error;
 
@@ -91,6 +93,12 @@ pub enum BenchError {
         /// What ended it.
         what: String,
     },
+    /// There is no TAP device.
+    #[error(transparent)]
+    Tap(#[from] TapError),
+    /// The kernel's end of a link cannot be set up.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
     /// The frames cannot be written down.
     #[error("the capture cannot be written ({source}): make room for it, or leave --pcap out")]
     Capture {
@@ -122,6 +130,8 @@ impl BenchError {
             | Self::PortInUse { .. }
             | Self::Unreachable { .. }
             | Self::NotLinerate { .. }
+            | Self::Tap(_)
+            | Self::Interface(_)
             | Self::Capture { .. } => Fault::Input,
             Self::PeerFailed { .. } | Self::ConnectionLost { .. } | Self::Io { .. } => Fault::Running,
             Self::Interrupted => Fault::Interrupted,

@@ -6,17 +6,20 @@ mod framing;
 mod kernel;
 mod ours;
 mod stack;
+mod tap;
 
 pub use counters::{Counters, EndCounters, FastPath, names};
 pub use error::{BenchError, Fault};
 pub use framing::Framing;
 pub use kernel::KernelBench;
 pub use stack::StackBench;
+pub use tap::TapBench;
 
 use crate::Interrupt;
 use linerate_units::{Duration, Rate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::thread::ScopedJoinHandle;
 
 /// Two TCPs and what is between them.
 pub trait Bench {
@@ -135,4 +138,9 @@ pub struct Floor {
     pub time: Duration,
     /// What was done with each byte: how many copies and sums, through what.
     pub how: String,
+}
+
+/// What a thread of a bench has come to; if it panicked, so does the bench.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

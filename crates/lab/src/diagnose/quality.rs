@@ -2,6 +2,7 @@
 
 use super::Evidence;
 use super::finding::{Finding, FindingKind};
+use crate::bench::names;
 use crate::figures;
 use crate::run::{BufferRecord, RunRecord, as_f64};
 use crate::sweep::{Cell, schedule};
@@ -12,8 +13,8 @@ use std::collections::BTreeSet;
 const ENOUGH_RUNS: u32 = 6;
 
 pub(super) fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
-    let questions: [fn(&Evidence<'_>) -> Option<Finding>; 6] =
-        [cut_short, verified, granted, above_maximum, few_runs, debug_build];
+    let questions: [fn(&Evidence<'_>) -> Option<Finding>; 7] =
+        [cut_short, verified, damaged, granted, above_maximum, few_runs, debug_build];
     questions.iter().filter_map(|question| question(evidence)).collect()
 }
 
@@ -47,19 +48,39 @@ fn verified(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(Finding::new(FindingKind::Verified, text).with("wrong_runs", 0.0))
 }
 
+fn damaged(evidence: &Evidence<'_>) -> Option<Finding> {
+    let bad = |run: &RunRecord| {
+        let ends = [&run.counters.sender, &run.counters.receiver];
+        ends.iter().any(|end| end.get(names::BAD_CHECKSUMS).is_some_and(|count| count > 0))
+    };
+    let (runs, cells) = runs_where(evidence, bad);
+    let text = format!("In {} segments arrived with a wrong checksum.", figures::plural(runs, "run"));
+    let payload = evidence.start.facts.bench.segment_payload;
+    (runs > 0)
+        .then(|| Finding::new(FindingKind::Caution, text).about(cells, payload).with("runs", as_f64(runs)))
+}
+
 fn granted(evidence: &Evidence<'_>) -> Option<Finding> {
     let differs = |buffer: &BufferRecord| buffer.granted_bytes != buffer.requested_bytes;
+    let doubled = |buffer: &BufferRecord| buffer.granted_bytes == buffer.requested_bytes * 2;
     let (runs, cells) = runs_where(evidence, |run| differs(&run.send_buffer) || differs(&run.receive_buffer));
-    let first = evidence.runs.iter().flat_map(|run| [run.send_buffer, run.receive_buffer]).find(differs)?;
-    let why = evidence.start.facts.bench.settings.get("granted buffers");
-    let text = format!(
-        "In {} a buffer was granted that is not the one asked for, for instance {} bytes instead of {}{}.",
-        figures::plural(runs, "run"),
-        figures::count(first.granted_bytes),
-        figures::count(first.requested_bytes),
-        why.map_or_else(String::new, |why| format!(": {why}")),
-    );
+    let buffers = || evidence.runs.iter().flat_map(|run| [run.send_buffer, run.receive_buffer]);
+    let other = buffers().find(|buffer| differs(buffer) && !doubled(buffer));
+    let text = match (other, buffers().any(|buffer| doubled(&buffer))) {
+        (Some(other), _) => format!(
+            "In {} a buffer was granted that is not the one asked for, for instance {} bytes instead of {}.",
+            figures::plural(runs, "run"),
+            figures::count(other.granted_bytes),
+            figures::count(other.requested_bytes),
+        ),
+        (None, true) => {
+            "The kernel grants twice the buffer that is asked for, and counts its own overhead against it."
+                .to_owned()
+        }
+        (None, false) => return None,
+    };
     let payload = evidence.start.facts.bench.segment_payload;
+    let cells = if other.is_some() { cells } else { BTreeSet::new() };
     Some(Finding::new(FindingKind::Granted, text).about(cells, payload).with("runs", as_f64(runs)))
 }
 
@@ -136,6 +157,18 @@ mod tests {
     fn a_buffer_that_was_clipped_is_told() {
         let texts = texts(|run| run.send_buffer.granted_bytes = 1_000);
         assert!(texts[0].contains("1,000 bytes instead of "), "{}", texts[0]);
+    }
+
+    #[test]
+    fn the_doubling_of_the_kernel_is_explained() {
+        let texts = texts(|run| run.send_buffer.granted_bytes *= 2);
+        assert!(texts[0].starts_with("The kernel grants twice the buffer"), "{}", texts[0]);
+    }
+
+    #[test]
+    fn segments_that_were_damaged_are_told() {
+        let texts = texts(|run| run.counters.receiver.set(names::BAD_CHECKSUMS, 2));
+        assert_eq!(texts[0], "In 1 run segments arrived with a wrong checksum.");
     }
 
     #[test]

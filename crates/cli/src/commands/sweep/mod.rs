@@ -8,8 +8,9 @@ pub(crate) use args::SweepArgs;
 
 use crate::output::{self, Failure};
 use files::Files;
-use linerate_lab::bench::{KernelBench, StackBench};
+use linerate_lab::bench::{KernelBench, StackBench, TapBench};
 use linerate_lab::{Bench, BenchError, BenchKind, Interrupt, NightError, Plan, Report, Store, make_runs};
+use linerate_link::namespace::enter_private_network;
 use progress::Watcher;
 
 /// Makes the runs that are to be made, prints what they mean, and writes the files asked for.
@@ -53,7 +54,10 @@ fn bench(plan: &Plan, args: &SweepArgs) -> Result<Box<dyn Bench>, Failure> {
         )),
         BenchKind::Kernel => Ok(Box::new(KernelBench::new(plan)?)),
         BenchKind::Stack => Ok(Box::new(StackBench::new(plan, files::capture(args)?)?)),
-        BenchKind::Tap => Err(Failure::running(format!("no bench is built for --on {}", plan.on))),
+        BenchKind::Tap => {
+            enter_private_network().map_err(|error| Failure::input(error.to_string()))?;
+            Ok(Box::new(TapBench::new(plan, files::capture(args)?)?))
+        }
     }
 }
 

@@ -32,7 +32,7 @@ const RECEIVE: Which = Which { name: "receive", limit: "net.core.rmem_max" };
 type Notes = BTreeMap<String, String>;
 
 /// The plan's send buffers, tried on a socket of this machine.
-pub(super) fn sender(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
+pub(in crate::bench) fn sender(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     let socket = trial_socket()?;
     let grant =
         |bytes| socket::grant_send(&socket, bytes).map_err(|error| failed("asking for a buffer", error));
@@ -40,7 +40,7 @@ pub(super) fn sender(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
 }
 
 /// The plan's receive buffers, tried on a socket of this machine.
-pub(super) fn receiver(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
+pub(in crate::bench) fn receiver(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     let socket = trial_socket()?;
     let grant =
         |bytes| socket::grant_receive(&socket, bytes).map_err(|error| failed("asking for a buffer", error));

@@ -105,13 +105,14 @@ fn judge(carried: Carried) -> Result<Carried, BenchError> {
 }
 
 /// What the source does.
-pub(super) fn outflow(request: &RunRequest) -> Outflow {
+pub(in crate::bench) fn outflow(request: &RunRequest) -> Outflow {
     let pattern = || Contents::Pattern(Pattern::new(request.seed));
     let contents = if request.verify { pattern() } else { Contents::Any };
     Outflow { bytes: request.bytes, write_size: request.write_size, contents }
 }
 
-fn intake(request: &RunRequest, max_time: Duration) -> Intake {
+/// What the sink does.
+pub(in crate::bench) fn intake(request: &RunRequest, max_time: Duration) -> Intake {
     Intake {
         bytes: request.bytes,
         read_size: request.read_size,
@@ -134,6 +135,6 @@ fn connected(sender: &Options, receiver: &Options) -> io::Result<(TcpStream, Tcp
 }
 
 /// A buffer's size as it reads back.
-pub(super) fn granted(size: rustix::io::Result<usize>) -> Result<u64, BenchError> {
+pub(in crate::bench) fn granted(size: rustix::io::Result<usize>) -> Result<u64, BenchError> {
     size.map(|size| size as u64).map_err(|error| failed("reading a buffer's size back", error.into()))
 }

@@ -7,10 +7,10 @@
 //! receive buffers stays as it is: it sends no segment larger than half of the largest window it has
 //! seen, so with a buffer of one packet the segments are halves (`snd_mss` among the counters).
 
-mod buffers;
+pub(super) mod buffers;
 mod floor;
 mod interface;
-mod loopback;
+pub(super) mod loopback;
 mod remote;
 mod way;
 
@@ -125,7 +125,7 @@ impl Pins {
 }
 
 /// The operating system refused something that it usually grants.
-fn failed(what: &str, source: io::Error) -> BenchError {
+pub(super) fn failed(what: &str, source: io::Error) -> BenchError {
     BenchError::Io { what: what.to_owned(), source }
 }
 

@@ -23,10 +23,16 @@ impl<L: Link + Readiness> End<L> {
     /// If the system grants nothing to wait with.
     pub(in crate::bench) fn new(address: Ipv4Addr, seed: u64, link: L) -> Result<Self, BenchError> {
         let [.., last] = address.octets();
-        let mac = MacAddress::new([0x02, 0, 0x5e, 0, 0, last]);
+        let mac = Self::mac(address);
         let network = Ipv4Cidr::new(address, 24).unwrap_or_else(|| Ipv4Cidr::single(address));
         let stack = Stack::new(StackConfig::new(mac, network), spread(seed, last));
         Ok(Self { host: Host::new(stack, link), watch: Watch::new()? })
+    }
+
+    /// The station of the host at `address`: a locally administered one.
+    pub(in crate::bench) const fn mac(address: Ipv4Addr) -> MacAddress {
+        let [.., last] = address.octets();
+        MacAddress::new([0x02, 0, 0x5e, 0, 0, last])
     }
 
     /// The present time.

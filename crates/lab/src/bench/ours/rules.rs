@@ -21,18 +21,19 @@ pub(in crate::bench) struct Rules {
 }
 
 impl Rules {
-    /// The rules of `plan`.
+    /// The rules of `plan`, with `congestion` control if our end is the one that sends.
     ///
     /// # Errors
     /// If it names a profile or a congestion control that there is not, or sizes that cannot be.
-    pub(in crate::bench) fn new(plan: &Plan) -> Result<Self, BenchError> {
+    pub(in crate::bench) fn new(plan: &Plan, congestion: Option<&str>) -> Result<Self, BenchError> {
         let profile = match &plan.profile {
             Some(name) => name.parse().map_err(|_| unknown("profile", name, &Profile::ALL))?,
             None => Profile::default(),
         };
         let mut config = profile.config();
-        if let Some(name) = &plan.congestion {
-            config.congestion = congestion(name)?;
+        if let Some(name) = congestion {
+            let known = &CongestionName::ALL;
+            config.congestion = name.parse().map_err(|_| unknown("congestion control", name, known))?;
         }
         if plan.mtu < LEAST_MTU {
             let remedy = format!("linerate's TCP takes one from {LEAST_MTU} on");
@@ -84,9 +85,6 @@ impl Rules {
         let mut config = self.config;
         config.send_buffer = self.grant("send", request.send_buffer.bytes)?;
         config.receive_buffer = self.grant("receive", request.receive_buffer.bytes)?;
-        if let Some(name) = &request.congestion {
-            config.congestion = congestion(name)?;
-        }
         Ok(config)
     }
 
@@ -116,10 +114,6 @@ impl Rules {
     }
 }
 
-fn congestion(name: &str) -> Result<CongestionName, BenchError> {
-    name.parse().map_err(|_| unknown("congestion control", name, &CongestionName::ALL))
-}
-
 fn unknown(what: &'static str, name: &str, known: &[impl ToString]) -> BenchError {
     let known = known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     BenchError::UnknownName { what, name: name.to_owned(), known }
@@ -133,7 +127,8 @@ mod tests {
     fn rules(change: impl FnOnce(&mut Draft)) -> Result<Rules, String> {
         let mut draft = Draft::of_1988(BenchKind::Stack);
         change(&mut draft);
-        Rules::new(&Plan::new(draft).unwrap()).map_err(|error| error.to_string())
+        Rules::new(&Plan::new(draft.clone()).unwrap(), draft.congestion.as_deref())
+            .map_err(|error| error.to_string())
     }
 
     #[test]

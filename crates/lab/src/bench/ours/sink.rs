@@ -29,8 +29,8 @@ pub(in crate::bench) struct Sink<'a> {
 #[derive(Debug)]
 pub(in crate::bench) struct Taken {
     pub(in crate::bench) bytes: u64,
-    /// From the first write to the last byte read, or to the time being up.
-    pub(in crate::bench) time: Duration,
+    /// When the last byte had been read, or the time was up.
+    pub(in crate::bench) finished: Instant,
     pub(in crate::bench) complete: bool,
     /// `None` if nobody compared.
     pub(in crate::bench) verified: Option<bool>,
@@ -82,7 +82,7 @@ impl<'a> Sink<'a> {
         }
         Ok(Taken {
             bytes: self.read,
-            time: finished.since(self.transfer.began()),
+            finished,
             complete,
             verified: self.transfer.request.verify.then_some(self.wrong_at.is_none()),
             counters,

@@ -9,7 +9,8 @@ use linerate_tcp::{Config, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddrV4;
 
-/// A peer that does not take part in the end of the connection is not waited for any longer.
+/// A peer that does not take part in the end of the connection is not waited for any longer after the
+/// time of the run is up.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Writes the bytes of a transfer.
@@ -26,6 +27,8 @@ pub(in crate::bench) struct Source<'a> {
 /// What the source has done.
 #[derive(Debug)]
 pub(in crate::bench) struct Given {
+    /// When the first byte was written.
+    pub(in crate::bench) began: Instant,
     pub(in crate::bench) counters: EndCounters,
     /// Bytes of the connection's send buffer.
     pub(in crate::bench) send_buffer: u64,
@@ -141,16 +144,18 @@ impl<'a> Source<'a> {
     ) -> Result<Given, BenchError> {
         let stack = end.stack();
         let connection = stack.tcp(handle).ok_or_else(|| self.lost(Error::Closed))?;
-        Ok(Given { counters: counters::of(connection, stack), send_buffer: send_buffer as u64 })
+        let counters = counters::of(connection, stack);
+        Ok(Given { began: self.transfer.began(), counters, send_buffer: send_buffer as u64 })
     }
 
-    /// Answers the peer's FIN, so that the connection ends in order for both.
+    /// Answers the peer's FIN, so that the connection ends in order for both. It comes when the sink has
+    /// read everything, which may take it as long as the run may.
     fn see_to_the_end<L: Link + Readiness>(
         &self,
         end: &mut End<L>,
         handle: TcpHandle,
     ) -> Result<(), BenchError> {
-        let patience = End::<L>::now() + PATIENCE;
+        let patience = self.transfer.deadline() + PATIENCE;
         while !self.transfer.is_over() {
             let now = End::<L>::now();
             let state = self.state(end, handle)?;

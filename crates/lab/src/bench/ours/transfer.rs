@@ -32,9 +32,14 @@ impl<'a> Transfer<'a> {
         Instant::from_nanos(self.began.load(Ordering::Acquire))
     }
 
+    /// When the time of the run is up; never, before it has begun.
+    pub(in crate::bench) fn deadline(&self) -> Instant {
+        self.began() + self.request.max_time
+    }
+
     /// Is the time of the run up?
     pub(in crate::bench) fn is_late(&self, now: Instant) -> bool {
-        now >= self.began() + self.request.max_time
+        now >= self.deadline()
     }
 
     /// One end has nothing more to do, for whatever reason.

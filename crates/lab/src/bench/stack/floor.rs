@@ -6,8 +6,8 @@
 //! copies and two sums, as in a run. There are no headers to make or to read, no acknowledgements, no
 //! timers and no connections; what holds the writer back is the ring.
 
-use super::joined;
 use crate::Interrupt;
+use crate::bench::joined;
 use crate::bench::ours::Watch;
 use crate::bench::{BenchError, Floor, RunRequest};
 use crate::workload::Pattern;

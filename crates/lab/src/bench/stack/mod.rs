@@ -5,6 +5,7 @@
 
 mod floor;
 
+use super::joined;
 use super::ours::{End, Given, Rules, Sink, Source, Taken, Transfer, most_looks, written};
 use super::{Bench, BenchError, BenchFacts, Counters, Floor, RunOutcome, RunRequest};
 use crate::Interrupt;
@@ -15,7 +16,7 @@ use linerate_link::{Capture, MemoryLink, Readiness};
 use linerate_stack::Link;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 
 /// From TEST-NET-1 (RFC 5737): nobody's addresses.
 const SOURCE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -37,7 +38,7 @@ impl StackBench {
     /// # Errors
     /// If the plan names a profile or a congestion control that there is not, or sizes that cannot be.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
-        Ok(Self { rules: Rules::new(plan)?, capture })
+        Ok(Self { rules: Rules::new(plan, plan.congestion.as_deref())?, capture })
     }
 
     fn link(&self) -> Result<(MemoryLink, MemoryLink), BenchError> {
@@ -123,7 +124,7 @@ fn outcome<N>(
         (Ok((given, link)), Ok(taken)) => {
             let outcome = RunOutcome {
                 bytes: taken.bytes,
-                time: taken.time,
+                time: taken.finished.since(given.began),
                 complete: taken.complete,
                 verified: taken.verified,
                 send_granted: given.send_buffer,
@@ -135,11 +136,6 @@ fn outcome<N>(
         (Err(BenchError::Interrupted), _) | (_, Err(BenchError::Interrupted)) => Err(BenchError::Interrupted),
         (Err(error), _) | (Ok(_), Err(error)) => Err(error),
     }
-}
-
-/// What a thread of ours has come to; if it panicked, so do we.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 #[cfg(test)]

@@ -1,0 +1,133 @@
+//! linerate's TCP against the kernel's, across a TAP device. linerate's host has a thread, the
+//! kernel's socket another one; the network must be one of our own (see
+//! [`linerate_link::namespace::enter_private_network`]), because the kernel gets an address and routes.
+
+mod floor;
+mod from_kernel;
+mod place;
+mod snmp;
+mod to_kernel;
+
+use super::kernel::{buffers, failed};
+use super::ours::{Rules, written};
+use super::{Bench, BenchError, BenchFacts, Floor, RunOutcome, RunRequest};
+use crate::Interrupt;
+use crate::plan::{Direction, Plan};
+use crate::socket::Congestion;
+use linerate_link::capture_file::CaptureWriter;
+use linerate_link::{Capture, Readiness, Tap};
+use linerate_stack::Link;
+use std::collections::BTreeMap;
+
+/// linerate's TCP against the kernel's.
+#[derive(Debug)]
+pub struct TapBench {
+    rules: Rules,
+    direction: Direction,
+    /// The congestion control of the kernel, if that is what sends.
+    kernel_congestion: Option<String>,
+    settings: BTreeMap<String, String>,
+    /// The device, while no run has it.
+    tap: Option<Tap>,
+    capture: Option<CaptureWriter>,
+}
+
+impl TapBench {
+    /// The bench for `plan`, with its frames written to `capture` if there is one. The device is made
+    /// in the network of this process, which should be one of its own.
+    ///
+    /// # Errors
+    /// If the plan asks for what linerate's TCP or the kernel's will not grant, or there can be no device.
+    pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
+        let direction = plan.direction.unwrap_or(Direction::ToKernel);
+        let (ours, kernel_congestion) = match direction {
+            Direction::ToKernel => (plan.congestion.as_deref(), None),
+            Direction::FromKernel => {
+                (None, Congestion::of_this_machine().choose(plan.congestion.as_deref())?)
+            }
+        };
+        let rules = Rules::new(plan, ours)?;
+        let mut settings = rules.settings();
+        settings.append(&mut match direction {
+            Direction::ToKernel => buffers::receiver(plan, rules.payload())?,
+            Direction::FromKernel => buffers::sender(plan, rules.payload())?,
+        });
+        if let Some(name) = &kernel_congestion {
+            settings.insert("kernel.congestion".to_owned(), name.clone());
+        }
+        let tap = place::open(rules.mtu())?;
+        settings.insert("link.queue_of_the_kernel".to_owned(), place::QUEUE.to_string());
+        Ok(Self { rules, direction, kernel_congestion, settings, tap: Some(tap), capture })
+    }
+
+    fn carry<L: Link + Readiness + Send>(
+        &self,
+        link: L,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<(RunOutcome, L), BenchError> {
+        let before = snmp::read()?;
+        let config = self.rules.config(request)?;
+        let (mut outcome, link) = match self.direction {
+            Direction::ToKernel => to_kernel::carry(link, config, request, interrupt)?,
+            Direction::FromKernel => {
+                from_kernel::carry(link, config, self.kernel_congestion.as_deref(), request, interrupt)?
+            }
+        };
+        let kernel = match self.direction {
+            Direction::ToKernel => &mut outcome.counters.receiver,
+            Direction::FromKernel => &mut outcome.counters.sender,
+        };
+        snmp::note_difference(before, snmp::read()?, kernel);
+        Ok((outcome, link))
+    }
+
+    fn take_device(&mut self) -> Result<Tap, BenchError> {
+        let gone = || BenchError::ConnectionLost {
+            bytes: 0,
+            what: "the device went with a run that failed".to_owned(),
+        };
+        self.tap.take().ok_or_else(gone)
+    }
+}
+
+impl Bench for TapBench {
+    fn facts(&self) -> BenchFacts {
+        let description = match self.direction {
+            Direction::ToKernel => "linerate's TCP sends, the kernel's receives, across a TAP device",
+            Direction::FromKernel => "the kernel's TCP sends, linerate's receives, across a TAP device",
+        };
+        BenchFacts {
+            description: description.to_owned(),
+            segment_payload: self.rules.payload(),
+            framing: self.rules.framing(),
+            line_rate: None,
+            settings: self.settings.clone(),
+        }
+    }
+
+    fn floor(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<Option<Floor>, BenchError> {
+        let tap = self.take_device()?;
+        let (floor, tap) = floor::measure(tap, self.direction, self.rules.payload(), request, interrupt)?;
+        self.tap = Some(tap);
+        Ok(Some(floor))
+    }
+
+    fn run(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<RunOutcome, BenchError> {
+        let tap = self.take_device()?;
+        let Some(capture) = self.capture.take() else {
+            let (outcome, tap) = self.carry(tap, request, interrupt)?;
+            self.tap = Some(tap);
+            return Ok(outcome);
+        };
+        let name = format!("seed {}", request.seed);
+        let (outcome, link) = self.carry(Capture::new(tap, &name, capture), request, interrupt)?;
+        let (tap, capture) = link.into_parts();
+        self.tap = Some(tap);
+        self.capture = Some(written(capture)?);
+        Ok(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests;
