@@ -5,6 +5,7 @@ mod error;
 mod framing;
 mod kernel;
 mod ours;
+mod seat;
 mod stack;
 mod tap;
 

@@ -2,6 +2,7 @@
 
 use super::{Pins, failed};
 use crate::Interrupt;
+use crate::bench::seat::Seat;
 use crate::bench::{BenchError, Counters, RunOutcome, RunRequest};
 use crate::control::Ended;
 use crate::socket::{self, Contents, Given, Intake, Options, Outflow, Taken, counters};
@@ -64,7 +65,7 @@ impl Carried {
     }
 }
 
-/// Writes the request's bytes into `near` in this thread and reads them from `far` in another.
+/// Writes the request's bytes into `near` in one thread and reads them from `far` in another.
 pub(super) fn carry(
     near: &TcpStream,
     far: &TcpStream,
@@ -72,21 +73,26 @@ pub(super) fn carry(
     interrupt: &Interrupt,
 ) -> Result<Carried, BenchError> {
     let max_time = Duration::from(request.max_time);
-    let over = AtomicBool::new(false);
+    let over = &AtomicBool::new(false);
     let (outflow, intake) = (outflow(request), intake(request, max_time));
     let carried = thread::scope(|scope| {
         let sink = scope.spawn(|| {
+            Seat::Sink.take();
             let taken = intake.take(far, b"", || interrupt.is_raised());
             over.store(true, Ordering::Relaxed);
             taken
         });
         let late = |began, now: Instant| now.saturating_duration_since(began) >= max_time;
-        let given = outflow.give(near, |began, now| over.load(Ordering::Relaxed) || late(began, now));
-        if given.error.is_some() {
-            // The sink then finds the end of the stream, and need not wait for its time to be up.
-            let _ = near.shutdown(std::net::Shutdown::Both);
-        }
-        sink.join().map(|taken| Carried { given, taken })
+        let source = scope.spawn(move || {
+            Seat::Source.take();
+            let given = outflow.give(near, |began, now| over.load(Ordering::Relaxed) || late(began, now));
+            if given.error.is_some() {
+                // The sink then finds the end of the stream, and need not wait for its time to be up.
+                let _ = near.shutdown(std::net::Shutdown::Both);
+            }
+            given
+        });
+        source.join().and_then(|given| sink.join().map(|taken| Carried { given, taken }))
     });
     let carried = carried.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     judge(carried)

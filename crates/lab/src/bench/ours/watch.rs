@@ -5,13 +5,15 @@
 //! working. Which of the two it is shows by itself.
 
 use crate::bench::BenchError;
+use crate::bench::seat::Seat;
 use linerate_link::{MonotonicClock, Readiness, Waiter};
 use linerate_units::{Clock, Duration, Instant};
 use std::hint::spin_loop;
 use std::io;
 
-/// The most looks before a sleep, some twenty microseconds.
-const MOST: u32 = 1_000;
+/// The most looks before a sleep, some fifty microseconds: longer than an end that sleeps needs to wake
+/// up, so that one end that looks is enough to keep both awake.
+const MOST: u32 = 2_500;
 /// So many waits after looking has stopped to pay, it is tried again.
 const SECOND_CHANCE: u32 = 64;
 /// Nobody sleeps longer without asking whether it is all over.
@@ -69,8 +71,7 @@ impl Watch {
 
 /// Only where there is another core for the other end does looking make sense at all.
 pub(in crate::bench) fn most_looks() -> u32 {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    if cores > 1 { MOST } else { 0 }
+    if Seat::are_two() { MOST } else { 0 }
 }
 
 fn failed(errno: i32) -> BenchError {

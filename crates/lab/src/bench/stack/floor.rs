@@ -9,6 +9,7 @@
 use crate::Interrupt;
 use crate::bench::joined;
 use crate::bench::ours::Watch;
+use crate::bench::seat::Seat;
 use crate::bench::{BenchError, Floor, RunRequest};
 use crate::workload::Pattern;
 use linerate_link::{MemoryLink, MonotonicClock};
@@ -32,8 +33,14 @@ pub(super) fn measure(
 ) -> Result<Floor, BenchError> {
     let payload = payload as usize;
     let (began, ended) = thread::scope(|scope| {
-        let writer = scope.spawn(|| Writer::new(near, payload, request)?.write_all(interrupt));
-        let reader = scope.spawn(|| Reader::new(far, payload, request)?.read_all(interrupt));
+        let writer = scope.spawn(|| {
+            Seat::Source.take();
+            Writer::new(near, payload, request)?.write_all(interrupt)
+        });
+        let reader = scope.spawn(|| {
+            Seat::Sink.take();
+            Reader::new(far, payload, request)?.read_all(interrupt)
+        });
         (joined(writer), joined(reader))
     });
     // A writer that stopped early is the reason why the reader found the link down, and the other way

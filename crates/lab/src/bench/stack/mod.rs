@@ -7,6 +7,7 @@ mod floor;
 
 use super::joined;
 use super::ours::{End, Given, Rules, Sink, Source, Taken, Transfer, most_looks, written};
+use super::seat::Seat;
 use super::{Bench, BenchError, BenchFacts, Counters, Floor, RunOutcome, RunRequest};
 use crate::Interrupt;
 use crate::plan::Plan;
@@ -58,6 +59,7 @@ impl Bench for StackBench {
         let mut settings = self.rules.settings();
         settings.insert("link.frames_each_way".to_owned(), MemoryConfig::default().capacity.to_string());
         settings.insert("link.looks_before_sleep".to_owned(), most_looks().to_string());
+        settings.insert("threads.place".to_owned(), Seat::describe());
         BenchFacts {
             description: "linerate's TCP at both ends, a thread for each, over a link in memory".to_owned(),
             segment_payload: self.rules.payload(),
@@ -99,11 +101,13 @@ impl Rules {
         let address = SocketAddrV4::new(SINK, PORT);
         let (given, taken) = thread::scope(|scope| {
             let source = scope.spawn(|| {
+                Seat::Source.take();
                 let mut end = End::new(SOURCE, request.seed, near)?;
                 let given = Source::new(&transfer).give(&mut end, address, config)?;
                 Ok((given, end.into_link()))
             });
             let sink = scope.spawn(|| {
+                Seat::Sink.take();
                 let mut end = End::new(SINK, request.seed, far)?;
                 let listener = Sink::listen(&mut end, address, config)?;
                 Sink::new(&transfer).take(&mut end, listener, config)
