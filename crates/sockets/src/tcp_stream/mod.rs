@@ -1,19 +1,19 @@
-//! A TCP connection that is read and written like `std::net::TcpStream`.
+//! A TCP connection that is used like `std::net::TcpStream`: opened, asked and set up here, read and
+//! written in `bytes`, let go of in `closing`.
+
+mod bytes;
+mod closing;
 
 use crate::error::Error;
 use crate::patience::{Limit, Side};
-use crate::shared::{Access, Shared};
-use crate::socket::{Handle, Socket};
-use crate::waiters::SocketId;
+use crate::shared::Shared;
+use crate::socket::Socket;
 use linerate_stack::{ConnectOptions, Error as HostError, Stack, TcpHandle};
 use linerate_tcp::{Connection, Information, KeepAlive, State, Statistics};
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io;
 use std::net::{Shutdown, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use std::time::{self, Duration};
-
-/// Bytes that one call copies at most while it has the host to itself.
-const LARGEST_COPY: usize = 256 << 10;
+use std::time::Duration;
 
 /// A TCP connection.
 ///
@@ -103,19 +103,6 @@ impl TcpStream {
             }
             Ok(())
         })?)
-    }
-
-    /// Copies what there is to read without taking it; otherwise as a read.
-    ///
-    /// # Errors
-    /// As for reading.
-    pub fn peek(&self, into: &mut [u8]) -> io::Result<usize> {
-        if into.is_empty() {
-            return Ok(0);
-        }
-        Ok(self
-            .socket
-            .block(Side::Read, |state, _| state.stack.tcp_peek(self.socket.handle, shorten(into)))?)
     }
 
     /// How long a read may wait; `None` for ever. A read that takes longer fails with `WouldBlock`, as in
@@ -257,150 +244,6 @@ impl TcpStream {
         let handle = self.socket.handle;
         Ok(self.socket.call(|stack, now| stack.tcp_configure(now, handle, change))?)
     }
-
-    /// Reads into the buffers in their order, as far as there is something.
-    fn receive(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        if buffers.iter().all(|buffer| buffer.is_empty()) {
-            return Ok(0);
-        }
-        let handle = self.socket.handle;
-        Ok(self.socket.block(Side::Read, |state, now| {
-            let mut read = 0;
-            for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_empty()) {
-                let wanted = buffer.len().min(LARGEST_COPY - read);
-                match state.stack.tcp_read(now, handle, &mut buffer[..wanted]) {
-                    Ok(count) => read += count,
-                    Err(_) if read > 0 => break,
-                    Err(error) => return Err(error),
-                }
-                if read == LARGEST_COPY {
-                    break;
-                }
-            }
-            Ok(read)
-        })?)
-    }
-
-    /// Writes the pieces in their order, as far as there is room.
-    fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        let handle = self.socket.handle;
-        let is_nothing = pieces.iter().all(|piece| piece.is_empty());
-        Ok(self.socket.block(Side::Write, |state, now| {
-            let mut written = 0;
-            // Nothing at all is written, too: the connection may have ended, which has to be said.
-            for piece in pieces.iter().filter(|piece| is_nothing || !piece.is_empty()) {
-                let piece = &piece[..piece.len().min(LARGEST_COPY - written)];
-                let count = state.stack.tcp_write(now, handle, piece)?;
-                written += count;
-                if count < piece.len() || written == LARGEST_COPY {
-                    break;
-                }
-            }
-            if written > 0 || is_nothing { Ok(written) } else { Err(HostError::WouldBlock) }
-        })?)
-    }
-}
-
-impl Read for &TcpStream {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.receive(&mut [IoSliceMut::new(into)])
-    }
-
-    fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.receive(buffers)
-    }
-}
-
-impl Write for &TcpStream {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        self.send(&[IoSlice::new(data)])
-    }
-
-    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.send(pieces)
-    }
-
-    /// Nothing is held back here; what waits in the host's buffer is on its way.
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Read for TcpStream {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        (&*self).read(into)
-    }
-
-    fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        (&*self).read_vectored(buffers)
-    }
-}
-
-impl Write for TcpStream {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        (&*self).write(data)
-    }
-
-    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        (&*self).write_vectored(pieces)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Handle for TcpHandle {
-    fn id(self) -> SocketId {
-        SocketId::Tcp(self)
-    }
-
-    fn has_more(self, stack: &Stack, side: Side) -> bool {
-        stack.tcp(self).is_some_and(|connection| match side {
-            Side::Read => connection.readable_bytes() > 0 || connection.is_at_end_of_stream(),
-            Side::Write => connection.writable_bytes() > 0 || !connection.state().may_write(),
-        })
-    }
-
-    fn close(self, access: &mut Access<'_>, shared: &Shared) {
-        let is_in_time = wait_for_acknowledgement(self, access, shared);
-        let now = access.now();
-        // Neither can fail: nobody else has this handle.
-        let _ =
-            if is_in_time { access.stack.tcp_close(now, self) } else { access.stack.tcp_abort(now, self) };
-    }
-}
-
-/// Waits, if the application has asked for that, until the peer has acknowledged everything including
-/// our end; false if the time it has allowed is over.
-fn wait_for_acknowledgement(handle: TcpHandle, access: &mut Access<'_>, shared: &Shared) -> bool {
-    let Some(linger) = linger_of(handle, &access.stack) else { return true };
-    let now = access.now();
-    // It can be shut down already; then that is what is waited for.
-    let _ = access.stack.tcp_shutdown_write(now, handle);
-    let deadline = time::Instant::now().checked_add(linger);
-    let mut in_time = true;
-    while in_time && access.end.is_none() && has_unacknowledged(handle, &access.stack) {
-        in_time = access.wait(shared.turned(), deadline);
-    }
-    !has_unacknowledged(handle, &access.stack)
-}
-
-/// How long to wait. What was received and not read resets the connection anyway.
-fn linger_of(handle: TcpHandle, stack: &Stack) -> Option<Duration> {
-    let connection = stack.tcp(handle).filter(|connection| connection.readable_bytes() == 0)?;
-    let linger: Duration = connection.linger()?.into();
-    Some(linger).filter(|linger| !linger.is_zero())
-}
-
-fn has_unacknowledged(handle: TcpHandle, stack: &Stack) -> bool {
-    let state = stack.tcp(handle).map_or(State::Closed, Connection::state);
-    !matches!(state, State::FinWait2 | State::TimeWait | State::Closed | State::SynSent)
-}
-
-fn shorten(buffer: &mut [u8]) -> &mut [u8] {
-    let length = buffer.len().min(LARGEST_COPY);
-    &mut buffer[..length]
 }
 
 /// What has become of a connection that was asked for.

@@ -1,0 +1,57 @@
+//! How the last clone of a connection lets go of it.
+
+use crate::patience::Side;
+use crate::shared::{Access, Shared};
+use crate::socket::Handle;
+use crate::waiters::SocketId;
+use linerate_stack::{Stack, TcpHandle};
+use linerate_tcp::{Connection, State};
+use std::time::{self, Duration};
+
+impl Handle for TcpHandle {
+    fn id(self) -> SocketId {
+        SocketId::Tcp(self)
+    }
+
+    fn has_more(self, stack: &Stack, side: Side) -> bool {
+        stack.tcp(self).is_some_and(|connection| match side {
+            Side::Read => connection.readable_bytes() > 0 || connection.is_at_end_of_stream(),
+            Side::Write => connection.writable_bytes() > 0 || !connection.state().may_write(),
+        })
+    }
+
+    fn close(self, access: &mut Access<'_>, shared: &Shared) {
+        let is_in_time = wait_for_acknowledgement(self, access, shared);
+        let now = access.now();
+        // Neither can fail: nobody else has this handle.
+        let _ =
+            if is_in_time { access.stack.tcp_close(now, self) } else { access.stack.tcp_abort(now, self) };
+    }
+}
+
+/// Waits, if the application has asked for that, until the peer has acknowledged everything including
+/// our end; false if the time it has allowed is over.
+fn wait_for_acknowledgement(handle: TcpHandle, access: &mut Access<'_>, shared: &Shared) -> bool {
+    let Some(linger) = linger_of(handle, &access.stack) else { return true };
+    let now = access.now();
+    // It can be shut down already; then that is what is waited for.
+    let _ = access.stack.tcp_shutdown_write(now, handle);
+    let deadline = time::Instant::now().checked_add(linger);
+    let mut in_time = true;
+    while in_time && access.end.is_none() && has_unacknowledged(handle, &access.stack) {
+        in_time = access.wait(shared.turned(), deadline);
+    }
+    !has_unacknowledged(handle, &access.stack)
+}
+
+/// How long to wait. What was received and not read resets the connection anyway.
+fn linger_of(handle: TcpHandle, stack: &Stack) -> Option<Duration> {
+    let connection = stack.tcp(handle).filter(|connection| connection.readable_bytes() == 0)?;
+    let linger: Duration = connection.linger()?.into();
+    Some(linger).filter(|linger| !linger.is_zero())
+}
+
+fn has_unacknowledged(handle: TcpHandle, stack: &Stack) -> bool {
+    let state = stack.tcp(handle).map_or(State::Closed, Connection::state);
+    !matches!(state, State::FinWait2 | State::TimeWait | State::Closed | State::SynSent)
+}
