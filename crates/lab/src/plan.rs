@@ -1,6 +1,7 @@
 //! Everything that decides the bytes of an experiment, parsed once and from then on right.
 
 use crate::buffers::BufferList;
+use linerate_link::impair::{ImpairmentError, Impairments};
 use linerate_units::{Duration, Rate};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -145,6 +146,8 @@ pub struct Draft {
     pub congestion: Option<String>,
     /// The rules that linerate's TCP keeps to (`modern`, `bsd_tahoe` …).
     pub profile: Option<String>,
+    /// What is done to the frames of linerate's host (`loss=1%,delay=10ms`).
+    pub impair: Option<String>,
     /// The bit rate of the link, in bits per second, where its driver does not tell or is wrong.
     pub line_rate: Option<NonZeroU64>,
     /// Compare what arrives with what was sent, byte for byte?
@@ -176,6 +179,7 @@ impl Draft {
             mtu: 1_500,
             congestion: None,
             profile: None,
+            impair: None,
             line_rate: None,
             verify: false,
         }
@@ -208,6 +212,12 @@ impl Plan {
         }
         if draft.profile.is_some() && draft.on == BenchKind::Kernel {
             return Err(PlanError::ProfileNeedsOurs);
+        }
+        if let Some(text) = &draft.impair {
+            if draft.on == BenchKind::Kernel {
+                return Err(PlanError::ImpairNeedsOurs);
+            }
+            text.parse::<Impairments>()?;
         }
         if draft.diagonal && draft.send_buffers != draft.receive_buffers {
             return Err(PlanError::DiagonalNeedsEqual);
@@ -248,6 +258,13 @@ impl Plan {
         };
         let theirs = fields(other);
         fields(self).into_iter().find(|(name, value)| theirs.get(name) != Some(value)).map(|(name, _)| name)
+    }
+
+    /// What is done to the frames of linerate's host, if anything is.
+    #[must_use]
+    pub fn impairments(&self) -> Option<Impairments> {
+        // The text was found right when the plan was made.
+        self.impair.as_ref().and_then(|text| text.parse().ok())
     }
 
     /// The line rate that the plan gives.
@@ -292,6 +309,12 @@ pub enum PlanError {
     /// A profile is a set of rules of linerate's TCP.
     #[error("--profile chooses rules of linerate's TCP, there is none --on kernel: leave it out")]
     ProfileNeedsOurs,
+    /// Only frames of linerate's own are in reach.
+    #[error("--impair mistreats frames of linerate's TCP, there are none --on kernel: leave it out")]
+    ImpairNeedsOurs,
+    /// The impairments are not known.
+    #[error(transparent)]
+    Impair(#[from] ImpairmentError),
     /// A diagonal has equal sides.
     #[error("--diagonal needs equal send and receive buffers: give both the same list")]
     DiagonalNeedsEqual,

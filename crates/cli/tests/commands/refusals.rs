@@ -45,6 +45,8 @@ fn flags_that_are_wrong_by_themselves() {
     refused(&["sweep", "--mtu", "20"], "the least is 68");
     refused(&["sweep", "--line-rate", "0"], "10Mb/s");
     refused(&["sweep", "--on", "paper"], "stack, tap, kernel");
+    refused(&["sweep", "--impair", "loss"], "such as `loss=1%`");
+    refused(&["sweep", "--impair", "luck=1%"], "there is no impairment `luck`");
     refused(&["sweep", "host:0"], "1 to 65535");
 }
 
@@ -55,6 +57,7 @@ fn flags_that_do_not_fit_together() {
     refused(&["sweep", "--diagonal", "--send-buffers", "1..4"], "give both the same list");
     refused(&["sweep", "--on", "kernel", "--profile", "bsd_tahoe"], "there is none --on kernel");
     refused(&["sweep", "--on", "kernel", "--pcap", "x.pcapng"], "there are none --on kernel");
+    refused(&["sweep", "--on", "kernel", "--impair", "loss=1%"], "there are none --on kernel");
     refused(&["sweep", "--out", "a", "--resume", "b"], "cannot be used with");
     refused(&["sweep", "--repeat", "4294967295"], "too many");
 }

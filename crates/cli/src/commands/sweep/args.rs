@@ -14,6 +14,7 @@ Examples:
   linerate sweep --diagonal --repeat 10              equal buffers only, with tighter intervals
   linerate sweep --send-buffers 1..64/4 --receive-buffers 16KiB..256KiB/16KiB
   linerate sweep --on tap --direction from-kernel    the kernel sends, linerate receives
+  linerate sweep --diagonal --impair loss=1%,delay=5ms --max-seconds 2
   linerate sweep 192.0.2.7 --line-rate 1Gb/s         the kernel's TCP, to a `linerate sink` over there
   linerate sweep --resume linerate-out/20261121T020000Z-1988";
 
@@ -87,6 +88,11 @@ pub(crate) struct SweepArgs {
     /// The rules that linerate's TCP keeps to: modern, bsd_tahoe, bsd_reno [default: modern]
     #[arg(long, value_name = "NAME", help_heading = "How it is sent")]
     profile: Option<String>,
+
+    /// Mistreat the frames of linerate's host: loss=1%,duplicate=1%,reorder=1%,delay=10ms,jitter=2ms,
+    /// corrupt=0.1%; `rx.` or `tx.` in front of a name makes it one for received or sent frames only
+    #[arg(long, value_name = "LIST", help_heading = "How it is sent")]
+    impair: Option<String>,
 
     /// The link's bit rate, where its driver does not tell: 10Mb/s, 25G
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "How it is sent")]
@@ -180,6 +186,7 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
         mtu: args.mtu.unwrap_or(base.mtu),
         congestion: args.congestion.clone().or(base.congestion),
         profile: args.profile.clone().or(base.profile),
+        impair: args.impair.clone().or(base.impair),
         line_rate: args.line_rate.or(base.line_rate),
         verify: args.verify || base.verify,
     }

@@ -1,7 +1,7 @@
 //! linerate's own TCP as one end of a transfer: the source, the sink, and what both need.
 
-mod capture;
 mod counters;
+mod dressing;
 mod end;
 mod rules;
 mod sink;
@@ -9,7 +9,7 @@ mod source;
 mod transfer;
 mod watch;
 
-pub(super) use capture::written;
+pub(super) use dressing::{Dressed, Dressing};
 pub(super) use end::End;
 pub(super) use rules::Rules;
 pub(super) use sink::{Sink, Taken};

@@ -2,6 +2,7 @@
 
 use crate::bench::{BenchError, Framing, RunRequest};
 use crate::plan::Plan;
+use linerate_link::impair::Impairments;
 use linerate_tcp::{Config, CongestionName, LARGEST_BUFFER, Profile};
 use linerate_wire::TcpOptions;
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ pub(in crate::bench) struct Rules {
     config: Config,
     profile: Profile,
     mtu: u16,
+    impairments: Option<Impairments>,
 }
 
 impl Rules {
@@ -39,7 +41,8 @@ impl Rules {
             let remedy = format!("linerate's TCP takes one from {LEAST_MTU} on");
             return Err(BenchError::Mtu { mtu: plan.mtu.into(), remedy });
         }
-        let rules = Self { config, profile, mtu: plan.mtu };
+        let impairments = plan.impairments();
+        let rules = Self { config, profile, mtu: plan.mtu, impairments };
         for (which, list) in [("send", &plan.send_buffers), ("receive", &plan.receive_buffers)] {
             let largest = list.sizes().iter().map(|size| size.bytes(rules.payload())).max();
             rules.grant(which, largest.unwrap_or(0))?;
@@ -60,6 +63,11 @@ impl Rules {
     /// Largest IP packet, in bytes.
     pub(in crate::bench) fn mtu(&self) -> usize {
         self.mtu.into()
+    }
+
+    /// What is done to the frames of linerate's host, if anything is.
+    pub(in crate::bench) const fn impairments(&self) -> Option<Impairments> {
+        self.impairments
     }
 
     /// What decides the figures, by name.

@@ -6,14 +6,14 @@
 mod floor;
 
 use super::joined;
-use super::ours::{End, Given, Rules, Sink, Source, Taken, Transfer, most_looks, written};
+use super::ours::{Dressing, End, Given, Rules, Sink, Source, Taken, Transfer, most_looks};
 use super::seat::Seat;
 use super::{Bench, BenchError, BenchFacts, Counters, Floor, RunOutcome, RunRequest};
 use crate::Interrupt;
 use crate::plan::Plan;
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::memory::{self, MemoryConfig, MemoryError};
-use linerate_link::{Capture, MemoryLink, Readiness};
+use linerate_link::{MemoryLink, Readiness};
 use linerate_stack::Link;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -29,8 +29,8 @@ const PORT: u16 = 9;
 #[derive(Debug)]
 pub struct StackBench {
     rules: Rules,
-    /// Where the frames of all runs are written down, as the source's end sees them.
-    capture: Option<CaptureWriter>,
+    /// What is around the source's end of the link.
+    dressing: Dressing,
 }
 
 impl StackBench {
@@ -39,7 +39,8 @@ impl StackBench {
     /// # Errors
     /// If the plan names a profile or a congestion control that there is not, or sizes that cannot be.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
-        Ok(Self { rules: Rules::new(plan, plan.congestion.as_deref())?, capture })
+        let rules = Rules::new(plan, plan.congestion.as_deref())?;
+        Ok(Self { rules, dressing: Dressing::new(rules.impairments(), capture) })
     }
 
     fn link(&self) -> Result<(MemoryLink, MemoryLink), BenchError> {
@@ -76,13 +77,9 @@ impl Bench for StackBench {
 
     fn run(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<RunOutcome, BenchError> {
         let (near, far) = self.link()?;
-        let Some(capture) = self.capture.take() else {
-            return self.rules.carry(near, far, request, interrupt).map(|(outcome, _)| outcome);
-        };
-        let name = format!("seed {}", request.seed);
-        let (outcome, near) =
-            self.rules.carry(Capture::new(near, &name, capture), far, request, interrupt)?;
-        self.capture = Some(written(near.into_parts().1)?);
+        let near = self.dressing.put_on(near, request.seed);
+        let (outcome, near) = self.rules.carry(near, far, request, interrupt)?;
+        self.dressing.take_off(near)?;
         Ok(outcome)
     }
 }

@@ -67,6 +67,15 @@ fn a_clean_bulk_transfer_takes_the_fast_path_at_both_ends_and_no_timer_goes_off(
 }
 
 #[test]
+fn every_byte_arrives_in_spite_of_impairments() {
+    let impair = "loss=1%,duplicate=1%,reorder=1%,corrupt=0.5%,delay=100us,jitter=50us";
+    let mut bench = bench(|draft| draft.impair = Some(impair.to_owned()));
+    let outcome = run(&mut bench, &request(100_000, 100_000, 1 << 20));
+    assert!(outcome.counters.sender.get(names::RETRANSMITTED_SEGMENTS) > Some(0));
+    assert!(outcome.counters.receiver.get(names::BAD_CHECKSUMS) > Some(0));
+}
+
+#[test]
 fn a_run_is_cut_short_by_its_time() {
     let late = RunRequest { max_time: Duration::from_millis(20), ..request(1_448, 1_448, u64::MAX) };
     let outcome = bench(|_| ()).run(&late, &Interrupt::default()).unwrap();

@@ -9,14 +9,13 @@ mod snmp;
 mod to_kernel;
 
 use super::kernel::{buffers, failed};
-use super::ours::{Rules, written};
+use super::ours::{Dressed, Dressing, Rules};
 use super::{Bench, BenchError, BenchFacts, Floor, RunOutcome, RunRequest};
 use crate::Interrupt;
 use crate::plan::{Direction, Plan};
 use crate::socket::Congestion;
+use linerate_link::Tap;
 use linerate_link::capture_file::CaptureWriter;
-use linerate_link::{Capture, Readiness, Tap};
-use linerate_stack::Link;
 use std::collections::BTreeMap;
 
 /// linerate's TCP against the kernel's.
@@ -29,7 +28,8 @@ pub struct TapBench {
     settings: BTreeMap<String, String>,
     /// The device, while no run has it.
     tap: Option<Tap>,
-    capture: Option<CaptureWriter>,
+    /// What is around it in a run.
+    dressing: Dressing,
 }
 
 impl TapBench {
@@ -55,17 +55,18 @@ impl TapBench {
         if let Some(name) = &kernel_congestion {
             settings.insert("kernel.congestion".to_owned(), name.clone());
         }
+        let dressing = Dressing::new(rules.impairments(), capture);
         let tap = place::open(rules.mtu())?;
         settings.insert("link.queue_of_the_kernel".to_owned(), place::QUEUE.to_string());
-        Ok(Self { rules, direction, kernel_congestion, settings, tap: Some(tap), capture })
+        Ok(Self { rules, direction, kernel_congestion, settings, tap: Some(tap), dressing })
     }
 
-    fn carry<L: Link + Readiness + Send>(
+    fn carry(
         &self,
-        link: L,
+        link: Dressed<Tap>,
         request: &RunRequest,
         interrupt: &Interrupt,
-    ) -> Result<(RunOutcome, L), BenchError> {
+    ) -> Result<(RunOutcome, Dressed<Tap>), BenchError> {
         let before = snmp::read()?;
         let config = self.rules.config(request)?;
         let (mut outcome, link) = match self.direction {
@@ -114,17 +115,13 @@ impl Bench for TapBench {
     }
 
     fn run(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<RunOutcome, BenchError> {
+        if interrupt.is_raised() {
+            return Err(BenchError::Interrupted);
+        }
         let tap = self.take_device()?;
-        let Some(capture) = self.capture.take() else {
-            let (outcome, tap) = self.carry(tap, request, interrupt)?;
-            self.tap = Some(tap);
-            return Ok(outcome);
-        };
-        let name = format!("seed {}", request.seed);
-        let (outcome, link) = self.carry(Capture::new(tap, &name, capture), request, interrupt)?;
-        let (tap, capture) = link.into_parts();
-        self.tap = Some(tap);
-        self.capture = Some(written(capture)?);
+        let link = self.dressing.put_on(tap, request.seed);
+        let (outcome, link) = self.carry(link, request, interrupt)?;
+        self.tap = Some(self.dressing.take_off(link)?);
         Ok(outcome)
     }
 }

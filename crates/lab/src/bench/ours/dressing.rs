@@ -1,0 +1,136 @@
+//! What is put around a link for a run: impairments, and a capture that sees what the host sees.
+
+use crate::bench::BenchError;
+use linerate_link::capture_file::CaptureWriter;
+use linerate_link::impair::{Impair, Impairments};
+use linerate_link::{Capture, Readiness};
+use linerate_stack::{Capabilities, Link, LinkError, RxFrame, TxFrame};
+use linerate_units::Instant;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// What is put around the source's or the only link of linerate's.
+#[derive(Debug)]
+pub(in crate::bench) struct Dressing {
+    impairments: Option<Impairments>,
+    /// Where frames are written down, while no run has it.
+    capture: Option<CaptureWriter>,
+}
+
+impl Dressing {
+    pub(in crate::bench) const fn new(
+        impairments: Option<Impairments>,
+        capture: Option<CaptureWriter>,
+    ) -> Self {
+        Self { impairments, capture }
+    }
+
+    /// The link as the host gets it for the run with this seed.
+    pub(in crate::bench) fn put_on<L: Link>(&mut self, link: L, seed: u64) -> Dressed<L> {
+        let interface = format!("seed {seed}");
+        match (self.impairments, self.capture.take()) {
+            (None, None) => Dressed::Bare(link),
+            (None, Some(capture)) => Dressed::Captured(Capture::new(link, &interface, capture)),
+            (Some(how), None) => Dressed::Impaired(Impair::new(link, how, seed)),
+            (Some(how), Some(capture)) => {
+                Dressed::Both(Capture::new(Impair::new(link, how, seed), &interface, capture))
+            }
+        }
+    }
+
+    /// The link alone again; the capture waits for the next run.
+    ///
+    /// # Errors
+    /// [`BenchError::Capture`] if not all frames could be written down: a night is not worth its morning
+    /// without them.
+    pub(in crate::bench) fn take_off<L>(&mut self, dressed: Dressed<L>) -> Result<L, BenchError> {
+        match dressed {
+            Dressed::Bare(link) => Ok(link),
+            Dressed::Impaired(impaired) => Ok(impaired.into_link()),
+            Dressed::Captured(captured) => {
+                let (link, capture) = captured.into_parts();
+                self.keep(capture).map(|()| link)
+            }
+            Dressed::Both(captured) => {
+                let (impaired, capture) = captured.into_parts();
+                self.keep(capture).map(|()| impaired.into_link())
+            }
+        }
+    }
+
+    fn keep(&mut self, mut capture: CaptureWriter) -> Result<(), BenchError> {
+        capture.flush();
+        if let Some(error) = capture.error() {
+            // The error stays with the capture; what is passed on says the same.
+            let source = io::Error::new(error.kind(), error.to_string());
+            return Err(BenchError::Capture { source });
+        }
+        self.capture = Some(capture);
+        Ok(())
+    }
+}
+
+/// A link with what is around it.
+#[derive(Debug)]
+pub(in crate::bench) enum Dressed<L> {
+    Bare(L),
+    Captured(Capture<L>),
+    Impaired(Impair<L>),
+    Both(Capture<Impair<L>>),
+}
+
+/// Does the same with whichever link there is.
+macro_rules! each {
+    ($dressed:expr, $link:ident => $call:expr) => {
+        match $dressed {
+            Dressed::Bare($link) => $call,
+            Dressed::Captured($link) => $call,
+            Dressed::Impaired($link) => $call,
+            Dressed::Both($link) => $call,
+        }
+    };
+}
+
+impl<L: Link> Link for Dressed<L> {
+    fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        each!(self, link => link.receive(budget, on_frame))
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        each!(self, link => link.transmit(budget, fill))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        each!(self, link => link.capabilities())
+    }
+}
+
+impl<L: Link + Readiness> Readiness for Dressed<L> {
+    fn fd(&self) -> BorrowedFd<'_> {
+        each!(self, link => link.fd())
+    }
+
+    fn wants_room(&self) -> bool {
+        each!(self, link => link.wants_room())
+    }
+
+    fn is_ready(&mut self) -> bool {
+        each!(self, link => link.is_ready())
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        each!(self, link => link.prepare_to_sleep())
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        each!(self, link => link.awake(signalled));
+    }
+
+    fn next_deadline(&self) -> Instant {
+        each!(self, link => link.next_deadline())
+    }
+}
