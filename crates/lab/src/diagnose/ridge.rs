@@ -18,6 +18,9 @@ use std::collections::BTreeMap;
 /// Less than this is nothing to speak of, as a logarithm of a ratio: one per cent.
 const NEGLIGIBLE: f64 = 0.01;
 
+/// An interval that is wider says nothing about an effect that it does not exclude: a tenth.
+const VAGUE: f64 = 0.1;
+
 /// Fewer equal buffers than this make no ridge.
 const FEWEST: usize = 3;
 
@@ -97,19 +100,44 @@ pub(super) fn logarithm(rate: f64) -> f64 {
     rate.max(1.0).ln()
 }
 
-fn verdict(receive: Interval, send: Interval) -> &'static str {
-    let loses = |effect: Interval| effect.is_below(-NEGLIGIBLE);
-    let gains = |effect: Interval| effect.is_above(NEGLIGIBLE);
-    match (loses(receive), loses(send), gains(receive), gains(send)) {
-        (true, true, _, _) => "The ridge is where both buffers are equal",
-        (_, _, true, true) => "There is no ridge, throughput grows with either buffer",
-        (_, _, true, false) => {
-            "The ridge is not at equal buffers, the receive buffer should be the larger one"
+/// What an effect amounts to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Loses,
+    Gains,
+    Nothing,
+    /// The interval holds loss and gain, and not only negligible ones.
+    Unknown,
+}
+
+impl Sign {
+    fn of(effect: Interval) -> Self {
+        if effect.is_below(-NEGLIGIBLE) {
+            Self::Loses
+        } else if effect.is_above(NEGLIGIBLE) {
+            Self::Gains
+        } else if effect.high - effect.low < VAGUE {
+            Self::Nothing
+        } else {
+            Self::Unknown
         }
-        (_, _, false, true) => "The ridge is not at equal buffers, the send buffer should be the larger one",
-        (true, false, _, _) => "There is half a ridge, only a larger receive buffer does harm",
-        (false, true, _, _) => "There is half a ridge, only a larger send buffer does harm",
-        _ => "There is no ridge, the smaller buffer decides and the larger one does not matter",
+    }
+}
+
+fn verdict(receive: Interval, send: Interval) -> &'static str {
+    match (Sign::of(receive), Sign::of(send)) {
+        (Sign::Loses, Sign::Loses) => "The ridge is where both buffers are equal",
+        (Sign::Gains, Sign::Gains) => "There is no ridge, throughput grows with either buffer",
+        (Sign::Gains, _) => "The ridge is not at equal buffers, the receive buffer should be the larger one",
+        (_, Sign::Gains) => "The ridge is not at equal buffers, the send buffer should be the larger one",
+        (Sign::Loses, Sign::Nothing) => "There is half a ridge, only a larger receive buffer does harm",
+        (Sign::Nothing, Sign::Loses) => "There is half a ridge, only a larger send buffer does harm",
+        (Sign::Nothing, Sign::Nothing) => {
+            "There is no ridge, the smaller buffer decides and the larger one does not matter"
+        }
+        (Sign::Unknown, _) | (_, Sign::Unknown) => {
+            "Whether there is a ridge cannot be told, the figures scatter too much"
+        }
     }
 }
 
@@ -161,6 +189,13 @@ mod tests {
     fn a_ridge_beside_the_diagonal_is_told() {
         let text = verdict_of(|send, receive| 1e6 * send.min(receive / 2.0));
         assert!(text.contains("the receive buffer should be the larger one"), "{text}");
+    }
+
+    #[test]
+    fn figures_that_scatter_say_nothing() {
+        let rate = |cell: Cell, repeat| 1e6 * noise(cell, repeat, 0.9);
+        let text = findings_of(6, rate, findings).remove(0).text;
+        assert!(text.starts_with("Whether there is a ridge cannot be told"), "{text}");
     }
 
     #[test]

@@ -1,0 +1,83 @@
+//! A plan as somebody asks for it.
+
+use super::{BenchKind, Direction, Peer, seconds};
+use crate::buffers::BufferList;
+use linerate_units::Duration;
+use serde::{Deserialize, Serialize};
+use std::num::{NonZeroU32, NonZeroU64};
+
+/// A plan as somebody asks for it. Each field is right by itself; [`Plan::new`] checks that they fit
+/// together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Draft {
+    /// What carries the bytes.
+    pub on: BenchKind,
+    /// The machine at the other end; only the kernel's TCP reaches one.
+    pub peer: Option<Peer>,
+    /// Which way the bytes go; only across TAP do the ends differ.
+    pub direction: Option<Direction>,
+    /// The sender's socket buffers.
+    pub send_buffers: BufferList,
+    /// The receiver's socket buffers.
+    pub receive_buffers: BufferList,
+    /// Only the cells where both buffers are equal?
+    pub diagonal: bool,
+    /// Runs of each cell.
+    pub repeat: NonZeroU32,
+    /// Bytes that a run transfers.
+    pub bytes: NonZeroU64,
+    /// A run that takes longer is cut short.
+    #[serde(rename = "max_seconds", with = "seconds")]
+    pub max_time: Duration,
+    /// Decides the order of the runs, and in each run everything that is drawn.
+    pub seed: u64,
+    /// Bytes that the source offers in one write.
+    pub write_size: NonZeroU32,
+    /// Bytes that the sink asks for in one read.
+    pub read_size: NonZeroU32,
+    /// Largest IP packet, in bytes.
+    pub mtu: u16,
+    /// Congestion control of the sender; the bench's own default if there is none.
+    pub congestion: Option<String>,
+    /// The rules that linerate's TCP keeps to (`modern`, `bsd_tahoe` …).
+    pub profile: Option<String>,
+    /// What is done to the frames of linerate's host (`loss=1%,delay=10ms`).
+    pub impair: Option<String>,
+    /// The bit rate of the link, in bits per second, where its driver does not tell or is wrong.
+    pub line_rate: Option<NonZeroU64>,
+    /// Compare what arrives with what was sent, byte for byte?
+    pub verify: bool,
+}
+
+impl Draft {
+    /// The experiment of 1988 on this bench: every pair of buffers from 1 to 17 packets, four runs
+    /// of 8 MiB each, in random order.
+    ///
+    /// # Panics
+    /// Never: the constants are right.
+    #[must_use]
+    pub fn of_1988(on: BenchKind) -> Self {
+        let one_to_seventeen = BufferList::up_to(const { NonZeroU32::new(17).unwrap() });
+        Self {
+            on,
+            peer: None,
+            direction: None,
+            send_buffers: one_to_seventeen.clone(),
+            receive_buffers: one_to_seventeen,
+            diagonal: false,
+            repeat: const { NonZeroU32::new(4).unwrap() },
+            bytes: const { NonZeroU64::new(8 << 20).unwrap() },
+            max_time: Duration::from_secs(10),
+            seed: 1988,
+            write_size: const { NonZeroU32::new(64 << 10).unwrap() },
+            read_size: const { NonZeroU32::new(64 << 10).unwrap() },
+            mtu: 1_500,
+            congestion: None,
+            profile: None,
+            impair: None,
+            line_rate: None,
+            verify: false,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Why a plan cannot be carried out.
+
+use super::{BenchKind, Plan};
+use linerate_link::impair::ImpairmentError;
+use thiserror::Error;
+
+/// Why a plan cannot be carried out. The person who asked for it can mend it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// The text names no machine.
+    #[error("`{0}` is no peer: write HOST or HOST:PORT, with a port from 1 to 65535")]
+    NotAPeer(String),
+    /// Only the kernel's TCP reaches other machines.
+    #[error("a HOST cannot be reached --on {0}: leave HOST out, or measure --on kernel")]
+    PeerNeedsKernel(BenchKind),
+    /// Both ends are the same, so there is no direction to choose.
+    #[error("--direction has no meaning --on {0}: leave it out, or measure --on tap")]
+    DirectionNeedsTap(BenchKind),
+    /// A profile is a set of rules of linerate's TCP.
+    #[error("--profile chooses rules of linerate's TCP, there is none --on kernel: leave it out")]
+    ProfileNeedsOurs,
+    /// Only frames of linerate's own are in reach.
+    #[error("--impair mistreats frames of linerate's TCP, there are none --on kernel: leave it out")]
+    ImpairNeedsOurs,
+    /// The impairments are not known.
+    #[error(transparent)]
+    Impair(#[from] ImpairmentError),
+    /// A diagonal has equal sides.
+    #[error("--diagonal needs equal send and receive buffers: give both the same list")]
+    DiagonalNeedsEqual,
+    /// No IP packet can be so small.
+    #[error("an MTU of {0} bytes is too small: the least is {least}", least = Plan::LEAST_MTU)]
+    Mtu(u16),
+    /// A run of no time transfers nothing.
+    #[error("--max-seconds is zero: give every run some time, such as 10")]
+    NoTime,
+    /// More runs than anyone can wait for.
+    #[error("{0} runs are too many, the most are {most}: take fewer buffers or a smaller --repeat", most = Plan::MOST_RUNS)]
+    TooManyRuns(u64),
+}

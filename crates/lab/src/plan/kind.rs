@@ -1,0 +1,45 @@
+//! What carries the bytes, and which way.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What carries the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BenchKind {
+    /// linerate's TCP at both ends, over an in-process link.
+    Stack,
+    /// linerate's TCP against the kernel's, across a TAP device.
+    Tap,
+    /// The kernel's TCP at both ends.
+    Kernel,
+}
+
+impl fmt::Display for BenchKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stack => "stack",
+            Self::Tap => "tap",
+            Self::Kernel => "kernel",
+        })
+    }
+}
+
+/// Which way the bytes go when the two ends differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// linerate sends, the kernel receives.
+    ToKernel,
+    /// The kernel sends, linerate receives.
+    FromKernel,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ToKernel => "to-kernel",
+            Self::FromKernel => "from-kernel",
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! Everything that decides the bytes of an experiment, parsed once and from then on right.
+
+mod draft;
+mod error;
+mod kind;
+mod peer;
+mod seconds;
+
+pub use draft::Draft;
+pub use error::PlanError;
+pub use kind::{BenchKind, Direction};
+pub use peer::Peer;
+
+use linerate_link::impair::Impairments;
+use linerate_units::{Duration, Rate};
+use serde::{Deserialize, Serialize};
+use std::ops::Deref;
+
+/// A plan that can be carried out. Its fields are those of [`Draft`], to read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Draft", into = "Draft")]
+pub struct Plan(Draft);
+
+impl Plan {
+    /// More runs than this nobody waits for.
+    pub const MOST_RUNS: u64 = 1_000_000;
+    /// The smallest packet that every host must take (RFC 791) is the smallest MTU.
+    pub const LEAST_MTU: u16 = 68;
+
+    /// The plan, if its parts fit together.
+    ///
+    /// # Errors
+    /// The first rule that is broken, with what to do about it.
+    pub fn new(mut draft: Draft) -> Result<Self, PlanError> {
+        if draft.peer.is_some() && draft.on != BenchKind::Kernel {
+            return Err(PlanError::PeerNeedsKernel(draft.on));
+        }
+        if draft.on == BenchKind::Tap {
+            draft.direction.get_or_insert(Direction::ToKernel);
+        } else if draft.direction.is_some() {
+            return Err(PlanError::DirectionNeedsTap(draft.on));
+        }
+        if draft.profile.is_some() && draft.on == BenchKind::Kernel {
+            return Err(PlanError::ProfileNeedsOurs);
+        }
+        if let Some(text) = &draft.impair {
+            if draft.on == BenchKind::Kernel {
+                return Err(PlanError::ImpairNeedsOurs);
+            }
+            text.parse::<Impairments>()?;
+        }
+        if draft.diagonal && draft.send_buffers != draft.receive_buffers {
+            return Err(PlanError::DiagonalNeedsEqual);
+        }
+        if draft.mtu < Self::LEAST_MTU {
+            return Err(PlanError::Mtu(draft.mtu));
+        }
+        if draft.max_time == Duration::ZERO {
+            return Err(PlanError::NoTime);
+        }
+        let plan = Self(draft);
+        match plan.runs() {
+            runs if runs > Self::MOST_RUNS => Err(PlanError::TooManyRuns(runs)),
+            _ => Ok(plan),
+        }
+    }
+
+    /// Cells of the experiment: pairs of a send buffer and a receive buffer.
+    #[must_use]
+    pub fn cells(&self) -> u64 {
+        let (sends, receives) = (self.send_buffers.sizes().len(), self.receive_buffers.sizes().len());
+        let cells = if self.diagonal { sends } else { sends * receives };
+        cells as u64
+    }
+
+    /// Runs of the experiment.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.cells() * u64::from(self.repeat.get())
+    }
+
+    /// The first field, by the name it has in a file, in which `other` differs.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        let fields = |plan: &Self| match serde_json::to_value(plan) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => serde_json::Map::new(),
+        };
+        let theirs = fields(other);
+        fields(self).into_iter().find(|(name, value)| theirs.get(name) != Some(value)).map(|(name, _)| name)
+    }
+
+    /// What is done to the frames of linerate's host, if anything is.
+    #[must_use]
+    pub fn impairments(&self) -> Option<Impairments> {
+        // The text was found right when the plan was made.
+        self.impair.as_ref().and_then(|text| text.parse().ok())
+    }
+
+    /// The line rate that the plan gives.
+    #[must_use]
+    pub fn line_rate(&self) -> Option<Rate> {
+        self.line_rate.map(|rate| Rate::from_bits_per_second(rate.get()))
+    }
+}
+
+impl Deref for Plan {
+    type Target = Draft;
+    fn deref(&self) -> &Draft {
+        &self.0
+    }
+}
+
+impl TryFrom<Draft> for Plan {
+    type Error = PlanError;
+    fn try_from(draft: Draft) -> Result<Self, PlanError> {
+        Self::new(draft)
+    }
+}
+
+impl From<Plan> for Draft {
+    fn from(plan: Plan) -> Self {
+        plan.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::NonZeroU32;
+
+    fn refused(change: impl FnOnce(&mut Draft)) -> PlanError {
+        let mut draft = Draft::of_1988(BenchKind::Stack);
+        change(&mut draft);
+        Plan::new(draft).unwrap_err()
+    }
+
+    #[test]
+    fn the_experiment_of_1988_has_1156_runs_of_289_cells() {
+        let plan = Plan::new(Draft::of_1988(BenchKind::Stack)).unwrap();
+        assert_eq!((plan.cells(), plan.runs()), (289, 1_156));
+    }
+
+    #[test]
+    fn the_diagonal_has_one_cell_for_each_buffer() {
+        let plan = Plan::new(Draft { diagonal: true, ..Draft::of_1988(BenchKind::Stack) }).unwrap();
+        assert_eq!(plan.cells(), 17);
+    }
+
+    #[test]
+    fn a_plan_is_read_back_as_it_was_written() {
+        let mut draft = Draft::of_1988(BenchKind::Tap);
+        draft.max_time = Duration::from_millis(100);
+        draft.receive_buffers = "4KiB..64KiB/4KiB".parse().unwrap();
+        let plan = Plan::new(draft).unwrap();
+        let text = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+    }
+
+    #[test]
+    fn a_written_plan_that_breaks_a_rule_is_not_read() {
+        let text = serde_json::to_string(&Draft::of_1988(BenchKind::Stack)).unwrap();
+        for (right, wrong) in [("\"mtu\":1500", "\"mtu\":10"), ("\"repeat\":4", "\"repeat\":0")] {
+            assert!(text.contains(right));
+            serde_json::from_str::<Plan>(&text.replace(right, wrong)).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_together_are_refused() {
+        let peer = "192.0.2.1".parse::<Peer>().unwrap();
+        assert_eq!(refused(|draft| draft.peer = Some(peer)), PlanError::PeerNeedsKernel(BenchKind::Stack));
+        assert_eq!(
+            refused(|draft| draft.direction = Some(Direction::ToKernel)),
+            PlanError::DirectionNeedsTap(BenchKind::Stack)
+        );
+        assert_eq!(
+            refused(|draft| {
+                draft.diagonal = true;
+                draft.send_buffers = "1..4".parse().unwrap();
+            }),
+            PlanError::DiagonalNeedsEqual
+        );
+        assert_eq!(refused(|draft| draft.mtu = 67), PlanError::Mtu(67));
+        assert_eq!(refused(|draft| draft.max_time = Duration::ZERO), PlanError::NoTime);
+        assert_eq!(
+            refused(|draft| draft.repeat = NonZeroU32::MAX),
+            PlanError::TooManyRuns(1_241_245_548_255)
+        );
+    }
+
+    #[test]
+    fn two_plans_differ_by_a_field() {
+        let plan = Plan::new(Draft::of_1988(BenchKind::Stack)).unwrap();
+        let other = Plan::new(Draft { mtu: 576, ..plan.clone().into() }).unwrap();
+        assert_eq!(plan.difference(&other), Some("mtu".to_owned()));
+        assert_eq!(plan.difference(&plan), None);
+    }
+}
