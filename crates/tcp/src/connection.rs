@@ -176,6 +176,11 @@ impl Connection {
     pub(crate) fn establish(&mut self, now: Instant) {
         self.state = State::Established;
         self.events |= Events::CONNECTED | Events::WRITABLE;
+        // A SYN of ours that was about to go again has been overtaken by its acknowledgement.
+        self.syn_due = false;
+        if self.rcv.pending() > 0 {
+            self.owe_ack();
+        }
         if self.sender.rtt.backoff() > 0 {
             // The handshake lost a segment: begin with one (RFC 5681 §3.1).
             self.sender.congestion.controller().window_mut().restart();

@@ -32,7 +32,6 @@ impl Connection {
         if acks {
             self.establish(now);
             self.acknowledge(now, segment);
-            self.owe_ack();
         } else {
             // Both ends open at the same time (§3.5, figure 7).
             self.state = State::SynReceived;

@@ -254,6 +254,22 @@ fn the_window_of_a_syn_is_not_scaled_and_later_ones_are() {
     assert_eq!(host.connection.information().send_window, 128_000);
 }
 
+/// Found by a fuzzer: the SYN-ACK left after the handshake had ended, and the timer with it.
+#[test]
+fn an_answer_that_its_acknowledgement_has_overtaken_is_not_sent() {
+    let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
+    host.expect("S. 0:0(0) ack 1");
+    host.send_together(&["S 0:0(0) win 5840 mss 1460", ". 1:1(0) ack 1"]);
+    host.expect_silence(secs(60));
+
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    host.send_together(&["S 0:0(0) win 5840 mss 1460", ". 1:1(0) ack 1"]);
+    host.expect(". 1:1(0) ack 1");
+    host.expect_silence(secs(60));
+    assert_eq!(host.connection.state(), State::Established);
+}
+
 /// What one side does not offer is off; each of the three options by itself.
 #[test]
 fn an_option_counts_if_both_offer_it() {

@@ -127,6 +127,20 @@ impl Script {
     #[track_caller]
     pub fn judge(&mut self, text: &str) -> Disposition {
         self.flush();
+        self.deliver(text)
+    }
+
+    /// Segments of the peer arrive so close together that nothing can leave between them.
+    #[track_caller]
+    pub fn send_together(&mut self, texts: &[&str]) {
+        self.flush();
+        for text in texts {
+            let _ = self.deliver(text);
+        }
+    }
+
+    #[track_caller]
+    fn deliver(&mut self, text: &str) -> Disposition {
         let mut says = Notation::parse(text);
         if says.options.timestamps.is_some() {
             self.peer_stamps = true;
