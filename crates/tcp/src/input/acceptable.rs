@@ -74,6 +74,7 @@ impl Connection {
             self.statistics.duplicate_segments += 1;
         }
         self.answer_unacceptable(now, segment);
+        self.take_late_ack(now, segment);
         // TIME-WAIT starts anew when the peer repeats its FIN (§3.10.7.4 eighth).
         if self.state == State::TimeWait && segment.flags().contains(TcpFlags::FIN) {
             self.enter_time_wait(now);

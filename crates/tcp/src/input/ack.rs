@@ -9,7 +9,7 @@ use crate::send::loss::TimerVerdict;
 use crate::timers::Timer;
 use crate::{Connection, State};
 use linerate_units::Instant;
-use linerate_wire::{Segment, SeqNum};
+use linerate_wire::{Segment, SeqNum, TcpFlags};
 
 impl Connection {
     pub(super) fn check_ack(
@@ -40,6 +40,25 @@ impl Connection {
             self.on_fin_acknowledged(now);
         }
         Ok(())
+    }
+
+    /// An old segment may bear a new acknowledgement: the peer has probed our closed window with a
+    /// byte, does not know yet that we took it, and acknowledges from where it believes to be. We would
+    /// send again for nothing what it has. Its window is old, so the edge of ours stays where it was.
+    pub(super) fn take_late_ack(&mut self, now: Instant, segment: &Segment<'_>) {
+        let flags = segment.flags() & (TcpFlags::ACK | TcpFlags::SYN);
+        let is_recent = segment.seq.within(self.rcv.nxt - self.receiver.capacity(), self.receiver.capacity());
+        if flags != TcpFlags::ACK || !is_recent || !self.state.is_synchronized() {
+            return;
+        }
+        let ack = segment.ack;
+        if ack.after(self.snd.una) && !ack.after(self.snd.max) {
+            self.snd.wnd = self.snd.wnd.saturating_sub(ack - self.snd.una);
+            self.acknowledge(now, segment);
+            if self.sender.is_fin_acknowledged(self.snd.una) {
+                self.on_fin_acknowledged(now);
+            }
+        }
     }
 
     /// The acknowledgement of our SYN completes the handshake; any other is answered by a reset.

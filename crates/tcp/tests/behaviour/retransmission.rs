@@ -339,6 +339,26 @@ fn two_ends_that_lose_each_other_s_acknowledgements_find_together() {
     assert!(pair.now.since(start) < secs(1), "{}", pair.now.since(start));
 }
 
+/// Found by the laws: a peer has probed our window with a byte, and acknowledges from before it.
+#[test]
+fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
+    host.send(". 1:2(1) ack 1 win 3000");
+    host.expect(". 1:1(0) ack 2");
+    host.write(5_000);
+    host.take_sent();
+    host.send(". 1:1(0) ack 2001 win 60000");
+    host.expect(". 3001:3001(0) ack 2");
+    assert_eq!(host.connection.unacknowledged_bytes(), 3_000);
+    host.expect_nothing();
+    // It confirms neither a number that was never sent, nor one from far away.
+    host.send(". 1:1(0) ack 3002");
+    host.send(". 2000000000:2000000000(0) ack 3001");
+    assert_eq!(host.connection.unacknowledged_bytes(), 3_000);
+    host.send(". 2:2(0) ack 3001 win 3000");
+    host.expect(". 3001:4001(1000) ack 2");
+}
+
 #[test]
 fn small_segments_that_were_lost_go_again_as_large_ones() {
     let mut host = established(&Config { no_delay: true, ..Config::modern() });

@@ -1,0 +1,184 @@
+//! Frames into a host: a neighbour that is partly honest, with listeners, connections and UDP sockets
+//! open, and an application that does anything at any time.
+
+mod application;
+mod neighbor;
+
+use super::choices::Choices;
+use crate::pair::Side;
+use crate::test_link::TestLink;
+use linerate_stack::{Capabilities, Host, ListenHandle, ListenOptions, Medium, Stack, TcpHandle, UdpHandle};
+use linerate_units::{Duration, Instant};
+use linerate_wire::{
+    ArpPacket, EtherType, EthernetFrame, IcmpMessage, Ipv4Packet, Protocol, Segment, SeqNum, TcpHeader,
+    UdpDatagram,
+};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+const MTU: usize = 1_500;
+const HOST: Side = Side::Right;
+const PEER: Side = Side::Left;
+/// Sockets that the story's application holds of each kind.
+const MOST_SOCKETS: usize = 4;
+
+/// Tells the story that `bytes` choose.
+///
+/// # Panics
+/// If an invariant is broken, or what the host sends is malformed.
+pub fn frames_into_a_host(bytes: &[u8]) {
+    let mut story = Story::begin(Choices::new(bytes));
+    while !story.choices.is_empty() {
+        story.step();
+    }
+}
+
+/// A conversation as the wire shows it, from the host's side.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    port: u16,
+    peer: SocketAddrV4,
+    end: SeqNum,
+    ack: SeqNum,
+}
+
+struct Story<'a> {
+    choices: Choices<'a>,
+    now: Instant,
+    host: Host<TestLink>,
+    listeners: Vec<ListenHandle>,
+    connections: Vec<TcpHandle>,
+    datagrams: Vec<UdpHandle>,
+    flows: Vec<Flow>,
+}
+
+impl<'a> Story<'a> {
+    fn begin(mut choices: Choices<'a>) -> Self {
+        let mut config = HOST.config();
+        config.limits.sockets = 12;
+        config.limits.time_wait = 2;
+        config.limits.orphans = 2;
+        config.limits.neighbors.entries = 4;
+        config.limits.neighbors.unresolved = 2;
+        config.limits.path_mtus = 2;
+        config.answer_broadcast_echo = choices.yes();
+        config.tcp.send_buffer = choices.of(&[1_000, 20_000]);
+        config.tcp.receive_buffer = choices.of(&[1_000, 20_000]);
+        let capabilities = Capabilities { medium: Medium::Ethernet, mtu: MTU, rate: None };
+        let link = TestLink::new(capabilities, choices.of(&[256, 1]));
+        let mut host = Host::new(Stack::new(config, [7; 32]), link);
+        let options = ListenOptions { backlog: 2, syn_backlog: 3, config: None };
+        let listener = host.stack_mut().tcp_listen(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9), &options);
+        let now = Instant::ZERO + Duration::from_secs(1_000);
+        let mut story = Self {
+            choices,
+            now,
+            host,
+            listeners: listener.into_iter().collect(),
+            connections: Vec::new(),
+            datagrams: Vec::new(),
+            flows: Vec::new(),
+        };
+        story.bind();
+        if story.choices.byte() < 200 {
+            story.introduce();
+        }
+        story.connect();
+        story.turn();
+        story
+    }
+
+    fn step(&mut self) {
+        match self.choices.byte() & 15 {
+            0..=3 => self.tcp(),
+            4 => self.open(),
+            5 => self.arp(),
+            6 => self.datagram(),
+            7 => self.icmp(),
+            8 => self.garbage(),
+            9 => self.nearly_ip(),
+            10 | 11 => self.use_connection(),
+            12 => self.use_others(),
+            13 => self.pass_time(),
+            14 => self.next_timer(),
+            _ => self.connect(),
+        }
+        self.turn();
+    }
+
+    /// The host does what there is to do, and everything that it sends is looked at.
+    fn turn(&mut self) {
+        for count in 0.. {
+            assert!(count < 5_000, "never done");
+            let turn = self.host.turn(self.now).expect("the link is up");
+            self.host.stack().check();
+            let mut sent = false;
+            while let Some(frame) = self.host.link_mut().fetch() {
+                self.hear(&frame);
+                sent = true;
+            }
+            let again = turn.more || turn.blocked && sent || self.host.link().has_arrived();
+            if !again {
+                break;
+            }
+        }
+        while self.host.stack_mut().poll_event().is_some() {}
+        self.host.stack().check();
+    }
+
+    /// What the host sends has right checksums, and lengths that fit.
+    fn hear(&mut self, frame: &[u8]) {
+        let ethernet = EthernetFrame::parse(frame).expect("Ethernet");
+        assert_eq!(ethernet.header.source, HOST.mac());
+        if ethernet.header.ether_type != EtherType::IPV4 {
+            ArpPacket::parse(ethernet.payload).expect("ARP, if it is not IPv4");
+            return;
+        }
+        let packet = Ipv4Packet::parse(ethernet.payload).expect("IPv4");
+        assert!(ethernet.payload.len() <= MTU, "longer than the link's MTU");
+        let pseudo = packet.header.pseudo_header(packet.payload.len());
+        match packet.header.protocol {
+            Protocol::TCP => TcpHeader::verify_checksum(packet.payload, pseudo).expect("a right checksum"),
+            Protocol::UDP => {
+                let datagram = UdpDatagram::parse(packet.payload).expect("UDP");
+                datagram.verify_checksum(pseudo).expect("a right checksum");
+                return;
+            }
+            protocol => {
+                assert_eq!(protocol, Protocol::ICMP);
+                IcmpMessage::parse(packet.payload).expect("ICMP, with a right checksum");
+                return;
+            }
+        }
+        let segment = Segment::parse(packet.payload).expect("TCP");
+        let peer = SocketAddrV4::new(packet.header.destination, segment.destination_port);
+        let flow = Flow {
+            port: segment.source_port,
+            peer,
+            end: segment.seq + segment.sequence_length(),
+            ack: segment.ack,
+        };
+        self.flows.retain(|known| (known.port, known.peer) != (flow.port, flow.peer));
+        self.flows.insert(0, flow);
+        self.flows.truncate(8);
+    }
+
+    fn pass_time(&mut self) {
+        let until = self.now + self.choices.span();
+        for _ in 0..64 {
+            let next = self.host.stack().poll_timeout();
+            if next > until {
+                break;
+            }
+            self.now = self.now.max(next);
+            self.turn();
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn next_timer(&mut self) {
+        let next = self.host.stack().poll_timeout();
+        if next != Instant::NEVER {
+            self.now = self.now.max(next);
+        }
+    }
+}

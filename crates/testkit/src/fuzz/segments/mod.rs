@@ -1,0 +1,207 @@
+//! Segments into a connection: a peer that is partly honest, an application that does anything at any
+//! time, and a clock that jumps.
+//!
+//! The connection has a twin with header prediction switched off that is told the same; both must
+//! agree after every step. Data is the pattern of its position in both directions, so whatever is
+//! read or sent must be, too, however segments overlap.
+
+mod application;
+mod peer;
+
+use super::choices::Choices;
+use crate::script::pattern;
+use linerate_tcp::{Config, CongestionName, Connection, ListenVerdict, Path, Profile, Seeds, judge_listen};
+use linerate_units::{Duration, Instant};
+use linerate_wire::{Segment, SeqNum, Sum, TcpFlags};
+use peer::{syn_options, write};
+
+const PATH: Path = Path { mtu_payload: 1_480, window_clamp: None };
+
+/// More segments than two buffers of the largest size make do not leave at once.
+const MOST_SEGMENTS: usize = 8_000;
+
+/// Tells the story that `bytes` choose.
+///
+/// # Panics
+/// If an invariant is broken, or header prediction makes a difference.
+pub fn segments_into_a_connection(bytes: &[u8]) {
+    let Some(mut story) = Story::begin(Choices::new(bytes)) else { return };
+    while !story.choices.is_empty() {
+        story.step();
+    }
+}
+
+/// A connection, its twin, and what its peer knows.
+struct Story<'a> {
+    choices: Choices<'a>,
+    now: Instant,
+    connection: Connection,
+    twin: Connection,
+    iss: SeqNum,
+    irs: SeqNum,
+    /// The connection's last acknowledgement, and the end of what it has sent.
+    heard_ack: SeqNum,
+    heard_end: SeqNum,
+    /// What the peer has acknowledged.
+    told_ack: SeqNum,
+    /// Does the peer use timestamps, and the last it has heard?
+    stamps: bool,
+    heard_stamp: u32,
+    written: usize,
+    read: usize,
+}
+
+impl<'a> Story<'a> {
+    fn begin(mut choices: Choices<'a>) -> Option<Self> {
+        let config = choose_config(&mut choices);
+        let now = Instant::ZERO + Duration::from_secs(u64::from(choices.byte()) * 1_000);
+        let iss = SeqNum::new(choices.of(&[0, 1_000, u32::MAX - 2_000, u32::MAX >> 1]));
+        let irs = SeqNum::new(choices.of(&[0, 5_000, u32::MAX - 3_000, u32::MAX >> 1]));
+        let seeds = Seeds { initial_sequence: iss, timestamp_offset: choices.of(&[0, u32::MAX - 500]) };
+        let connection = if choices.yes() {
+            Connection::connect(&config, PATH, seeds, now)
+        } else {
+            let mut bytes = [0; 100];
+            let length = write(TcpFlags::SYN, irs, SeqNum::new(0), &mut choices, &syn_options(), &mut bytes);
+            let syn = Segment::parse(&bytes[..length]).ok()?;
+            if judge_listen(&syn) != ListenVerdict::Open {
+                return None;
+            }
+            Connection::accept(&config, PATH, seeds, &syn, now)
+        };
+        let mut twin = connection.clone();
+        twin.set_header_prediction(false);
+        let story = Self {
+            choices,
+            now,
+            connection,
+            twin,
+            iss,
+            irs,
+            heard_ack: irs + 1,
+            heard_end: iss + 1,
+            told_ack: iss + 1,
+            stamps: true,
+            heard_stamp: 0,
+            written: 0,
+            read: 0,
+        };
+        story.judge();
+        Some(story)
+    }
+
+    fn step(&mut self) {
+        let kind = self.choices.byte();
+        match kind & 15 {
+            0..=3 => self.likely_segment(),
+            4 => self.data_in_order(),
+            5 => self.acknowledgement(),
+            6 => self.garbage(),
+            7 | 8 => self.write(),
+            9 | 10 => self.read(),
+            11 => self.application(),
+            12 => self.pass_time(),
+            13 => self.next_timer(),
+            14 => self.report(),
+            _ => self.poll_events(),
+        }
+        self.judge();
+        if kind & 0x80 == 0 {
+            self.flush();
+        }
+    }
+
+    /// Everything that must hold of both, and between them.
+    fn judge(&self) {
+        self.connection.check();
+        self.twin.check();
+        self.connection.assert_agrees_with(&self.twin);
+    }
+
+    /// The same to both, with the same answer.
+    fn both<T: PartialEq + core::fmt::Debug>(&mut self, act: impl Fn(&mut Connection, Instant) -> T) -> T {
+        let answer = act(&mut self.connection, self.now);
+        assert_eq!(answer, act(&mut self.twin, self.now));
+        answer
+    }
+
+    /// Takes everything that leaves now.
+    fn flush(&mut self) {
+        let (mut frame, mut twin_frame) = ([0; 1_480], [0; 1_480]);
+        for count in 0.. {
+            assert!(count < MOST_SEGMENTS, "never silent");
+            let sent =
+                self.connection.poll_transmit(self.now, &mut frame).map(|sent| (sent.length, sent.sum));
+            let twin = self.twin.poll_transmit(self.now, &mut twin_frame);
+            assert_eq!(sent.map(|sent| sent.0), twin.map(|sent| sent.length));
+            let Some((length, sum)) = sent else { break };
+            assert_eq!(frame[..length], twin_frame[..length]);
+            assert_eq!(sum.finish(), Sum::of(&frame[..length]).finish());
+            self.hear(&Segment::parse(&frame[..length]).expect("what is sent can be parsed"));
+        }
+        self.judge();
+    }
+
+    fn hear(&mut self, segment: &Segment<'_>) {
+        let flags = segment.flags();
+        let first = (segment.seq - self.iss).wrapping_sub(1) as usize;
+        for (index, &byte) in segment.payload.iter().enumerate() {
+            assert_eq!(byte, pattern(first + index), "byte {} was sent wrong", first + index);
+        }
+        assert!(segment.payload.is_empty() || first + segment.payload.len() <= self.written, "never written");
+        if flags.contains(TcpFlags::RST) {
+            return;
+        }
+        if flags.contains(TcpFlags::ACK) {
+            self.heard_ack = segment.ack;
+        }
+        self.heard_end = self.heard_end.later(segment.seq + segment.sequence_length());
+        if let Some(stamps) = segment.options().timestamps {
+            self.heard_stamp = stamps.value;
+        }
+    }
+
+    fn pass_time(&mut self) {
+        let until = self.now + self.choices.span();
+        for _ in 0..64 {
+            if self.connection.poll_timeout() > until {
+                break;
+            }
+            self.fire();
+        }
+        self.now = self.now.max(until);
+        // Timers that were not waited for are late; that, too, must do no harm.
+        self.both(|connection, now| connection.handle_timeout(now));
+    }
+
+    fn next_timer(&mut self) {
+        if self.connection.poll_timeout() != Instant::NEVER {
+            self.fire();
+        }
+    }
+
+    fn fire(&mut self) {
+        let due = self.both(|connection, _| connection.poll_timeout());
+        self.now = self.now.max(due);
+        self.both(|connection, now| connection.handle_timeout(now));
+        assert!(self.connection.poll_timeout() > self.now, "a timer expires for ever");
+        self.flush();
+    }
+}
+
+fn choose_config(choices: &mut Choices<'_>) -> Config {
+    let config = choices.of(&Profile::ALL).config();
+    let switches = choices.byte();
+    Config {
+        send_buffer: choices.of(&[1, 500, 1_448, 5_000, 65_536]),
+        receive_buffer: choices.of(&[1, 500, 1_448, 5_000, 65_535, 100_000]),
+        congestion: choices.of(&CongestionName::ALL),
+        no_delay: switches & 1 != 0,
+        timestamps: switches & 2 != 0,
+        window_scaling: switches & 4 != 0,
+        selective_acks: switches & 8 != 0,
+        reassembly_stretches: if switches & 16 != 0 { 3 } else { 64 },
+        linger: (switches & 32 != 0).then(|| Duration::from_secs(3)),
+        ..config
+    }
+}

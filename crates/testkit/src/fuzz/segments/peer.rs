@@ -1,0 +1,156 @@
+//! A peer that is honest as a rule, and what the network reports of it.
+
+use super::Story;
+use crate::fuzz::choices::Choices;
+use crate::script::pattern;
+use linerate_tcp::{Disposition, IcmpReport, State};
+use linerate_wire::{SackBlock, Segment, SeqNum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
+
+impl Story<'_> {
+    /// A segment of which each part is right, as a rule.
+    pub(super) fn likely_segment(&mut self) {
+        let flags = match self.choices.byte() {
+            0..=159 => TcpFlags::ACK,
+            160..=199 => TcpFlags::ACK | TcpFlags::PSH,
+            200..=214 => TcpFlags::ACK | TcpFlags::FIN,
+            215..=229 => TcpFlags::SYN | TcpFlags::ACK,
+            _ => TcpFlags::from_bits_retain(self.choices.byte()),
+        };
+        let opening = self.connection.state() == State::SynSent;
+        let expected = if opening { self.irs } else { self.heard_ack };
+        let seq = self.choices.near(expected.number());
+        let base = self.choices.of(&[self.heard_end, self.heard_end, self.told_ack]);
+        let ack = self.choices.near(base.number());
+        self.segment(flags, SeqNum::new(seq), SeqNum::new(ack));
+    }
+
+    pub(super) fn data_in_order(&mut self) {
+        self.segment(TcpFlags::ACK | TcpFlags::PSH, self.heard_ack, self.heard_end);
+    }
+
+    /// Of anything between the last one and all that was sent.
+    pub(super) fn acknowledgement(&mut self) {
+        let share = u32::from(self.choices.byte());
+        let all = self.heard_end - self.told_ack;
+        let ack = self.told_ack + (all / 255 * share + all % 255 * share / 255);
+        self.segment(TcpFlags::ACK, self.heard_ack, ack);
+    }
+
+    fn segment(&mut self, flags: TcpFlags, seq: SeqNum, ack: SeqNum) {
+        if flags.contains(TcpFlags::ACK) && ack.after(self.told_ack) && !ack.after(self.heard_end) {
+            self.told_ack = ack;
+        }
+        let options = self.choose_options(flags);
+        let mut bytes = vec![0; 2_000];
+        let length = write(flags, seq, ack, &mut self.choices, &options, &mut bytes);
+        self.fill(&mut bytes[..length]);
+        self.arrive(&bytes[..length]);
+    }
+
+    fn choose_options(&mut self, flags: TcpFlags) -> TcpOptions {
+        let mut options = if flags.contains(TcpFlags::SYN) { syn_options() } else { TcpOptions::default() };
+        match self.choices.byte() {
+            0..=7 => self.stamps = !self.stamps,
+            8..=15 => options.window_scale = Some(self.choices.byte()),
+            16..=23 => options.mss = Some(self.choices.half()),
+            24..=31 => options = TcpOptions::default(),
+            32..=39 => {
+                let left = SeqNum::new(self.choices.near(self.told_ack.number()));
+                options.sack.push(SackBlock { left, right: left + u32::from(self.choices.half()) });
+            }
+            _ => {}
+        }
+        let clock = u32::try_from(self.now.as_millis() & 0xffff_ffff).expect("a low word");
+        options.timestamps = self.stamps.then(|| Timestamps {
+            value: self.choices.near(clock),
+            echo: self.choices.near(self.heard_stamp),
+        });
+        options
+    }
+
+    /// The data of a segment is what belongs to its place in the stream, whoever made the segment up.
+    fn fill(&self, bytes: &mut [u8]) {
+        let Ok(segment) = Segment::parse(bytes) else { return };
+        // In SYN-SENT nobody knows yet where the stream begins; data is not taken there.
+        let first = (segment.seq - self.irs).wrapping_sub(1) as usize;
+        let at = bytes.len() - segment.payload.len();
+        for (index, byte) in bytes[at..].iter_mut().enumerate() {
+            *byte = pattern((first + index) & 0xffff_ffff);
+        }
+    }
+
+    /// Any bytes that can be read as a segment.
+    pub(super) fn garbage(&mut self) {
+        let mut bytes = self.choices.bytes().to_vec();
+        if bytes.len() >= TcpHeader::LENGTH && self.choices.yes() {
+            // Near enough to get past the first checks.
+            bytes[4..8].copy_from_slice(&self.heard_ack.number().to_be_bytes());
+            bytes[8..12].copy_from_slice(&self.heard_end.number().to_be_bytes());
+        }
+        self.fill(&mut bytes);
+        self.arrive(&bytes);
+    }
+
+    fn arrive(&mut self, bytes: &[u8]) {
+        let Ok(segment) = Segment::parse(bytes) else { return };
+        let opening = self.connection.state() == State::SynSent;
+        let disposition = self.both(|connection, now| connection.handle_segment(now, &segment));
+        if opening && self.connection.state() != State::SynSent {
+            self.irs = segment.seq;
+        }
+        if disposition == Disposition::OpenAgain {
+            assert_eq!(self.connection.state(), State::TimeWait);
+        }
+    }
+
+    pub(super) fn report(&mut self) {
+        let quoted = SeqNum::new(self.choices.near(self.told_ack.number()));
+        let mtu_payload = usize::from(self.choices.half());
+        let report = match self.choices.byte() % 3 {
+            0 => IcmpReport::HardError { quoted },
+            1 => IcmpReport::SoftError { quoted },
+            _ => IcmpReport::PacketTooBig { quoted, mtu_payload },
+        };
+        self.both(|connection, now| connection.handle_icmp(now, report));
+    }
+}
+
+/// What a peer's SYN offers, unless the story says otherwise.
+pub(super) fn syn_options() -> TcpOptions {
+    TcpOptions {
+        mss: Some(1_460),
+        window_scale: Some(2),
+        sack_permitted: true,
+        timestamps: Some(Timestamps { value: 1, echo: 0 }),
+        ..TcpOptions::default()
+    }
+}
+
+/// Writes a segment whose window, urgent pointer and length are chosen; how long it is.
+pub(super) fn write(
+    flags: TcpFlags,
+    seq: SeqNum,
+    ack: SeqNum,
+    choices: &mut Choices<'_>,
+    options: &TcpOptions,
+    bytes: &mut [u8],
+) -> usize {
+    let window = match choices.byte() {
+        0..=127 => u16::MAX,
+        128..=159 => 0,
+        160..=191 => u16::from(choices.byte()),
+        192..=255 => choices.half(),
+    };
+    let urgent = if flags.contains(TcpFlags::URG) { choices.half() } else { 0 };
+    let header = TcpHeader { seq, ack, flags, window, urgent, ..TcpHeader::default() };
+    let options_length = options.emit(&mut bytes[TcpHeader::LENGTH..]);
+    header.emit(options_length, bytes);
+    let most = bytes.len() - TcpHeader::LENGTH - options_length;
+    let data = match choices.byte() {
+        0..=95 => 0,
+        96..=159 => usize::from(choices.byte()),
+        160..=223 => 1_400,
+        224..=255 => usize::from(choices.half()) % 1_900,
+    };
+    TcpHeader::LENGTH + options_length + data.min(most)
+}
