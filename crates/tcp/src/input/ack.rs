@@ -73,14 +73,26 @@ impl Connection {
     }
 
     /// RFC 5681 §2: nothing new acknowledged, no data, no change of window, and something in flight.
+    ///
+    /// Where the peer names what it has beyond a hole, the window may change (RFC 6675 §2): one that
+    /// tunes its buffer, as Linux does, opens it with every segment that arrives, and would never be
+    /// heard to repeat itself.
     fn is_duplicate_ack(&self, segment: &Segment<'_>, text: &Text<'_>) -> bool {
         segment.ack == self.snd.una
             && segment.payload.is_empty()
             && !text.fin
-            && self.scaled(segment.window) == self.snd.wnd
+            && (self.scaled(segment.window) == self.snd.wnd || self.is_told_of_a_hole(segment))
             && self.snd.flight() > 0
             // The answers to window probes say the same thing again and again.
             && self.snd.wnd > 0
+    }
+
+    /// Does the segment name data beyond what it acknowledges? A first block below that tells of data
+    /// that came twice (RFC 2883).
+    fn is_told_of_a_hole(&self, segment: &Segment<'_>) -> bool {
+        let blocks = segment.options().sack;
+        let first = blocks.as_slice().first();
+        self.agreement.selective_acks && first.is_some_and(|block| block.left.after(segment.ack))
     }
 
     /// Takes an acknowledgement of something new; both paths end here.

@@ -162,6 +162,35 @@ fn a_repetition_is_no_duplicate_if_it_says_anything_else() {
     expect_segments(&mut host, 1_001, 1);
 }
 
+/// RFC 6675 §2. A Linux that tunes its buffer opens the window with every segment beyond the hole; it
+/// was never heard to repeat itself, and each loss cost a timeout.
+#[test]
+fn a_peer_that_names_its_hole_repeats_itself_whatever_its_window() {
+    let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
+    let mut host = Script::established(&Config::modern(), syn_ack);
+    host.write(10_000);
+    expect_segments(&mut host, 1, 10);
+    host.send(". 1:1(0) ack 1001 win 61000");
+    host.send(". 1:1(0) ack 1001 win 62000 sack 2001-3001");
+    host.send(". 1:1(0) ack 1001 win 63000 sack 2001-4001");
+    host.expect_nothing();
+    host.send(". 1:1(0) ack 1001 win 64000 sack 2001-5001");
+    expect_segments(&mut host, 1_001, 1);
+}
+
+/// RFC 2883: a block below the acknowledgement tells of data that came twice, which is no loss.
+#[test]
+fn a_peer_that_got_something_twice_does_not_name_a_hole() {
+    let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
+    let mut host = Script::established(&Config::modern(), syn_ack);
+    host.write(10_000);
+    expect_segments(&mut host, 1, 10);
+    for window in [61_000, 62_000, 63_000, 64_000] {
+        host.send(&format!(". 1:1(0) ack 1001 win {window} sack 1-1001"));
+        host.expect_nothing();
+    }
+}
+
 /// RFC 6582: each partial acknowledgement shows the next hole, which is filled at once.
 #[test]
 fn new_reno_fills_a_hole_at_each_partial_acknowledgement() {
