@@ -63,6 +63,9 @@ pub struct Config {
     pub header_prediction: bool,
     /// Congestion control.
     pub congestion: CongestionName,
+    /// Let each of the first two duplicate acknowledgements send a new segment beyond the congestion
+    /// window (RFC 3042), so that a window of three segments can still produce three duplicates.
+    pub limited_transmit: bool,
     /// Segments that may be sent before the first acknowledgement (RFC 6928: ten).
     pub initial_window: u32,
     /// When received data is acknowledged.
@@ -106,6 +109,7 @@ impl Config {
             selective_acks: true,
             header_prediction: true,
             congestion: CongestionName::NewReno,
+            limited_transmit: true,
             initial_window: 10,
             acks: AckRule::Modern { quick: 16 },
             delayed_ack: Duration::from_millis(40),
@@ -139,6 +143,7 @@ impl Config {
             timestamps: false,
             selective_acks: false,
             congestion: CongestionName::Tahoe,
+            limited_transmit: false,
             initial_window: 1,
             acks: AckRule::Bsd { window_update_percent: 35 },
             delayed_ack: Duration::from_millis(1),

@@ -93,7 +93,8 @@ impl Connection {
 
     /// U, the usable window: SND.UNA + min(SND.WND, CWND) - SND.NXT.
     fn usable_window(&self) -> u32 {
-        let window = self.snd.wnd.min(self.sender.congestion.window().cwnd());
+        let cwnd = self.sender.congestion.window().cwnd() + self.limited_transmit();
+        let window = self.snd.wnd.min(cwnd);
         window.saturating_sub(self.snd.nxt - self.snd.una)
     }
 

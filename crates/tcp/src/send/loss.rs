@@ -27,6 +27,8 @@ pub(crate) struct Loss {
     pub(crate) phase: Phase,
     /// Duplicate acknowledgements in a row.
     duplicates: u32,
+    /// What was in flight at the first of them.
+    flight: u32,
     /// Recovery is over when this is acknowledged (RFC 6582's recover).
     recover: SeqNum,
     /// The segment at `una` must be sent again now.
@@ -41,6 +43,7 @@ impl Loss {
         Self {
             phase: Phase::Open,
             duplicates: 0,
+            flight: 0,
             recover: iss,
             retransmit_due: false,
             timer_restarted: false,
@@ -59,19 +62,35 @@ impl Connection {
     /// An acknowledgement that says nothing new, with data in flight (RFC 5681 §2).
     pub(crate) fn on_duplicate_ack(&mut self) {
         self.statistics.duplicate_acks += 1;
+        let flight = self.snd.flight();
         let loss = &mut self.sender.loss;
         loss.duplicates = loss.duplicates.saturating_add(1);
+        if loss.duplicates == 1 {
+            loss.flight = flight;
+        }
         if loss.phase == Phase::FastRecovery {
             self.sender.congestion.controller().on_duplicate();
             self.output_due = true;
         } else if loss.duplicates == DUPLICATE_THRESHOLD && loss.phase == Phase::Open {
             self.retransmit_fast();
+        } else if self.limited_transmit() > 0 {
+            self.output_due = true;
         }
+    }
+
+    /// What the first duplicates let go beyond the congestion window (RFC 3042 §2), in bytes.
+    pub(crate) fn limited_transmit(&self) -> u32 {
+        let loss = &self.sender.loss;
+        let applies = self.config.limited_transmit
+            && loss.phase == Phase::Open
+            && loss.duplicates < DUPLICATE_THRESHOLD;
+        if applies { loss.duplicates * self.full_segment() } else { 0 }
     }
 
     fn retransmit_fast(&mut self) {
         self.statistics.fast_retransmissions += 1;
-        let flight = self.snd.flight();
+        // What limited transmit has added does not count (RFC 5681 §3.2 step 2).
+        let flight = self.sender.loss.flight;
         let controller = self.sender.congestion.controller();
         controller.on_loss(flight);
         let loss = &mut self.sender.loss;
@@ -148,6 +167,7 @@ impl Connection {
         self.sender.loss = Loss {
             phase: Phase::AfterTimeout,
             duplicates: 0,
+            flight: 0,
             recover: self.snd.max,
             retransmit_due: false,
             timer_restarted: false,

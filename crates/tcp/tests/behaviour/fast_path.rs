@@ -184,8 +184,8 @@ fn the_segment_after_a_miss_hits_again() {
         host.send(". 201:201(0) ack 1");
     }
     host.take_sent();
-    host.send(". 201:201(0) ack 14601");
-    hits_for(&mut host, ". 201:201(0) ack 16061");
+    host.send(". 201:201(0) ack 17521");
+    hits_for(&mut host, ". 201:201(0) ack 18981");
     host.take_sent();
     host.pass_time(ms(300));
     host.send(". 201:201(0) ack 20001");

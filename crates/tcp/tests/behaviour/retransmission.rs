@@ -24,7 +24,8 @@ fn expect_segments(host: &mut Script, start: u32, count: u32) {
 /// Eleven segments are out, the first was acknowledged, the second was lost, and two duplicates have
 /// come.
 fn before_the_third_duplicate(congestion: CongestionName) -> Script {
-    let mut host = established(&Config { congestion, initial_window: 10, ..Config::modern() });
+    let config = Config { congestion, initial_window: 10, limited_transmit: false, ..Config::modern() };
+    let mut host = established(&config);
     host.write(30_000);
     expect_segments(&mut host, 1, 10);
     host.send(". 1:1(0) ack 1001");
@@ -189,6 +190,25 @@ fn a_peer_that_got_something_twice_does_not_name_a_hole() {
         host.send(&format!(". 1:1(0) ack 1001 win {window} sack 1-1001"));
         host.expect_nothing();
     }
+}
+
+/// RFC 3042: a window of two segments would never see three duplicates without them.
+#[test]
+fn each_of_the_first_two_duplicates_sends_a_new_segment() {
+    let mut host = established(&Config { initial_window: 2, ..Config::modern() });
+    host.write(30_000);
+    expect_segments(&mut host, 1, 2);
+    for new in [2_001, 3_001] {
+        host.send(". 1:1(0) ack 1");
+        expect_segments(&mut host, new, 1);
+    }
+    host.send(". 1:1(0) ack 1");
+    // The lost one, and one more that three segments which have left the network make room for.
+    for seq in [1, 4_001] {
+        assert_eq!(host.take_one().says.seq, seq);
+    }
+    // Flight was two segments, without the two that were let go.
+    assert_eq!(host.connection.information().slow_start_threshold, 2_000);
 }
 
 /// RFC 6582: each partial acknowledgement shows the next hole, which is filled at once.
