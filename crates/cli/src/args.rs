@@ -54,7 +54,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed,
                 Ok(Parsed::Text(error.render().to_string()))
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-                Err(Failure::input("no command is given — see `linerate --help`"))
+                Err(Failure::input("no command is given: see `linerate --help`"))
             }
             _ => Err(Failure::input(one_line(&error))),
         },
@@ -68,9 +68,9 @@ fn one_line(error: &clap::Error) -> String {
     let message = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
     let message = message.strip_prefix("error: ").unwrap_or(&message);
     match suggestion(error) {
-        Some(suggestion) => format!("{message} — did you mean `{suggestion}`?"),
+        Some(suggestion) => format!("{message}: did you mean `{suggestion}`?"),
         None if message.contains(": ") => message.to_owned(),
-        None => format!("{message} — see `{} --help`", command_of(error)),
+        None => format!("{message}: see `{} --help`", command_of(error)),
     }
 }
 

@@ -112,7 +112,7 @@ fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => {
-            Err(Failure::input(format!("standard output cannot be written ({error}) — see where it goes")))
+            Err(Failure::input(format!("standard output cannot be written ({error}): see where it goes")))
         }
     }
 }

@@ -3,6 +3,29 @@
 //! A [`Plan`] is everything that decides the bytes; a [`Bench`] carries one transfer out and says
 //! what happened. The laboratory never knows flags or terminals, and of a protocol no more than its
 //! public counters.
+//!
+//! A whole experiment, four cells of it, on linerate's own TCP:
+//!
+//! ```
+//! use linerate_lab::bench::StackBench;
+//! use linerate_lab::{BenchKind, Draft, Interrupt, Plan, Report, Store, Style, Unwatched, make_runs};
+//!
+//! let mut draft = Draft::of_1988(BenchKind::Stack);
+//! draft.send_buffers = "1,8".parse()?;
+//! draft.receive_buffers = "1,8".parse()?;
+//! draft.bytes = (64 << 10).try_into()?;
+//! let plan = Plan::new(draft)?;
+//!
+//! let folder = tempfile::tempdir()?;
+//! let mut bench = StackBench::new(&plan, None)?;
+//! let mut store = Store::create(&folder.path().join("night"), plan)?;
+//! make_runs(&mut bench, &mut store, &[], &Interrupt::default(), &mut Unwatched)?;
+//!
+//! let report = Report::of(&store).ok_or("nothing was measured")?;
+//! assert_eq!(report.table().iter().count(), 4);
+//! println!("{}", report.text(Style::PLAIN));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -42,7 +65,7 @@ pub use maximum::Maximum;
 pub use plan::{BenchKind, Direction, Draft, Peer, Plan, PlanError};
 pub use report::{Report, Style};
 pub use run::{BufferRecord, RunRecord};
-pub use runner::{NightError, Observer, Progress, make_runs};
+pub use runner::{NightError, Observer, Progress, Unwatched, make_runs};
 pub use store::{Start, Store, StoreError};
 pub use sweep::{Cell, PlannedRun, schedule};
 pub use table::{CellSummary, Table};

@@ -33,6 +33,16 @@ pub trait Observer {
     fn run_ended(&mut self, run: &RunRecord, progress: &Progress);
 }
 
+/// Nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unwatched;
+
+impl Observer for Unwatched {
+    fn begins(&mut self, _: &Start, _: &Progress) {}
+    fn run_begins(&mut self, _: &PlannedRun, _: &Progress) {}
+    fn run_ended(&mut self, _: &RunRecord, _: &Progress) {}
+}
+
 /// How far the night has come.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
@@ -233,12 +243,12 @@ impl BestSoFar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{FakeBench, Silent, small_plan};
+    use crate::testing::{FakeBench, small_plan};
     use std::fs;
 
     fn night(bench: &mut FakeBench, store: &mut Store) -> Result<(), NightError> {
         let interrupt = bench.interrupt.clone();
-        make_runs(bench, store, &[], &interrupt, &mut Silent)
+        make_runs(bench, store, &[], &interrupt, &mut Unwatched)
     }
 
     #[test]
@@ -268,6 +278,19 @@ mod tests {
             assert_eq!(interrupted, done < total);
         }
         assert_eq!(fs::read(whole.join("runs.jsonl")).unwrap(), fs::read(parts.join("runs.jsonl")).unwrap());
+    }
+
+    #[test]
+    fn a_night_interrupted_before_its_first_run_goes_on_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("night");
+        let mut store = Store::create(&path, small_plan()).unwrap();
+        let mut bench = FakeBench::new();
+        bench.interrupt.raise();
+        night(&mut bench, &mut store).unwrap_err();
+        drop(store);
+        night(&mut FakeBench::new(), &mut Store::resume(&path).unwrap()).unwrap();
+        assert_eq!(Store::resume(&path).unwrap().remaining(), []);
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::interrupt::Interrupt;
 use crate::maximum::Maximum;
 use crate::plan::{BenchKind, Draft, Plan};
 use crate::run::RunRecord;
-use crate::runner::{Observer, Progress};
 use crate::store::Start;
 use crate::sweep::{Cell, PlannedRun, schedule};
 use crate::table::Table;
@@ -123,15 +122,6 @@ pub(crate) fn start() -> Start {
     let mut facts: Facts = serde_json::from_str(text).unwrap();
     facts.bench = bench;
     Start { facts, maximum }
-}
-
-/// Watches without a word.
-pub(crate) struct Silent;
-
-impl Observer for Silent {
-    fn begins(&mut self, _: &Start, _: &Progress) {}
-    fn run_begins(&mut self, _: &PlannedRun, _: &Progress) {}
-    fn run_ended(&mut self, _: &RunRecord, _: &Progress) {}
 }
 
 /// Buffers from 1 to `most` packets at both ends, four runs each.

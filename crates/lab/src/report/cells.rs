@@ -18,23 +18,35 @@ const MANY: f64 = 1e5;
 pub(super) fn text(report: &Report<'_>, style: Style) -> String {
     let unit = unit(report);
     let mut text = format!(
-        "Each cell: the receive buffer, and after the colon the median and its interval in {}\n",
+        "Each cell: the {} buffer, and after the colon the median and its interval in {}\n",
+        if report.plan.diagonal { "common" } else { "receive" },
         unit.name
     );
     let entry_width = report.table.iter().map(|cell| entry(cell, &unit).chars().count()).max().unwrap_or(0);
-    let label_width = "send ".len() + widest(report.table.sends());
-    let per_line = (style.width.saturating_sub(label_width + 2) / (entry_width + 2)).max(1);
-    for &send in report.table.sends() {
-        let row = report.table.receives().iter().filter_map(|&receive| report.table.get(send, receive));
-        let entries: Vec<String> = row.map(|cell| entry(cell, &unit)).collect();
-        for (index, line) in entries.chunks(per_line).enumerate() {
-            let label = if index == 0 { format!("send {send}") } else { String::new() };
-            let padded: String = line.iter().map(|entry| format!("  {entry:>entry_width$}")).collect();
+    let rows = rows(report);
+    let label_width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+    let per_line = (style.width.saturating_sub(label_width) / (entry_width + 2)).max(1);
+    for (label, cells) in rows {
+        for (index, line) in cells.chunks(per_line).enumerate() {
+            let label = if index == 0 { label.as_str() } else { "" };
+            let padded = line.iter().map(|cell| format!("  {:>entry_width$}", entry(cell, &unit)));
             // Writing to a string does not fail.
-            let _ = writeln!(text, "{label:>label_width$}{padded}");
+            let _ = writeln!(text, "{label:>label_width$}{}", padded.collect::<String>());
         }
     }
     text
+}
+
+/// A row for each send buffer; on the diagonal the one buffer is told by the entry.
+fn rows<'a>(report: &'a Report<'a>) -> Vec<(String, Vec<&'a CellSummary<'a>>)> {
+    if report.plan.diagonal {
+        return vec![("both".to_owned(), report.table.diagonal())];
+    }
+    let row = |&send: &BufferSize| {
+        let cells = report.table.receives().iter().filter_map(|&receive| report.table.get(send, receive));
+        (format!("send {send}"), cells.collect())
+    };
+    report.table.sends().iter().map(row).collect()
 }
 
 fn unit(report: &Report<'_>) -> Unit {
@@ -65,8 +77,4 @@ fn short(value: f64) -> String {
         ..99.95 => format!("{value:.1}"),
         _ => crate::figures::thousands(value),
     }
-}
-
-fn widest(sizes: &[BufferSize]) -> usize {
-    sizes.iter().map(|size| size.to_string().chars().count()).max().unwrap_or(0)
 }

@@ -1,4 +1,5 @@
-//! What is shown of a sweep: text for a terminal, JSON with everything, CSV with a row for each run.
+//! What is shown of a sweep: text for a terminal, a picture, JSON with everything, CSV with a row for
+//! each run.
 
 mod cells;
 mod csv;
@@ -8,6 +9,7 @@ mod heading;
 mod heat_map;
 mod json;
 mod paint;
+mod picture;
 
 pub use paint::Style;
 
@@ -173,6 +175,24 @@ mod tests {
         let runs =
             made_up_runs(&plan, |cell, repeat| cell.send.bytes(1) as f64 * 1e5 * noise(cell, repeat, 0.01));
         insta::assert_snapshot!(Report::new(&plan, &start(), &runs).text(Style::PLAIN));
+    }
+
+    #[test]
+    fn a_picture_has_a_rectangle_for_each_cell() {
+        let plan = square_plan(3);
+        let svg = Report::new(&plan, &start(), &runs(&plan)).picture();
+        assert_eq!(svg.matches("<title>").count(), 9);
+        assert!(svg.contains("<title>3 × 3 packets: 600 KB/s (599 … 601)</title>"), "{svg}");
+        assert!(svg.contains("Per cent of the best cell, 600 KB/s") && svg.ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn runs_with_wrong_bytes_are_counted() {
+        let plan = square_plan(2);
+        let mut wrong = runs(&plan);
+        wrong[3].verified = Some(false);
+        let start = start();
+        assert_eq!(Report::new(&plan, &start, &wrong).wrong_runs(), 1);
     }
 
     #[test]

@@ -114,6 +114,10 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(super) csv: Option<PathBuf>,
 
+    /// Draw the heat map into this file
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(super) svg: Option<PathBuf>,
+
     /// Write every frame of every run to this pcapng file
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(super) pcap: Option<PathBuf>,
@@ -155,7 +159,7 @@ impl SweepArgs {
         match kept.difference(&asked) {
             None => Ok(()),
             Some(field) => Err(Failure::input(format!(
-                "{} differs from the plan in {} — leave it out to go on with that, or begin a new sweep",
+                "{} differs from the plan in {}: leave it out to go on with that, or begin a new sweep",
                 flag_of(&field),
                 folder.display()
             ))),

@@ -12,28 +12,31 @@ use std::path::{Path, PathBuf};
 pub(super) struct Files<'a> {
     json: Option<&'a Path>,
     csv: Option<&'a Path>,
+    svg: Option<&'a Path>,
 }
 
 impl<'a> Files<'a> {
     /// Finds out before the night, not after it, whether the files can be written.
     pub(super) fn open(args: &'a SweepArgs) -> Result<Self, Failure> {
-        for path in [&args.json, &args.csv].into_iter().flatten() {
+        for path in [&args.json, &args.csv, &args.svg].into_iter().flatten() {
             let opened = OpenOptions::new().create(true).append(true).open(path);
             opened.map_err(|error| StoreError::writing(path, error))?;
         }
-        Ok(Self { json: args.json.as_deref(), csv: args.csv.as_deref() })
+        Ok(Self { json: args.json.as_deref(), csv: args.csv.as_deref(), svg: args.svg.as_deref() })
     }
 
     /// Writes them.
     pub(super) fn write(&self, report: &Report<'_>) -> Result<(), Failure> {
-        if let Some(path) = self.json {
-            fs::write(path, report.json()).map_err(|error| StoreError::writing(path, error))?;
-        }
-        if let Some(path) = self.csv {
-            fs::write(path, report.csv()).map_err(|error| StoreError::writing(path, error))?;
-        }
-        Ok(())
+        write(self.json, || report.json())?;
+        write(self.csv, || report.csv())?;
+        write(self.svg, || report.picture())
     }
+}
+
+/// Writes what `make` makes, if there is a file for it.
+fn write(path: Option<&Path>, make: impl FnOnce() -> String) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    Ok(fs::write(path, make()).map_err(|error| StoreError::writing(path, error))?)
 }
 
 /// The capture that was asked for.

@@ -15,34 +15,38 @@ use progress::Watcher;
 
 /// Makes the runs that are to be made, prints what they mean, and writes the files asked for.
 pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let files = Files::open(args)?;
     let mut night = Night::begin(args)?;
-    let options: Vec<String> = std::env::args().collect();
+    // Where the program lies is the machine's business, what it was asked for is the result's.
+    let options: Vec<String> =
+        std::iter::once("linerate".to_owned()).chain(std::env::args().skip(1)).collect();
     let mut watcher = Watcher::new(args.quiet, night.store.folder());
     let result = make_runs(&mut *night.bench, &mut night.store, &options, interrupt, &mut watcher);
     drop(watcher);
     result.map_err(|error| ended_early(error, &night.store))?;
-    report(&night.store, &files)
+    report(&night.store, &night.files)
 }
 
-/// What a night needs: where its runs are kept, and what carries their bytes.
-struct Night {
+/// What a night needs: where its runs are kept, what carries their bytes, and where its report goes.
+struct Night<'a> {
     store: Store,
     bench: Box<dyn Bench>,
+    files: Files<'a>,
 }
 
-impl Night {
-    /// A new folder is made when the bench is there: a plan that is refused leaves nothing behind.
-    fn begin(args: &SweepArgs) -> Result<Self, Failure> {
+impl<'a> Night<'a> {
+    /// Files and folder are made when the bench is there: a plan that is refused leaves nothing behind.
+    fn begin(args: &'a SweepArgs) -> Result<Self, Failure> {
         if let Some(folder) = &args.resume {
             let store = Store::resume(folder)?;
             args.agree_with(store.plan(), folder)?;
-            return Ok(Self { bench: bench(store.plan(), args)?, store });
+            let bench = bench(store.plan(), args)?;
+            return Ok(Self { bench, store, files: Files::open(args)? });
         }
         let plan = args.plan()?;
         let bench = bench(&plan, args)?;
+        let files = Files::open(args)?;
         let folder = args.out.clone().unwrap_or_else(|| files::new_folder(&plan));
-        Ok(Self { bench, store: Store::create(&folder, plan)? })
+        Ok(Self { bench, store: Store::create(&folder, plan)?, files })
     }
 }
 
@@ -50,7 +54,7 @@ impl Night {
 fn bench(plan: &Plan, args: &SweepArgs) -> Result<Box<dyn Bench>, Failure> {
     match plan.on {
         BenchKind::Kernel if args.pcap.is_some() => Err(Failure::input(
-            "--pcap sees frames of linerate's TCP, there are none --on kernel — leave it out, or use tcpdump",
+            "--pcap sees frames of linerate's TCP, there are none --on kernel: leave it out, or use tcpdump",
         )),
         BenchKind::Kernel => Ok(Box::new(KernelBench::new(plan)?)),
         BenchKind::Stack => Ok(Box::new(StackBench::new(plan, files::capture(args)?)?)),
@@ -87,7 +91,7 @@ fn report(store: &Store, files: &Files<'_>) -> Result<(), Failure> {
     match report.wrong_runs() {
         0 => Ok(()),
         wrong => Err(Failure::running(format!(
-            "wrong bytes arrived in {wrong} of {} runs — see `verified` in {}",
+            "wrong bytes arrived in {wrong} of {} runs: see `verified` in {}",
             store.runs().len(),
             store.folder().display()
         ))),

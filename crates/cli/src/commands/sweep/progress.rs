@@ -38,7 +38,7 @@ impl Watcher {
         } else if io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
             // The template is a constant, and right.
-            let style = ProgressStyle::with_template("{bar:24} {msg}")
+            let style = ProgressStyle::with_template("{bar:24} {wide_msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             Show::Bar(bar.with_style(style))
         } else {

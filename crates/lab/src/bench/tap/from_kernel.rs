@@ -5,6 +5,7 @@ use super::place::OURS;
 use crate::Interrupt;
 use crate::bench::kernel::loopback::{granted, outflow};
 use crate::bench::ours::{End, Sink, Taken, Transfer};
+use crate::bench::seat::Seat;
 use crate::bench::{BenchError, Counters, EndCounters, RunOutcome, RunRequest, joined};
 use crate::socket::{self, Options, counters};
 use linerate_link::{MonotonicClock, Readiness};
@@ -43,6 +44,7 @@ pub(super) fn carry<L: Link + Readiness + Send>(
     let (taken, sent) = thread::scope(|scope| {
         let transfer = &transfer;
         let ours = scope.spawn(move || {
+            Seat::Sink.take();
             let mut end = End::new(OURS, request.seed, link)?;
             let listener = Sink::listen(&mut end, address, config)?;
             // If the kernel's end is gone, that will be found out.
@@ -51,6 +53,7 @@ pub(super) fn carry<L: Link + Readiness + Send>(
             Ok((taken, end.into_link()))
         });
         let kernel = scope.spawn(move || {
+            Seat::Source.take();
             let _ending = transfer.ending();
             if listening.recv().is_err() {
                 return Err(lost("linerate does not listen"));

@@ -10,6 +10,7 @@ mod to_kernel;
 
 use super::kernel::{buffers, failed};
 use super::ours::{Dressed, Dressing, Rules};
+use super::seat::Seat;
 use super::{Bench, BenchError, BenchFacts, Floor, RunOutcome, RunRequest};
 use crate::Interrupt;
 use crate::plan::{Direction, Plan};
@@ -57,6 +58,7 @@ impl TapBench {
         }
         let dressing = Dressing::new(rules.impairments(), capture);
         let tap = place::open(rules.mtu())?;
+        settings.insert("threads.place".to_owned(), Seat::describe());
         settings.insert("link.queue_of_the_kernel".to_owned(), place::QUEUE.to_string());
         Ok(Self { rules, direction, kernel_congestion, settings, tap: Some(tap), dressing })
     }

@@ -5,6 +5,7 @@ use super::place::{KERNEL, OURS};
 use crate::Interrupt;
 use crate::bench::kernel::loopback::{granted, intake};
 use crate::bench::ours::{End, Given, Source, Transfer};
+use crate::bench::seat::Seat;
 use crate::bench::{BenchError, Counters, EndCounters, RunOutcome, RunRequest, joined};
 use crate::control::Ended;
 use crate::socket::{self, Options, Taken, counters};
@@ -36,11 +37,15 @@ pub(super) fn carry<L: Link + Readiness + Send>(
     let transfer = Transfer::new(request, interrupt);
     let (given, received) = thread::scope(|scope| {
         let ours = scope.spawn(|| {
+            Seat::Source.take();
             let mut end = End::new(OURS, request.seed, link)?;
             let given = Source::new(&transfer).give(&mut end, address, config)?;
             Ok((given, end.into_link()))
         });
-        let kernel = scope.spawn(|| receive(&listener, &transfer));
+        let kernel = scope.spawn(|| {
+            Seat::Sink.take();
+            receive(&listener, &transfer)
+        });
         (joined(ours), joined(kernel))
     });
     outcome(given, received)

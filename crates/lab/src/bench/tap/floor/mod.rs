@@ -15,6 +15,7 @@ use super::failed;
 use super::place::{KERNEL, OURS};
 use crate::Interrupt;
 use crate::bench::ours::End;
+use crate::bench::seat::Seat;
 use crate::bench::{BenchError, Floor, RunRequest, joined};
 use crate::plan::Direction;
 use frames::{Frames, Headers};
@@ -41,12 +42,24 @@ pub(super) fn measure(
     let frames = Frames::new(tap, headers, payload as usize, request)?;
     let (ours, kernel) = thread::scope(|scope| {
         let ours = scope.spawn(|| match direction {
-            Direction::ToKernel => frames.send_all(&pace),
-            Direction::FromKernel => frames.receive_all(&pace),
+            Direction::ToKernel => {
+                Seat::Source.take();
+                frames.send_all(&pace)
+            }
+            Direction::FromKernel => {
+                Seat::Sink.take();
+                frames.receive_all(&pace)
+            }
         });
         let kernel = scope.spawn(|| match direction {
-            Direction::ToKernel => kernel::receive_all(&socket, request, &pace),
-            Direction::FromKernel => kernel::send_all(&socket, payload as usize, request, &pace),
+            Direction::ToKernel => {
+                Seat::Sink.take();
+                kernel::receive_all(&socket, request, &pace)
+            }
+            Direction::FromKernel => {
+                Seat::Source.take();
+                kernel::send_all(&socket, payload as usize, request, &pace)
+            }
         });
         (joined(ours), joined(kernel))
     });
