@@ -99,7 +99,7 @@ impl Connection {
     pub(super) fn acknowledge(&mut self, now: Instant, segment: &Segment<'_>) {
         let ack = segment.ack;
         let acked = ack - self.snd.una;
-        let limited = self.is_congestion_limited();
+        let limited = self.is_window_used();
         self.measure_round_trip(now, segment);
         let verdict = self.judge_new_ack(ack, acked, limited);
         self.snd.una = ack;
@@ -122,8 +122,15 @@ impl Connection {
     }
 
     /// Was the congestion window, and not the application or the peer, what kept data back? A window
-    /// that is not used must not grow (RFC 7661 §4.1).
-    fn is_congestion_limited(&self) -> bool {
+    /// that is not used must not grow (RFC 7661 §4.1). Of acknowledgements that come together, the
+    /// first leaves the window open for as long as the others are judged: they count if data had to
+    /// wait when we could last send.
+    fn is_window_used(&self) -> bool {
+        self.is_window_full() || (self.sender.held_back && self.sender.has_unsent(self.snd.nxt))
+    }
+
+    /// Has the congestion window no room for a full segment?
+    pub(crate) fn is_window_full(&self) -> bool {
         let cwnd = self.sender.congestion.window().cwnd();
         self.snd.flight() + self.full_segment() > cwnd
     }

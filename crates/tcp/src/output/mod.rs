@@ -37,6 +37,7 @@ impl Connection {
         if choice == Choice::Nothing {
             self.output_due = false;
             self.sender.probe_due = false;
+            self.sender.held_back = self.is_held_back();
             self.watch_small_window(now);
             return None;
         }
@@ -122,6 +123,13 @@ impl Connection {
         if !self.timers.is_set(Timer::Retransmit) {
             self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout());
         }
+    }
+
+    /// Nothing more can be sent: does data wait, and for the congestion window rather than the peer's?
+    fn is_held_back(&self) -> bool {
+        self.is_window_full()
+            && self.sender.congestion.window().cwnd() < self.snd.wnd
+            && self.sender.has_unsent(self.snd.nxt)
     }
 
     /// Nothing could be sent. If data waits and nothing is in flight, no acknowledgement will ever

@@ -59,6 +59,8 @@ pub(crate) struct Sender {
     pub(crate) rtt: RoundTrip,
     pub(crate) loss: Loss,
     pub(crate) congestion: Congestion,
+    /// When we could last send, the congestion window was what stopped us.
+    pub(crate) held_back: bool,
     /// The end of the last segment that was sent although not full (Minshall's SND.SML).
     pub(crate) small_end: SeqNum,
     /// SND.UP while urgent data is not acknowledged: the number after it.
@@ -87,6 +89,7 @@ impl Sender {
             rtt: RoundTrip::new(config.rto),
             loss: Loss::new(iss),
             congestion: Congestion::new(config.congestion, mss, config.initial_window),
+            held_back: false,
             small_end: iss,
             urgent: None,
             probe_due: false,

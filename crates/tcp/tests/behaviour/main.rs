@@ -2,6 +2,7 @@
 //! every segment is written down.
 
 mod close;
+mod congestion;
 mod delayed_ack;
 mod fast_path;
 mod handshake;

@@ -1,0 +1,86 @@
+//! The congestion window of a connection: what lets it grow, and what a loss takes from it.
+
+use crate::{ms, secs};
+use linerate_tcp::{Config, CongestionName};
+use linerate_testkit::Script;
+
+/// Established with segments of exactly 1,000 bytes.
+fn established(config: &Config) -> Script {
+    Script::established(config, "S. 0:0(0) ack 1 win 65535 mss 1000")
+}
+
+fn window(host: &Script) -> u32 {
+    host.connection.information().congestion_window
+}
+
+/// Everything that was written in pieces of a segment leaves and is acknowledged, ten times.
+fn write_one_segment_a_round_trip(host: &mut Script, start: u32) {
+    for index in 1..=10 {
+        host.write(1_000);
+        host.take_sent();
+        host.pass_time(ms(50));
+        host.send(&format!(". 1:1(0) ack {}", start + index * 1_000));
+    }
+}
+
+/// RFC 7661 §4.1: a window that the application does not fill stays, in slow start and after it.
+#[test]
+fn no_controller_grows_a_window_that_the_application_does_not_fill() {
+    for congestion in CongestionName::ALL {
+        let mut host = established(&Config { congestion, initial_window: 10, ..Config::modern() });
+        write_one_segment_a_round_trip(&mut host, 1);
+        assert_eq!(window(&host), 10_000, "{congestion}");
+    }
+}
+
+/// The first of two acknowledgements that come together opens the window; that the second finds it
+/// open says nothing, because nothing could be sent in between.
+#[test]
+fn acknowledgements_that_come_together_open_the_window_as_single_ones_do() {
+    for congestion in CongestionName::ALL {
+        let mut host = established(&Config { congestion, initial_window: 10, ..Config::modern() });
+        host.write(60_000);
+        host.take_sent();
+        let acks: Vec<_> = (1..=10).map(|index| format!(". 1:1(0) ack {}", 1 + index * 1_000)).collect();
+        host.send_together(&acks.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(window(&host), 20_000, "{congestion}");
+        assert_eq!(host.take_sent().len(), 20, "{congestion}");
+    }
+}
+
+/// The peer's window, not the network's, is what limits here.
+#[test]
+fn a_window_larger_than_the_peers_does_not_grow() {
+    for congestion in CongestionName::ALL {
+        let config = Config { congestion, initial_window: 10, ..Config::modern() };
+        let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 4000 mss 1000");
+        host.write(60_000);
+        for index in 1..=20 {
+            host.take_sent();
+            host.pass_time(ms(50));
+            host.send(&format!(". 1:1(0) ack {} win 4000", 1 + index * 1_000));
+        }
+        assert_eq!(window(&host), 10_000, "{congestion}");
+    }
+}
+
+/// RFC 5681 §4.1.
+#[test]
+fn after_an_idle_time_the_window_is_the_initial_one() {
+    for congestion in CongestionName::ALL {
+        let mut host = established(&Config { congestion, initial_window: 10, ..Config::modern() });
+        host.write(60_000);
+        host.take_sent();
+        host.send(". 1:1(0) ack 10001");
+        let mut acked = 10_001;
+        while acked < 60_001 {
+            host.take_sent();
+            acked += 1_000;
+            host.send(&format!(". 1:1(0) ack {acked}"));
+        }
+        assert!(window(&host) > 10_000, "{congestion}");
+        host.pass_time(secs(2));
+        host.write(1_000);
+        assert_eq!(window(&host), 10_000, "{congestion}");
+    }
+}
