@@ -1,7 +1,7 @@
 //! Laws: whatever the network does, exactly the bytes that were written are read, in order; and the
 //! fast path and the slow path agree at every segment (the pair of the testkit compares them).
 
-use linerate_tcp::{Config, Error, Profile, State};
+use linerate_tcp::{Config, CongestionName, Error, Profile, State};
 use linerate_testkit::{Connections, End, Network};
 use linerate_units::Duration;
 use proptest::prelude::*;
@@ -138,6 +138,19 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let mut pair = Connections::new(&client, &server, network, seed);
+        converse(&mut pair, &up, &down);
+    }
+
+    #[test]
+    fn every_byte_arrives_whatever_controls_the_window(
+        congestion in prop::sample::select(CongestionName::ALL.to_vec()),
+        network in network(),
+        up in flow(),
+        seed in any::<u64>(),
+    ) {
+        let config = Config { congestion, ..Config::modern() };
+        let down = Flow { bytes: 0, ..up };
+        let mut pair = Connections::new(&config, &config, network, seed);
         converse(&mut pair, &up, &down);
     }
 

@@ -3,11 +3,15 @@
 //! Finding out *that* something was lost is `send/loss.rs`; a controller says what it means for
 //! the window.
 
+mod cubic;
+mod curve;
+mod hystart;
 mod new_reno;
 mod reno;
 mod tahoe;
 mod window;
 
+use cubic::Cubic;
 use new_reno::NewReno;
 use reno::Reno;
 use tahoe::Tahoe;
@@ -15,6 +19,8 @@ use window::Window;
 
 use core::fmt;
 use core::str::FromStr;
+use linerate_units::{Duration, Instant};
+use linerate_wire::SeqNum;
 use thiserror::Error;
 
 /// The controllers there are.
@@ -26,17 +32,21 @@ pub enum CongestionName {
     Reno,
     /// RFC 6582: fast recovery until everything that was in flight at the loss is acknowledged.
     NewReno,
+    /// RFC 9438: back to the window of the last loss along a cubic curve, with HyStart++ (RFC 9406)
+    /// for the first slow start.
+    Cubic,
 }
 
 impl CongestionName {
     /// All of them, in the order of their history.
-    pub const ALL: [Self; 3] = [Self::Tahoe, Self::Reno, Self::NewReno];
+    pub const ALL: [Self; 4] = [Self::Tahoe, Self::Reno, Self::NewReno, Self::Cubic];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Tahoe => "tahoe",
             Self::Reno => "reno",
             Self::NewReno => "new-reno",
+            Self::Cubic => "cubic",
         }
     }
 }
@@ -49,7 +59,7 @@ impl fmt::Display for CongestionName {
 
 /// No controller has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("no congestion control of this name: use tahoe, reno or new-reno")]
+#[error("no congestion control of this name: use tahoe, reno, new-reno or cubic")]
 pub struct UnknownCongestion;
 
 impl FromStr for CongestionName {
@@ -71,6 +81,23 @@ pub(crate) enum FastRecovery {
     UntilRecovered,
 }
 
+/// What an acknowledgement of new data says to a controller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acknowledged {
+    /// How many new bytes.
+    pub(crate) bytes: u32,
+    /// SEG.ACK.
+    pub(crate) number: SeqNum,
+    /// One beyond the highest number ever sent.
+    pub(crate) sent: SeqNum,
+    /// When it came.
+    pub(crate) now: Instant,
+    /// SRTT, once there is one.
+    pub(crate) smoothed: Option<Duration>,
+    /// The round trip that this very acknowledgement tells of, if it does.
+    pub(crate) round_trip: Option<Duration>,
+}
+
 /// What every controller answers. Windows and amounts are bytes; `flight` is what was sent and not
 /// acknowledged when the thing happened.
 pub(crate) trait Controller {
@@ -83,10 +110,17 @@ pub(crate) trait Controller {
     /// What follows a fast retransmission.
     fn fast_recovery(&self) -> FastRecovery;
 
-    /// `acked` new bytes were acknowledged outside recovery, and the window was what limited us.
-    fn on_acknowledged(&mut self, acked: u32) {
-        self.window_mut().grow(acked);
+    /// New data was acknowledged outside recovery, and the window was what limited us.
+    fn on_acknowledged(&mut self, ack: &Acknowledged) {
+        self.window_mut().grow(ack.bytes);
     }
+
+    /// New data was acknowledged outside recovery, and the application or the peer was what limited
+    /// us: the window must not grow (RFC 7661 §4.1).
+    fn on_acknowledged_unused(&mut self, _ack: &Acknowledged) {}
+
+    /// Something leaves again, after `idle` without anything in flight.
+    fn on_idle(&mut self, _idle: Duration) {}
 
     /// Three duplicate acknowledgements have come.
     fn on_loss(&mut self, flight: u32);
@@ -113,6 +147,7 @@ pub(crate) enum Congestion {
     Tahoe(Tahoe),
     Reno(Reno),
     NewReno(NewReno),
+    Cubic(Cubic),
 }
 
 impl Congestion {
@@ -123,6 +158,7 @@ impl Congestion {
             CongestionName::Tahoe => Self::Tahoe(Tahoe::new(window)),
             CongestionName::Reno => Self::Reno(Reno::new(window)),
             CongestionName::NewReno => Self::NewReno(NewReno::new(window)),
+            CongestionName::Cubic => Self::Cubic(Cubic::new(window)),
         }
     }
 
@@ -132,6 +168,7 @@ impl Congestion {
             Self::Tahoe(tahoe) => tahoe,
             Self::Reno(reno) => reno,
             Self::NewReno(new_reno) => new_reno,
+            Self::Cubic(cubic) => cubic,
         }
     }
 
@@ -141,6 +178,7 @@ impl Congestion {
             Self::Tahoe(tahoe) => tahoe.window(),
             Self::Reno(reno) => reno.window(),
             Self::NewReno(new_reno) => new_reno.window(),
+            Self::Cubic(cubic) => cubic.window(),
         }
     }
 }
@@ -149,6 +187,19 @@ impl Congestion {
 mod tests {
     use super::*;
     use alloc::string::ToString;
+
+    fn acknowledge(congestion: &mut Congestion, bytes: u32) {
+        let number = SeqNum::new(bytes);
+        let ack = Acknowledged {
+            bytes,
+            number,
+            sent: number,
+            now: Instant::ZERO,
+            smoothed: None,
+            round_trip: None,
+        };
+        congestion.controller().on_acknowledged(&ack);
+    }
 
     #[test]
     fn every_controller_is_found_by_its_name() {
@@ -162,15 +213,15 @@ mod tests {
     fn slow_start_doubles_and_congestion_avoidance_adds_one_segment_a_round_trip() {
         let mut congestion = Congestion::new(CongestionName::NewReno, 1_000, 2);
         for _ in 0..2 {
-            congestion.controller().on_acknowledged(1_000);
+            acknowledge(&mut congestion, 1_000);
         }
         assert_eq!(congestion.window().cwnd(), 4_000);
         congestion.controller().on_timeout(4_000);
         assert_eq!((congestion.window().cwnd(), congestion.window().ssthresh()), (1_000, 2_000));
-        congestion.controller().on_acknowledged(1_000);
+        acknowledge(&mut congestion, 1_000);
         assert_eq!(congestion.window().cwnd(), 2_000);
         for _ in 0..2 {
-            congestion.controller().on_acknowledged(1_000);
+            acknowledge(&mut congestion, 1_000);
         }
         assert_eq!(congestion.window().cwnd(), 3_000);
     }
@@ -186,5 +237,6 @@ mod tests {
         assert_eq!(after_loss(CongestionName::Tahoe), 1_000);
         assert_eq!(after_loss(CongestionName::Reno), 5_000);
         assert_eq!(after_loss(CongestionName::NewReno), 2_000);
+        assert_eq!(after_loss(CongestionName::Cubic), 2_000);
     }
 }

@@ -31,6 +31,11 @@ impl Window {
         self.ssthresh
     }
 
+    /// Bytes of a full segment.
+    pub(crate) const fn mss(&self) -> u32 {
+        self.mss
+    }
+
     /// Slow start below the threshold, one segment a window above it.
     pub(crate) fn grow(&mut self, acked: u32) {
         if self.cwnd < self.ssthresh {
@@ -47,6 +52,16 @@ impl Window {
     /// SSTHRESH = max(flight / 2, 2·SMSS), equation (4).
     pub(crate) fn halve_threshold(&mut self, flight: u32) {
         self.ssthresh = (flight / 2).max(2 * self.mss);
+    }
+
+    /// SSTHRESH as the controller reckons it.
+    pub(crate) const fn set_threshold(&mut self, ssthresh: u32) {
+        self.ssthresh = ssthresh;
+    }
+
+    /// `growth` bytes more.
+    pub(crate) fn add(&mut self, growth: u32) {
+        self.set(self.cwnd.saturating_add(growth));
     }
 
     /// One segment, the window after a timeout.

@@ -3,12 +3,13 @@
 
 use super::Refusal;
 use super::acceptable::Text;
+use crate::congestion::Acknowledged;
 use crate::event::Events;
 use crate::output::reset::Reset;
 use crate::send::loss::TimerVerdict;
 use crate::timers::Timer;
 use crate::{Connection, State};
-use linerate_units::Instant;
+use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpFlags};
 
 impl Connection {
@@ -98,10 +99,17 @@ impl Connection {
     /// Takes an acknowledgement of something new; both paths end here.
     pub(super) fn acknowledge(&mut self, now: Instant, segment: &Segment<'_>) {
         let ack = segment.ack;
-        let acked = ack - self.snd.una;
         let limited = self.is_window_used();
-        self.measure_round_trip(now, segment);
-        let verdict = self.judge_new_ack(ack, acked, limited);
+        let round_trip = self.measure_round_trip(now, segment);
+        let acknowledged = Acknowledged {
+            bytes: ack - self.snd.una,
+            number: ack,
+            sent: self.snd.max,
+            now,
+            smoothed: self.sender.rtt.smoothed(),
+            round_trip,
+        };
+        let verdict = self.judge_new_ack(&acknowledged, limited);
         self.snd.una = ack;
         self.snd.nxt = self.snd.nxt.later(ack);
         let released = self.sender.buffer.release_to(ack);
@@ -135,11 +143,13 @@ impl Connection {
         self.snd.flight() + self.full_segment() > cwnd
     }
 
-    fn measure_round_trip(&mut self, now: Instant, segment: &Segment<'_>) {
+    /// Takes the round trip into account, and returns what the timestamps say of it.
+    fn measure_round_trip(&mut self, now: Instant, segment: &Segment<'_>) -> Option<Duration> {
         let echoed = if self.timestamps.on { segment.options().timestamps } else { None };
         let echoed = echoed.filter(|timestamps| timestamps.echo != 0);
         let round_trip = echoed.and_then(|timestamps| self.timestamps.round_trip(timestamps, now));
         self.sender.rtt.on_acknowledged(segment.ack, round_trip, now);
+        round_trip
     }
 
     /// RFC 6298 (5.2), (5.3).

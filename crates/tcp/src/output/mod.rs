@@ -82,6 +82,9 @@ impl Connection {
 
     fn remember_data(&mut self, now: Instant, piece: Piece) {
         let end = piece.end();
+        if self.snd.flight() == 0 {
+            self.sender.congestion.controller().on_idle(now.since(self.sender.progressed));
+        }
         if piece.seq.before(self.snd.max) {
             self.statistics.retransmitted_segments += 1;
             self.sender.rtt.stop_timing();

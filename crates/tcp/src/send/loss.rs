@@ -1,7 +1,7 @@
 //! Noticing that segments were lost, and sending them again: three duplicate acknowledgements (RFC
 //! 5681 §3.2, RFC 6582) or the retransmission timer (RFC 6298 §5).
 
-use crate::congestion::FastRecovery;
+use crate::congestion::{Acknowledged, FastRecovery};
 use crate::{Connection, Error, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
@@ -105,19 +105,22 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// `acked` new bytes, up to `ack`, were acknowledged; `limited` says whether the congestion
-    /// window was what had held us back.
-    pub(crate) fn judge_new_ack(&mut self, ack: SeqNum, acked: u32, limited: bool) -> TimerVerdict {
+    /// New data was acknowledged; `limited` says whether the congestion window was what had held us
+    /// back.
+    pub(crate) fn judge_new_ack(&mut self, ack: &Acknowledged, limited: bool) -> TimerVerdict {
         self.sender.loss.duplicates = 0;
         match self.sender.loss.phase {
-            Phase::FastRecovery => self.judge_ack_in_recovery(ack, acked),
+            Phase::FastRecovery => self.judge_ack_in_recovery(ack.number, ack.bytes),
             Phase::Open | Phase::AfterTimeout => {
-                if ack.after(self.sender.loss.recover) {
+                if ack.number.after(self.sender.loss.recover) {
                     self.sender.loss.phase = Phase::Open;
                 }
                 self.sender.loss.retransmit_due = false;
+                let controller = self.sender.congestion.controller();
                 if limited {
-                    self.sender.congestion.controller().on_acknowledged(acked);
+                    controller.on_acknowledged(ack);
+                } else {
+                    controller.on_acknowledged_unused(ack);
                 }
                 TimerVerdict::Restart
             }

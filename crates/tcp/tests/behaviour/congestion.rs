@@ -4,6 +4,8 @@ use crate::{ms, secs};
 use linerate_tcp::{Config, CongestionName};
 use linerate_testkit::Script;
 
+const CUBIC: Config = Config { congestion: CongestionName::Cubic, ..Config::modern() };
+
 /// Established with segments of exactly 1,000 bytes.
 fn established(config: &Config) -> Script {
     Script::established(config, "S. 0:0(0) ack 1 win 65535 mss 1000")
@@ -11,6 +13,10 @@ fn established(config: &Config) -> Script {
 
 fn window(host: &Script) -> u32 {
     host.connection.information().congestion_window
+}
+
+fn threshold(host: &Script) -> u32 {
+    host.connection.information().slow_start_threshold
 }
 
 /// Everything that was written in pieces of a segment leaves and is acknowledged, ten times.
@@ -23,7 +29,34 @@ fn write_one_segment_a_round_trip(host: &mut Script, start: u32) {
     }
 }
 
-/// RFC 7661 §4.1: a window that the application does not fill stays, in slow start and after it.
+/// RFC 9438 §4.6: cubic keeps 0.7 of what was in flight.
+#[test]
+fn cubic_keeps_seven_tenths_after_three_duplicates() {
+    let mut host = established(&CUBIC);
+    host.write(30_000);
+    host.take_sent();
+    for _ in 0..3 {
+        host.send(". 1:1(0) ack 1");
+    }
+    assert_eq!((threshold(&host), window(&host)), (7_000, 10_000));
+    host.take_sent();
+    host.send(". 1:1(0) ack 10001");
+    assert_eq!(window(&host), 2_000, "no burst after recovery");
+}
+
+/// RFC 9438 §4.8: one segment, and slow start to 0.7 of what was in flight.
+#[test]
+fn cubic_begins_again_after_a_timeout_and_keeps_the_threshold() {
+    let mut host = established(&CUBIC);
+    host.write(30_000);
+    host.take_sent();
+    host.expect_after(ms(200), ". 1:1001(1000) ack 1");
+    assert_eq!((threshold(&host), window(&host)), (7_000, 1_000));
+    host.expect_after(ms(400), ". 1:1001(1000) ack 1");
+    assert_eq!((threshold(&host), window(&host)), (7_000, 1_000), "the same loss counts once");
+}
+
+/// RFC 9438 §5.8: a window that the application does not fill stays, in slow start and after it.
 #[test]
 fn no_controller_grows_a_window_that_the_application_does_not_fill() {
     for congestion in CongestionName::ALL {

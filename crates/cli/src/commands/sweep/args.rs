@@ -81,7 +81,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "BYTES", help_heading = "How it is sent")]
     mtu: Option<u16>,
 
-    /// The sender's congestion control
+    /// The sender's congestion control: tahoe, reno, new-reno or cubic of linerate's TCP, or one of the kernel's
     #[arg(long, value_name = "NAME", help_heading = "How it is sent")]
     congestion: Option<String>,
 

@@ -152,7 +152,10 @@ mod tests {
         let error = rules(|draft| draft.profile = Some("vax".to_owned())).unwrap_err();
         assert_eq!(error, "there is no profile `vax`: choose one of modern, bsd_tahoe, bsd_reno");
         let error = rules(|draft| draft.congestion = Some("vegas".to_owned())).unwrap_err();
-        assert_eq!(error, "there is no congestion control `vegas`: choose one of tahoe, reno, new-reno");
+        assert_eq!(
+            error,
+            "there is no congestion control `vegas`: choose one of tahoe, reno, new-reno, cubic"
+        );
     }
 
     #[test]

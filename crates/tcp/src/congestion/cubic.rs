@@ -1,0 +1,232 @@
+//! CUBIC: after a loss the window returns quickly to where the loss was, stays there for a while, and
+//! then looks for more, by the clock and not by the round trip (RFC 9438).
+
+use super::curve::Curve;
+use super::hystart::HyStart;
+use super::{Acknowledged, Controller, FastRecovery, Window};
+use linerate_units::{Duration, Instant};
+
+/// β = 7/10 (RFC 9438 §4.6).
+const BETA: (u32, u32) = (7, 10);
+/// (1 + β) / 2, by which fast convergence takes `W_max` back (§4.7).
+const CONVERGENCE: (u32, u32) = (17, 20);
+/// α = 3·(1 − β)/(1 + β) = 9/17 (§4.3): what Reno's growth of 1 is worth with this β.
+const ALPHA: (u64, u64) = (9, 17);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cubic {
+    window: Window,
+    /// The first slow start, until it ends or something is lost.
+    hystart: Option<HyStart>,
+    /// `W_max`, unless there was no loss yet, or the last one was noticed by the timer.
+    w_max: Option<u32>,
+    /// `cwnd_prior`: the window when SSTHRESH was last set.
+    cwnd_prior: u32,
+    /// The current congestion avoidance stage.
+    stage: Option<Stage>,
+}
+
+impl Cubic {
+    pub(super) const fn new(window: Window) -> Self {
+        Self { window, hystart: Some(HyStart::new()), w_max: None, cwnd_prior: 0, stage: None }
+    }
+
+    /// RFC 9438 §4.10 says "no more than"; RFC 5681 leaves equality open.
+    const fn is_in_slow_start(&self) -> bool {
+        self.window.cwnd() <= self.window.ssthresh()
+    }
+
+    fn grow_in_slow_start(&mut self, ack: &Acknowledged) {
+        // After idleness or a timeout, what follows is a new stage.
+        self.stage = None;
+        let mss = self.window.mss();
+        let growth = match &self.hystart {
+            Some(hystart) => hystart.growth(ack.bytes, mss),
+            None => ack.bytes.min(mss),
+        };
+        self.window.add(growth);
+    }
+
+    fn observe(&mut self, ack: &Acknowledged) {
+        if let Some(hystart) = &mut self.hystart
+            && hystart.on_acknowledged(ack)
+        {
+            self.hystart = None;
+            self.cwnd_prior = self.window.cwnd();
+            self.window.set_threshold(self.cwnd_prior);
+        }
+    }
+
+    fn grow_in_congestion_avoidance(&mut self, ack: &Acknowledged) {
+        let (cwnd, mss) = (self.window.cwnd(), self.window.mss());
+        let w_max = self.w_max.unwrap_or(cwnd);
+        let stage = self.stage.get_or_insert_with(|| Stage::begin(ack.now, cwnd, w_max, mss));
+        self.w_max = Some(stage.curve.w_max());
+        let next = stage.next_window(ack, &self.window, self.cwnd_prior);
+        self.window.add(next.saturating_sub(cwnd));
+    }
+
+    /// SSTHRESH = flight · β (RFC 9438 §4.6), for a loss however noticed.
+    fn reduce(&mut self, flight: u32) {
+        self.hystart = None;
+        self.stage = None;
+        self.cwnd_prior = self.window.cwnd();
+        self.window.set_threshold(part(flight, BETA).max(2 * self.window.mss()));
+    }
+}
+
+impl Controller for Cubic {
+    fn window(&self) -> &Window {
+        &self.window
+    }
+
+    fn window_mut(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
+    fn fast_recovery(&self) -> FastRecovery {
+        FastRecovery::UntilRecovered
+    }
+
+    fn on_acknowledged(&mut self, ack: &Acknowledged) {
+        if self.is_in_slow_start() {
+            self.grow_in_slow_start(ack);
+            self.observe(ack);
+        } else {
+            self.grow_in_congestion_avoidance(ack);
+        }
+    }
+
+    fn on_acknowledged_unused(&mut self, ack: &Acknowledged) {
+        self.observe(ack);
+        if let Some(stage) = &mut self.stage {
+            stage.pause(ack.now);
+        }
+    }
+
+    fn on_idle(&mut self, idle: Duration) {
+        if let Some(stage) = &mut self.stage {
+            stage.skip(idle);
+        }
+    }
+
+    /// RFC 9438 §4.6, and fast convergence (§4.7).
+    fn on_loss(&mut self, flight: u32) {
+        let cwnd = self.window.cwnd();
+        let gives_way = self.w_max.is_some_and(|w_max| cwnd < w_max);
+        self.w_max = Some(if gives_way { part(cwnd, CONVERGENCE) } else { cwnd });
+        self.reduce(flight);
+        self.window.set_to_threshold_plus(3);
+    }
+
+    fn on_duplicate(&mut self) {
+        self.window.inflate();
+    }
+
+    fn on_partial(&mut self, acked: u32) {
+        self.window.deflate(acked);
+    }
+
+    fn on_recovered(&mut self, flight: u32) {
+        self.window.settle(flight);
+    }
+
+    /// RFC 9438 §4.8: as Reno, but for β; the next stage begins flat.
+    fn on_timeout(&mut self, flight: u32) {
+        self.reduce(flight);
+        self.w_max = None;
+        self.window.restart();
+    }
+}
+
+/// One stage of congestion avoidance: from a loss, or the end of slow start, to the next loss.
+#[derive(Clone, Debug, PartialEq)]
+struct Stage {
+    curve: Curve,
+    /// `t_epoch`, moved on by every period in which the window was not used.
+    began: Instant,
+    /// Since when the window is not used.
+    unused_since: Option<Instant>,
+    /// `W_est`: where Reno would be.
+    w_est: u32,
+    w_est_rest: Rest,
+    cwnd_rest: Rest,
+}
+
+impl Stage {
+    fn begin(now: Instant, cwnd: u32, w_max: u32, mss: u32) -> Self {
+        Self {
+            curve: Curve::from(cwnd, w_max, mss),
+            began: now,
+            unused_since: None,
+            w_est: cwnd,
+            w_est_rest: Rest::default(),
+            cwnd_rest: Rest::default(),
+        }
+    }
+
+    /// CWND after an acknowledgement: Reno's if that is the larger (RFC 9438 §4.3), else on the way
+    /// to where the curve will be a round trip from now (§4.4, §4.5).
+    fn next_window(&mut self, ack: &Acknowledged, window: &Window, cwnd_prior: u32) -> u32 {
+        let (cwnd, mss) = (window.cwnd(), window.mss());
+        self.resume(ack.now);
+        self.grow_estimate(ack.bytes, window, cwnd_prior);
+        let t = ack.now.since(self.began);
+        if self.curve.at(t, mss) < self.w_est {
+            return self.w_est.max(cwnd);
+        }
+        let round_trip = ack.smoothed.unwrap_or(Duration::ZERO);
+        let target = self.curve.at(t + round_trip, mss).clamp(cwnd, cwnd + cwnd / 2);
+        // In segments and for one of them the RFC adds (target - cwnd) / cwnd.
+        let acked = u64::from(ack.bytes.min(cwnd));
+        cwnd + self.cwnd_rest.take(u64::from(target - cwnd) * acked, u64::from(cwnd))
+    }
+
+    /// `W_est` (RFC 9438 figure 4): α segments a window, and a whole one once it is back where the
+    /// window was reduced.
+    fn grow_estimate(&mut self, acked: u32, window: &Window, cwnd_prior: u32) {
+        let (cwnd, mss) = (u64::from(window.cwnd()), u64::from(window.mss()));
+        let alpha = if self.w_est >= cwnd_prior { ALPHA.1 } else { ALPHA.0 };
+        let growth = self.w_est_rest.take(u64::from(acked) * mss * alpha, cwnd * ALPHA.1);
+        self.w_est = self.w_est.saturating_add(growth);
+    }
+
+    /// The window is not what limits the sender: its time stands still (RFC 9438 §4.2, §5.8).
+    fn pause(&mut self, now: Instant) {
+        self.unused_since.get_or_insert(now);
+    }
+
+    fn resume(&mut self, now: Instant) {
+        if let Some(since) = self.unused_since.take() {
+            self.skip(now.since(since));
+        }
+    }
+
+    /// Nothing was in flight for `idle`. A pause that lasts has counted it already.
+    fn skip(&mut self, idle: Duration) {
+        if self.unused_since.is_none() {
+            self.began += idle;
+        }
+    }
+}
+
+/// What whole bytes left over.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Rest(u64);
+
+impl Rest {
+    /// The whole part of `numerator / divisor` and what was left over before; keeps the rest.
+    fn take(&mut self, numerator: u64, divisor: u64) -> u32 {
+        let sum = self.0 + numerator;
+        self.0 = sum % divisor;
+        u32::try_from(sum / divisor).unwrap_or(u32::MAX)
+    }
+}
+
+/// `(n, d)` of `whole`: n/d, for n below d.
+fn part(whole: u32, (n, d): (u32, u32)) -> u32 {
+    whole / d * n + whole % d * n / d
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! CUBIC against the RFC's formulas in floating point, over virtual time.
+
+use super::*;
+use linerate_wire::SeqNum;
+
+const MSS: u32 = 1_448;
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A sender that always has data, on a path whose round trip never changes.
+struct Path {
+    cubic: Cubic,
+    now: Instant,
+    round_trip: Duration,
+    /// Bytes that one acknowledgement covers.
+    per_ack: u32,
+}
+
+impl Path {
+    fn new(round_trip: Duration) -> Self {
+        Self::with(Cubic::new(Window::new(MSS, 10)), round_trip)
+    }
+
+    /// A window of `segments`, lost and recovered from: at the beginning of a stage.
+    fn after_loss(segments: u32, round_trip: Duration) -> Self {
+        let mut path = Self::with(Cubic::new(Window::new(MSS, segments)), round_trip);
+        path.lose();
+        path
+    }
+
+    fn with(cubic: Cubic, round_trip: Duration) -> Self {
+        Self { cubic, now: Instant::ZERO + ms(1_000), round_trip, per_ack: MSS }
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.cubic.window.cwnd()
+    }
+
+    fn segments(&self) -> f64 {
+        f64::from(self.cwnd()) / f64::from(MSS)
+    }
+
+    fn lose(&mut self) {
+        self.cubic.on_loss(self.cwnd());
+        self.cubic.on_recovered(self.cwnd());
+    }
+
+    fn ack(&self, bytes: u32) -> Acknowledged {
+        let number = SeqNum::new(0);
+        let smoothed = Some(self.round_trip);
+        Acknowledged { bytes, number, sent: number, now: self.now, smoothed, round_trip: None }
+    }
+
+    /// A window of segments is acknowledged, evenly over a round trip.
+    fn round(&mut self) {
+        let acks = u64::from((self.cwnd() / self.per_ack).max(1));
+        let start = self.now;
+        for index in 1..=acks {
+            self.now = start + self.round_trip * index / acks;
+            self.cubic.on_acknowledged(&self.ack(self.per_ack));
+        }
+    }
+
+    /// What a round trip adds, over the next `rounds` of them.
+    fn segments_a_round(&mut self, rounds: u32) -> f64 {
+        let before = self.segments();
+        for _ in 0..rounds {
+            self.round();
+        }
+        (self.segments() - before) / f64::from(rounds)
+    }
+
+    fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            self.round();
+        }
+    }
+}
+
+/// The RFC's own words in segments, seconds and floating point: what the window should do.
+struct Model {
+    cwnd: f64,
+    w_max: f64,
+    w_est: f64,
+    cwnd_prior: f64,
+    t: f64,
+}
+
+impl Model {
+    fn w_cubic(&self, cwnd_epoch: f64, t: f64) -> f64 {
+        let k = ((self.w_max - cwnd_epoch) / 0.4).cbrt();
+        0.4 * (t - k).powi(3) + self.w_max
+    }
+
+    fn acknowledge(&mut self, cwnd_epoch: f64, segments: f64, round_trip: f64) {
+        let alpha = if self.w_est >= self.cwnd_prior { 1.0 } else { 3.0 * 0.3 / 1.7 };
+        self.w_est += alpha * segments / self.cwnd;
+        if self.w_cubic(cwnd_epoch, self.t) < self.w_est {
+            self.cwnd = self.cwnd.max(self.w_est);
+        } else {
+            let target = self.w_cubic(cwnd_epoch, self.t + round_trip).clamp(self.cwnd, 1.5 * self.cwnd);
+            self.cwnd += (target - self.cwnd) / self.cwnd * segments;
+        }
+    }
+}
+
+/// Steps CUBIC and the model through the same acknowledgements, and compares after each.
+fn follow_the_model(segments: u32, round_trip: Duration, span: Duration, per_ack: u32) {
+    let mut path = Path::after_loss(segments, round_trip);
+    path.per_ack = per_ack * MSS;
+    // The acknowledgement that finds CWND = SSTHRESH still belongs to slow start.
+    path.cubic.on_acknowledged(&path.ack(MSS));
+    let (start, cwnd_epoch) = (path.now, path.segments());
+    let prior = f64::from(segments);
+    let mut model = Model { cwnd: cwnd_epoch, w_max: prior, w_est: cwnd_epoch, cwnd_prior: prior, t: 0.0 };
+    let tick = |path: &Path| path.round_trip / u64::from((path.cwnd() / path.per_ack).max(1));
+    while path.now.since(start) < span {
+        model.t = path.now.since(start).as_secs_f64();
+        model.acknowledge(cwnd_epoch, f64::from(per_ack), round_trip.as_secs_f64());
+        path.cubic.on_acknowledged(&path.ack(path.per_ack));
+        let off = (path.segments() - model.cwnd).abs();
+        assert!(off < 0.01 + 1e-3 * model.cwnd, "{} for {} at {}", path.segments(), model.cwnd, model.t);
+        path.now += tick(&path);
+    }
+}
+
+#[test]
+fn the_window_follows_the_formulas_for_many_round_trips() {
+    for (millis, segments) in
+        [(1, 10), (1, 100), (5, 50), (10, 10), (10, 500), (30, 200), (100, 1_000), (300, 50)]
+    {
+        for per_ack in [1, 2] {
+            follow_the_model(segments, ms(millis), ms(200 * millis).max(ms(2_000)), per_ack);
+        }
+    }
+}
+
+/// Figure 2: the window is back at `W_max` after K, however long a round trip takes.
+#[test]
+fn the_plateau_is_reached_after_k_whatever_the_round_trip() {
+    // The cube root of 300 / 0.4 seconds.
+    let k = ms(9_086);
+    for millis in [50, 100, 200] {
+        let mut path = Path::after_loss(1_000, ms(millis));
+        path.run(k);
+        assert!((path.segments() - 1_000.0).abs() < 2.0, "{} after K at {millis} ms", path.segments());
+        path.run(k);
+        let twice = path.segments();
+        assert!((twice - 1_300.0).abs() < 30.0, "{twice} after 2·K at {millis} ms");
+    }
+}
+
+/// §4.2: the target is at most half a window away, so a round trip adds at most that.
+#[test]
+fn the_window_grows_by_no_more_than_half_in_a_round_trip() {
+    let mut path = Path::after_loss(20, ms(5_000));
+    path.round();
+    for _ in 0..20 {
+        let before = path.cwnd();
+        path.round();
+        assert!(f64::from(path.cwnd()) < f64::from(before) * 1.5_f64.exp());
+        assert!(path.cwnd() >= before);
+    }
+}
+
+/// On a short path the window is Reno's: α = 9/17 segments a round trip up to where it was reduced,
+/// and one from there.
+#[test]
+fn the_reno_friendly_region_grows_as_reno_does() {
+    let mut path = Path::after_loss(100, ms(1));
+    path.round();
+    assert!((path.segments_a_round(50) - 9.0 / 17.0).abs() < 0.01);
+    path.run(ms(10));
+    assert!(path.cwnd() > 100 * MSS);
+    assert!((path.segments_a_round(100) - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn a_loss_leaves_seven_tenths() {
+    let mut path = Path::new(ms(50));
+    path.cubic.on_loss(20 * MSS);
+    assert_eq!(path.cubic.window.ssthresh(), 14 * MSS);
+    assert_eq!(path.cwnd(), 17 * MSS, "three segments have left the network");
+    assert_eq!((path.cubic.w_max, path.cubic.cwnd_prior), (Some(10 * MSS), 10 * MSS));
+    path.cubic.on_loss(MSS);
+    assert_eq!(path.cubic.window.ssthresh(), 2 * MSS);
+}
+
+#[test]
+fn a_second_loss_below_the_first_gives_way_further() {
+    let mut path = Path::after_loss(1_000, ms(50));
+    assert_eq!(path.cubic.w_max, Some(1_000 * MSS));
+    path.run(ms(500));
+    let cwnd = path.cwnd();
+    path.lose();
+    assert_eq!(path.cubic.w_max, Some(part(cwnd, (85, 100))));
+    path.run(ms(60_000));
+    let cwnd = path.cwnd();
+    assert!(cwnd > 1_000 * MSS);
+    path.lose();
+    assert_eq!(path.cubic.w_max, Some(cwnd), "more than ever before is no reason to give way");
+}
+
+/// §4.8: one segment, slow start to 0.7 of the flight, and from there a curve that begins flat.
+#[test]
+fn after_a_timeout_the_curve_begins_flat() {
+    let mut path = Path::after_loss(200, ms(50));
+    path.run(ms(1_000));
+    path.cubic.on_timeout(100 * MSS);
+    assert_eq!((path.cwnd(), path.cubic.window.ssthresh()), (MSS, 70 * MSS));
+    while path.cubic.is_in_slow_start() {
+        path.round();
+    }
+    path.run(ms(50));
+    let w_max = path.cubic.stage.clone().unwrap().curve.w_max();
+    assert_eq!(path.cubic.stage.unwrap().curve, Curve::from(w_max, w_max, MSS));
+    assert!((70 * MSS..72 * MSS).contains(&w_max), "{w_max}");
+}
+
+/// §4.10: the same without any loss, when the round trips have ended the first slow start.
+#[test]
+fn after_hystart_the_curve_begins_flat() {
+    let mut path = Path::new(ms(50));
+    let mut number = 0;
+    let mut rounds = 0;
+    while path.cubic.hystart.is_some() {
+        rounds += 1;
+        let window = path.cwnd();
+        let round_trip = if rounds < 4 { ms(50) } else { ms(60) };
+        for index in 1..=window / MSS {
+            let ack = Acknowledged {
+                number: SeqNum::new(number + index * MSS),
+                sent: SeqNum::new(number + window + index * MSS),
+                round_trip: Some(round_trip),
+                ..path.ack(MSS)
+            };
+            path.cubic.on_acknowledged(&ack);
+            if path.cubic.hystart.is_none() {
+                break;
+            }
+        }
+        number += window;
+        path.now += round_trip;
+    }
+    assert!((8..=9).contains(&rounds), "three to learn from, and five that were slow, not {rounds}");
+    let cwnd = path.cwnd();
+    assert_eq!((path.cubic.window.ssthresh(), path.cubic.cwnd_prior), (cwnd, cwnd));
+    path.run(ms(200));
+    assert!(path.cwnd() < cwnd + 8 * MSS);
+    assert!(path.cubic.w_max.is_some_and(|w_max| w_max <= cwnd + MSS));
+}
+
+/// §4.2, §5.8: time without use does not count, whether segments trickle or nothing moves.
+#[test]
+fn time_in_which_the_window_is_not_used_does_not_count() {
+    let used = |pause: fn(&mut Path)| {
+        let mut path = Path::after_loss(500, ms(50));
+        path.run(ms(2_000));
+        let before = path.cwnd();
+        pause(&mut path);
+        assert_eq!(path.cwnd(), before);
+        path.run(ms(2_000));
+        path.cwnd()
+    };
+    let always = used(|_| ());
+    let trickling = used(|path| {
+        for _ in 0..1_000 {
+            path.cubic.on_acknowledged_unused(&path.ack(MSS));
+            path.now += ms(50);
+        }
+    });
+    let idle = used(|path| {
+        path.now += ms(50_000);
+        path.cubic.on_idle(ms(50_000));
+    });
+    let both = used(|path| {
+        path.cubic.on_acknowledged_unused(&path.ack(MSS));
+        path.now += ms(50_000);
+        path.cubic.on_idle(ms(50_000));
+    });
+    for cwnd in [trickling, idle, both] {
+        assert!(cwnd.abs_diff(always) < 10, "{cwnd}, and {always} without a pause");
+    }
+}
+
+/// The window falls back to its beginning, slow start leads to SSTHRESH, and the way to `W_max`
+/// begins anew.
+#[test]
+fn after_a_long_idle_time_a_new_stage_begins() {
+    let mut path = Path::new(ms(50));
+    path.cubic.window.add(90 * MSS);
+    path.lose();
+    path.run(ms(1_000));
+    assert!(path.cubic.stage.is_some());
+    path.now += ms(10_000);
+    path.cubic.window.forget_after_idle();
+    let idle_until = path.now;
+    path.round();
+    assert_eq!((path.cwnd(), path.cubic.stage.clone()), (20 * MSS, None));
+    path.run(ms(300));
+    let stage = path.cubic.stage.clone().unwrap();
+    assert_eq!(stage.curve.w_max(), 100 * MSS);
+    assert!(stage.began > idle_until);
+}
+
+#[test]
+fn a_part_is_exact_and_never_overflows() {
+    assert_eq!(part(1 << 30, BETA), 751_619_276);
+    assert_eq!((part(9, BETA), part(10, BETA), part(11, CONVERGENCE)), (6, 7, 9));
+}
+
+#[test]
+fn what_whole_bytes_leave_over_is_not_lost() {
+    let mut rest = Rest::default();
+    let sum: u32 = (0..17).map(|_| rest.take(9, 17)).sum();
+    assert_eq!(sum, 9);
+}

@@ -1,0 +1,124 @@
+//! CUBIC's curve, W_cubic(t) = C·(t − K)³ + W_max (RFC 9438 §4.2), in whole numbers: windows in bytes,
+//! time in units of 2⁻²⁰ s, so that a window costs multiplications and shifts.
+
+use linerate_units::Duration;
+
+/// C = 2/5 segments per cubic second (RFC 9438 §5.1), with 16 binary places.
+const C_SHIFT: u32 = 16;
+/// Binary places of a time.
+const TIME_SHIFT: u32 = 20;
+/// 2²⁰ / 10⁹, with 40 binary places: nanoseconds to units of time.
+const UNITS_PER_NANO: u128 = (1 << (TIME_SHIFT + 40)) / 1_000_000_000;
+/// The longest way from K that is reckoned with, 4,096 s. No window of 2³⁰ bytes is further away.
+const FURTHEST: u64 = 1 << 32;
+
+/// One curve: where it is flat, and how long it takes to get there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Curve {
+    w_max: u32,
+    /// K in units of time.
+    k: u64,
+}
+
+impl Curve {
+    /// The curve that begins at `cwnd` and is flat at `w_max`; if it has got so far, it is flat here
+    /// (K = 0).
+    pub(super) fn from(cwnd: u32, w_max: u32, mss: u32) -> Self {
+        let rise = u128::from(w_max.saturating_sub(cwnd));
+        let k = cube_root(((rise * 5) << (3 * TIME_SHIFT)) / u128::from(2 * mss));
+        Self { w_max: w_max.max(cwnd), k: k.min(FURTHEST) }
+    }
+
+    /// W_max.
+    pub(super) const fn w_max(&self) -> u32 {
+        self.w_max
+    }
+
+    /// W_cubic(t) in bytes, for segments of `mss`.
+    pub(super) fn at(&self, t: Duration, mss: u32) -> u32 {
+        let t = units(t);
+        let way = u128::from(t.abs_diff(self.k).min(FURTHEST));
+        let c = u128::from((u64::from(mss) << (C_SHIFT + 1)) / 5);
+        let rise = (way * way * way * c) >> (C_SHIFT + 3 * TIME_SHIFT);
+        let rise = u32::try_from(rise).unwrap_or(u32::MAX);
+        if t < self.k { self.w_max.saturating_sub(rise) } else { self.w_max.saturating_add(rise) }
+    }
+}
+
+fn units(t: Duration) -> u64 {
+    u64::try_from((u128::from(t.as_nanos()) * UNITS_PER_NANO) >> 40).unwrap_or(u64::MAX)
+}
+
+/// The largest number whose cube is not above `n`, by Newton's method from above.
+fn cube_root(n: u128) -> u64 {
+    if n == 0 {
+        return 0;
+    }
+    let bits = u128::BITS - n.leading_zeros();
+    let mut root: u128 = 1 << bits.div_ceil(3);
+    loop {
+        let next = (2 * root + n / (root * root)) / 3;
+        if next >= root {
+            return u64::try_from(root).unwrap_or(u64::MAX);
+        }
+        root = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Bit by bit, as on paper.
+    fn naive_cube_root(n: u128) -> u64 {
+        (0..42).rev().map(|bit| 1 << bit).fold(0, |root: u64, bit| {
+            let larger = u128::from(root | bit);
+            if larger * larger * larger <= n { root | bit } else { root }
+        })
+    }
+
+    #[test]
+    fn small_cube_roots_are_known_by_heart() {
+        let roots = [0, 1, 7, 8, 26, 27, 63, 64, 999, 1_000].map(cube_root);
+        assert_eq!(roots, [0, 1, 1, 2, 2, 3, 3, 4, 9, 10]);
+    }
+
+    #[test]
+    fn the_largest_possible_way_overflows_nothing() {
+        let curve = Curve::from(1, 1 << 30, 1);
+        assert!(curve.k < FURTHEST);
+        assert_eq!(Curve::from(1 << 30, 0, 65_535).at(Duration::MAX, 65_535), u32::MAX);
+        assert_eq!(Curve { w_max: 1, k: FURTHEST }.at(Duration::ZERO, 65_535), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn newtons_cube_root_is_the_naive_one(n in 0u128..1 << 100, shift in 0u32..100) {
+            let n = n >> shift;
+            prop_assert_eq!(cube_root(n), naive_cube_root(n));
+        }
+
+        #[test]
+        fn a_perfect_cube_and_its_neighbours_have_the_right_root(root in 1u64..1 << 40) {
+            let cube = u128::from(root).pow(3);
+            prop_assert_eq!((cube_root(cube - 1), cube_root(cube), cube_root(cube + 1)), (root - 1, root, root));
+        }
+
+        /// Against the RFC's figures 1 and 2, in floating point.
+        #[test]
+        fn the_curve_is_the_formula(
+            cwnd in 2_896u32..1 << 28, rise in 0u32..1 << 28, mss in 256u32..9_000, millis in 0u64..100_000,
+        ) {
+            let w_max = cwnd + rise;
+            let t = Duration::from_millis(millis);
+            let c = 0.4 * f64::from(mss);
+            let k = (f64::from(rise) / c).cbrt();
+            let formula = c * (t.as_secs_f64() - k).powi(3) + f64::from(w_max);
+            let found = f64::from(Curve::from(cwnd, w_max, mss).at(t, mss));
+            let formula = formula.min(f64::from(u32::MAX));
+            let off = (found - formula).abs();
+            prop_assert!(off <= 2.0 + 1e-4 * formula, "{} for {}", found, formula);
+        }
+    }
+}

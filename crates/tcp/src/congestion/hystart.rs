@@ -1,0 +1,178 @@
+//! HyStart++: the first slow start ends when the round trips grow, before anything is lost (RFC 9406).
+
+use super::Acknowledged;
+use linerate_units::Duration;
+use linerate_wire::SeqNum;
+
+// RFC 9406 §4.3, its recommendations for a sender that does not pace.
+const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
+const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
+const MIN_RTT_DIVISOR: u64 = 8;
+const N_RTT_SAMPLE: u32 = 8;
+const CSS_GROWTH_DIVISOR: u32 = 4;
+const CSS_ROUNDS: u32 = 5;
+const L: u32 = 8;
+
+/// The RFC's infinity.
+const UNKNOWN: Duration = Duration::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    SlowStart,
+    /// Conservative slow start: the round trips have grown to `baseline`, and `rounds` more have
+    /// ended since.
+    Conservative {
+        baseline: Duration,
+        rounds: u32,
+    },
+}
+
+/// What HyStart++ remembers of this round and the one before.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct HyStart {
+    phase: Phase,
+    /// windowEnd: its acknowledgement ends the round. None before the first one.
+    window_end: Option<SeqNum>,
+    last_round_min: Duration,
+    current_round_min: Duration,
+    samples: u32,
+}
+
+impl HyStart {
+    pub(super) const fn new() -> Self {
+        Self {
+            phase: Phase::SlowStart,
+            window_end: None,
+            last_round_min: UNKNOWN,
+            current_round_min: UNKNOWN,
+            samples: 0,
+        }
+    }
+
+    /// Bytes that the window grows by for `acked` bytes of segments of `mss` (RFC 9406 §4.2).
+    pub(super) fn growth(&self, acked: u32, mss: u32) -> u32 {
+        let counted = acked.min(L * mss);
+        match self.phase {
+            Phase::SlowStart => counted,
+            Phase::Conservative { .. } => counted / CSS_GROWTH_DIVISOR,
+        }
+    }
+
+    /// Takes the round trip that an acknowledgement tells of. True if slow start is over.
+    pub(super) fn on_acknowledged(&mut self, ack: &Acknowledged) -> bool {
+        if let Some(round_trip) = ack.round_trip {
+            self.current_round_min = self.current_round_min.min(round_trip);
+            self.samples = self.samples.saturating_add(1);
+        }
+        self.judge_round_trips();
+        let window_end = *self.window_end.get_or_insert(ack.sent);
+        !ack.number.before(window_end) && self.end_round(ack.sent)
+    }
+
+    fn judge_round_trips(&mut self) {
+        if self.samples < N_RTT_SAMPLE {
+            return;
+        }
+        match self.phase {
+            Phase::SlowStart if self.has_delay_grown() => {
+                self.phase = Phase::Conservative { baseline: self.current_round_min, rounds: 0 };
+            }
+            Phase::Conservative { baseline, .. } if self.current_round_min < baseline => {
+                self.phase = Phase::SlowStart;
+            }
+            Phase::SlowStart | Phase::Conservative { .. } => {}
+        }
+    }
+
+    fn has_delay_grown(&self) -> bool {
+        let threshold = (self.last_round_min / MIN_RTT_DIVISOR).min(MAX_RTT_THRESH).max(MIN_RTT_THRESH);
+        self.last_round_min != UNKNOWN && self.current_round_min >= self.last_round_min + threshold
+    }
+
+    /// Everything that was sent when the round began is acknowledged. True if it was the last round.
+    fn end_round(&mut self, sent: SeqNum) -> bool {
+        self.window_end = Some(sent);
+        self.last_round_min = self.current_round_min;
+        self.current_round_min = UNKNOWN;
+        self.samples = 0;
+        match &mut self.phase {
+            Phase::SlowStart => false,
+            Phase::Conservative { rounds, .. } => {
+                *rounds += 1;
+                *rounds >= CSS_ROUNDS
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_units::Instant;
+
+    const MSS: u32 = 1_000;
+
+    /// One round of ten acknowledgements that all took `millis`; true if it was the last of slow start.
+    /// The first two are one round to a sender that begins with twenty segments.
+    fn round(hystart: &mut HyStart, number: &mut u32, millis: u64) -> bool {
+        let sent = SeqNum::new(*number + 20 * MSS);
+        (0..10).fold(false, |over, _| {
+            *number += MSS;
+            let ack = Acknowledged {
+                bytes: MSS,
+                number: SeqNum::new(*number),
+                sent,
+                now: Instant::ZERO,
+                smoothed: None,
+                round_trip: Some(Duration::from_millis(millis)),
+            };
+            hystart.on_acknowledged(&ack) || over
+        })
+    }
+
+    #[test]
+    fn slow_start_doubles_even_when_acknowledgements_are_delayed() {
+        let hystart = HyStart::new();
+        assert_eq!(hystart.growth(2 * MSS, MSS), 2 * MSS);
+        assert_eq!(hystart.growth(20 * MSS, MSS), 8 * MSS);
+    }
+
+    #[test]
+    fn a_steady_path_is_never_left() {
+        let (mut hystart, mut number) = (HyStart::new(), 0);
+        for _ in 0..100 {
+            assert!(!round(&mut hystart, &mut number, 50));
+        }
+        assert_eq!(hystart.phase, Phase::SlowStart);
+    }
+
+    #[test]
+    fn grown_round_trips_slow_the_growth_and_end_it_after_five_rounds() {
+        let (mut hystart, mut number) = (HyStart::new(), 0);
+        round(&mut hystart, &mut number, 50);
+        round(&mut hystart, &mut number, 50);
+        let rounds = (1..).find(|_| round(&mut hystart, &mut number, 57)).unwrap_or(0);
+        assert_eq!(rounds, 5);
+        assert_eq!(hystart.growth(4 * MSS, MSS), MSS);
+    }
+
+    #[test]
+    fn a_growth_below_the_threshold_is_noise() {
+        let (mut hystart, mut number) = (HyStart::new(), 0);
+        for millis in [10, 13, 13, 16, 12] {
+            round(&mut hystart, &mut number, millis);
+        }
+        assert_eq!(hystart.phase, Phase::SlowStart);
+    }
+
+    #[test]
+    fn round_trips_that_shrink_again_resume_slow_start() {
+        let (mut hystart, mut number) = (HyStart::new(), 0);
+        for millis in [50, 50, 70] {
+            round(&mut hystart, &mut number, millis);
+        }
+        assert!(matches!(hystart.phase, Phase::Conservative { .. }));
+        round(&mut hystart, &mut number, 60);
+        assert_eq!(hystart.phase, Phase::SlowStart);
+    }
+}
