@@ -40,7 +40,8 @@ fn cubic_keeps_seven_tenths_after_three_duplicates() {
     }
     assert_eq!((threshold(&host), window(&host)), (7_000, 10_000));
     host.take_sent();
-    host.send(". 1:1(0) ack 10001");
+    // The first two duplicates have let a new segment go each.
+    host.send(". 1:1(0) ack 12001");
     assert_eq!(window(&host), 2_000, "no burst after recovery");
 }
 
