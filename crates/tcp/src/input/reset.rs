@@ -1,6 +1,7 @@
 //! Second and fourth step: RST and SYN, told from forgeries (RFC 9293 §3.10.7.4, RFC 5961).
 
 use super::Refusal;
+use crate::options::before;
 use crate::{Connection, Error, State};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, TcpFlags};
@@ -75,9 +76,19 @@ impl Connection {
     }
 
     /// A SYN that may begin the next incarnation while this one is in TIME-WAIT: its numbers lie
-    /// beyond all that we have seen (RFC 9293 MAY-2).
+    /// beyond all that we have seen (RFC 9293 MAY-2), or its timestamp does.
     pub(super) fn opens_again(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST);
-        flags == TcpFlags::SYN && segment.seq.after(self.rcv.nxt)
+        flags == TcpFlags::SYN && (segment.seq.after(self.rcv.nxt) || self.is_from_later(segment))
+    }
+
+    /// RFC 6191 §2: PAWS will tell the incarnations apart. A connection that was faster than the
+    /// clock of initial numbers cannot be opened again by its numbers.
+    fn is_from_later(&self, syn: &Segment<'_>) -> bool {
+        match syn.options().timestamps {
+            Some(stamp) if self.timestamps.on => before(self.timestamps.recent, stamp.value),
+            Some(_) => self.config.timestamps,
+            None => false,
+        }
     }
 }

@@ -202,6 +202,21 @@ fn a_new_syn_ends_time_wait_if_its_number_lies_beyond_the_last() {
     assert_ne!(host.judge("S. 1000:1000(0) ack 2 win 1000"), Disposition::OpenAgain);
 }
 
+/// RFC 6191: what was sent faster than initial numbers grow leaves the next SYN behind. Its timestamp
+/// tells it from an old one.
+#[test]
+fn a_new_syn_ends_time_wait_if_its_timestamp_is_later() {
+    let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 1000 0"));
+    host.application(Connection::shutdown_write);
+    host.expect("F. 1:1(0) ack 1");
+    host.send("F. 1:1(0) ack 2 ts 1005 0");
+    host.expect(". 2:2(0) ack 2");
+    let old = "S 0:0(0) win 1000 mss 1460";
+    assert_ne!(host.judge(&format!("{old} bare")), Disposition::OpenAgain);
+    assert_ne!(host.judge(&format!("{old} ts 1005 0")), Disposition::OpenAgain);
+    assert_eq!(host.judge(&format!("{old} ts 1006 0")), Disposition::OpenAgain);
+}
+
 #[test]
 fn closing_with_unread_data_resets_the_connection() {
     let mut host = established();
