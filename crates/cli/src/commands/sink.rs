@@ -22,7 +22,7 @@ else's bytes are thrown away, as by RFC 863's discard service. Ctrl-C ends it, w
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SinkArgs {
-    /// Where to listen: ADDR:PORT, [ADDR]:PORT for IPv6, or a port of all addresses; port 0 lets the
+    /// Where to listen: ADDR:PORT (IPv6 in brackets), or a port of all addresses; port 0 lets the
     /// kernel choose
     #[arg(long, value_name = "ADDR:PORT", default_value_t = ListenAt::Everywhere(Peer::DEFAULT_PORT))]
     listen: ListenAt,

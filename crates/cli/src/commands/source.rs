@@ -28,7 +28,7 @@ pub(crate) struct SourceArgs {
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "listen", conflicts_with = "listen")]
     peer: Option<Peer>,
 
-    /// Send to whoever connects here: ADDR:PORT, [ADDR]:PORT for IPv6, or a port of all addresses
+    /// Send to whoever connects here: ADDR:PORT (IPv6 in brackets), or a port of all addresses
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<ListenAt>,
 

@@ -1,6 +1,6 @@
 //! The control connection of a sink: how a sweep on one machine sets up the far end on another.
 //!
-//! Control and data share one TCP port. A connection that opens with [`greeting::CONTROL`] is a
+//! Control and data share one TCP port. A connection that opens with `greeting::CONTROL` is a
 //! sweep asking for runs; one that opens with a data greeting carries the bytes of a run that was
 //! asked for; anything else is a plain peer (`ttcp`, `nc`, RFC 863), whose bytes are counted and
 //! thrown away. After the greeting a control connection carries one JSON object a line, in both

@@ -6,7 +6,7 @@ use linerate_units::Duration;
 use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// A plan as somebody asks for it. Each field is right by itself; [`Plan::new`] checks that they fit
+/// A plan as somebody asks for it. Each field is right by itself; [`Plan::new`](crate::Plan::new) checks that they fit
 /// together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
