@@ -100,9 +100,12 @@ fn profile() -> impl Strategy<Value = Profile> {
 
 fn config(profile: impl Strategy<Value = Profile>) -> impl Strategy<Value = Config> {
     let buffer = || prop_oneof![1_usize..3_000, 3_000_usize..30_000, 30_000_usize..300_000];
-    (profile, buffer(), buffer(), any::<[bool; 4]>()).prop_map(|(profile, send, receive, switches)| {
+    let congestion = prop::option::of(prop::sample::select(CongestionName::ALL.to_vec()));
+    let all = (profile, buffer(), buffer(), congestion, any::<[bool; 4]>());
+    all.prop_map(|(profile, send, receive, congestion, switches)| {
         let config = profile.config();
         Config {
+            congestion: congestion.unwrap_or(config.congestion),
             send_buffer: send,
             receive_buffer: receive,
             no_delay: switches[0],
@@ -126,7 +129,16 @@ fn network() -> impl Strategy<Value = Network> {
     )
 }
 
+/// Some seconds' worth; `PROPTEST_CASES` asks for more.
+fn cases() -> ProptestConfig {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(64),
+    }
+}
+
 proptest! {
+    #![proptest_config(cases())]
 
     #[test]
     fn every_byte_arrives_over_any_network(
