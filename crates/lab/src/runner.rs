@@ -14,12 +14,13 @@ use linerate_units::Duration;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// Measurements of the floor, after as many for the machine to warm up.
-const FLOORS: u32 = 15;
-/// Where they take long, fewer will do.
-const ENOUGH_FLOORS: u32 = 5;
-/// All floors together need not take longer, as far as there are enough.
-const FLOOR_TIME: Duration = Duration::from_secs(1);
+/// How long the machine warms up, and how long its floor is measured: a moment is not enough on a
+/// machine that has other things to do.
+const WARM_UP: Duration = Duration::from_millis(100);
+const FLOOR_TIME: Duration = Duration::from_millis(500);
+/// Where a floor takes long there are at least so many, and where it takes no time at most.
+const FEWEST_FLOORS: usize = 5;
+const MOST_FLOORS: usize = 200;
 
 /// Whoever watches the night.
 pub trait Observer {
@@ -149,38 +150,24 @@ fn floors(
     };
     let run = PlannedRun { order: 0, repeat: 0, cell: Cell { send, receive } };
     let request = request(plan, &run, payload);
-    let mut warm_up = Floors::default();
-    warm_up.measure(bench, &request, interrupt)?;
-    let mut floors = Floors::default();
-    floors.measure(bench, &request, interrupt)?;
-    Ok(floors.made)
+    measure_floor(bench, &request, WARM_UP, interrupt)?;
+    measure_floor(bench, &request, FLOOR_TIME, interrupt)
 }
 
-/// A series of floors.
-#[derive(Default)]
-struct Floors {
-    made: Vec<Floor>,
-    time: Duration,
-}
-
-impl Floors {
-    /// Ends early if there is none.
-    fn measure(
-        &mut self,
-        bench: &mut dyn Bench,
-        request: &RunRequest,
-        interrupt: &Interrupt,
-    ) -> Result<(), BenchError> {
-        for number in 0..FLOORS {
-            if number >= ENOUGH_FLOORS && self.time >= FLOOR_TIME {
-                break;
-            }
-            let Some(floor) = bench.floor(request, interrupt)? else { break };
-            self.time += floor.time;
-            self.made.push(floor);
-        }
-        Ok(())
+/// Floors for so long; none if the bench has none.
+fn measure_floor(
+    bench: &mut dyn Bench,
+    request: &RunRequest,
+    span: Duration,
+    interrupt: &Interrupt,
+) -> Result<Vec<Floor>, BenchError> {
+    let (mut floors, mut time) = (Vec::new(), Duration::ZERO);
+    while floors.len() < FEWEST_FLOORS || (time < span && floors.len() < MOST_FLOORS) {
+        let Some(floor) = bench.floor(request, interrupt)? else { break };
+        time += floor.time;
+        floors.push(floor);
     }
+    Ok(floors)
 }
 
 /// What a run of the plan asks of the bench.

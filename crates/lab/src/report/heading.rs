@@ -39,11 +39,11 @@ fn maximum(maximum: &Maximum) -> String {
             "100 % is {} KB/s, the theoretical maximum of this framing: {explanation}",
             figures::kilobytes(*bytes_per_second)
         ),
-        Maximum::Floor { bytes_per_second, interval, explanation, .. } => format!(
-            "100 % is {} KB/s ({} … {}), no theoretical maximum: {explanation}",
+        Maximum::Floor { bytes_per_second, median, samples, explanation, .. } => format!(
+            "100 % is {} KB/s, no theoretical maximum: {explanation}; the fastest of {}, their median is {}",
             figures::kilobytes(*bytes_per_second),
-            figures::kilobytes(interval.low),
-            figures::kilobytes(interval.high),
+            figures::plural(samples.len() as u64, "measurement"),
+            figures::kilobytes(*median),
         ),
         Maximum::Unknown { explanation } => format!("There is no 100 %: {explanation}"),
     }

@@ -20,7 +20,10 @@ pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure
     let options: Vec<String> =
         std::iter::once("linerate".to_owned()).chain(std::env::args().skip(1)).collect();
     let mut watcher = Watcher::new(args.quiet, night.store.folder());
-    let result = make_runs(&mut *night.bench, &mut night.store, &options, interrupt, &mut watcher);
+    let result = match &mut night.bench {
+        Some(bench) => make_runs(&mut **bench, &mut night.store, &options, interrupt, &mut watcher),
+        None => Ok(()),
+    };
     drop(watcher);
     result.map_err(|error| ended_early(error, &night.store))?;
     report(&night.store, &night.files)
@@ -29,7 +32,8 @@ pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure
 /// What a night needs: where its runs are kept, what carries their bytes, and where its report goes.
 struct Night<'a> {
     store: Store,
-    bench: Box<dyn Bench>,
+    /// None if all runs are made.
+    bench: Option<Box<dyn Bench>>,
     files: Files<'a>,
 }
 
@@ -39,11 +43,12 @@ impl<'a> Night<'a> {
         if let Some(folder) = &args.resume {
             let store = Store::resume(folder)?;
             args.agree_with(store.plan(), folder)?;
-            let bench = bench(store.plan(), args)?;
+            let is_over = store.remaining().is_empty();
+            let bench = if is_over { None } else { Some(bench(store.plan(), args)?) };
             return Ok(Self { bench, store, files: Files::open(args)? });
         }
         let plan = args.plan()?;
-        let bench = bench(&plan, args)?;
+        let bench = Some(bench(&plan, args)?);
         let files = Files::open(args)?;
         let folder = args.out.clone().unwrap_or_else(|| files::new_folder(&plan));
         Ok(Self { bench, store: Store::create(&folder, plan)?, files })
