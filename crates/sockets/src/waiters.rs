@@ -82,7 +82,8 @@ impl Registry {
             TcpEvent::Connected | TcpEvent::Closed => self.wake_all(id),
             TcpEvent::Readable | TcpEvent::Urgent | TcpEvent::EndOfStream => self.wake_one(id, Side::Read),
             TcpEvent::Writable if is_worth_writing(handle, stack) => self.wake_one(id, Side::Write),
-            TcpEvent::Writable => {}
+            // A stream's calls fail when the connection has ended, not while it may recover.
+            TcpEvent::Writable | TcpEvent::Trouble => {}
         }
     }
 

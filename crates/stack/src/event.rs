@@ -148,12 +148,13 @@ impl EventQueue {
 pub(crate) const INCOMING: u8 = 0;
 
 /// The events of a connection in the order of its life, which gives their numbers in the queue.
-const TCP_EVENTS: [TcpEvent; 6] = [
+const TCP_EVENTS: [TcpEvent; 7] = [
     TcpEvent::Connected,
     TcpEvent::Readable,
     TcpEvent::Urgent,
     TcpEvent::EndOfStream,
     TcpEvent::Writable,
+    TcpEvent::Trouble,
     TcpEvent::Closed,
 ];
 
@@ -165,7 +166,8 @@ pub(crate) const fn tcp_kind(event: TcpEvent) -> u8 {
         TcpEvent::Urgent => 2,
         TcpEvent::EndOfStream => 3,
         TcpEvent::Writable => 4,
-        TcpEvent::Closed => 5,
+        TcpEvent::Trouble => 5,
+        TcpEvent::Closed => 6,
     }
 }
 

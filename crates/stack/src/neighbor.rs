@@ -181,6 +181,16 @@ impl Neighbors {
         }
     }
 
+    /// Whoever speaks through `address` hears nothing: it is asked at its next use, although it gave a
+    /// sign of itself lately, unless that was within the last second.
+    pub(crate) fn doubt(&mut self, now: Instant, address: Ipv4Addr) {
+        let Some(index) = self.table.get(address) else { return };
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        if entry.state == State::Reachable && entry.expires + INTERVAL <= now + REACHABLE {
+            self.become_stale(now, index);
+        }
+    }
+
     /// Lets one timer that is due at `now` expire, and returns what waited for a neighbour that did
     /// not answer. `None` when no timer is due any more.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Option<Vec<Vec<u8>>> {
@@ -191,13 +201,7 @@ impl Neighbors {
             return Some(Vec::new());
         }
         match entry.state {
-            State::Reachable => {
-                entry.state = State::Stale;
-                entry.expires = now + STALE;
-                self.timers.arm(index, now + STALE);
-                // Whoever uses it looks it up again, and thereby has it probed.
-                self.generation += 1;
-            }
+            State::Reachable => self.become_stale(now, index),
             State::Stale => drop(self.forget(index)),
             state @ (State::Unresolved | State::Probed) if entry.asked < QUESTIONS => {
                 self.ask(now, index, state);
@@ -255,6 +259,16 @@ impl Neighbors {
     /// What was counted here, to be read.
     pub(crate) const fn counted(&self) -> &NeighborCounters {
         &self.counters
+    }
+
+    /// Whoever uses the neighbour looks it up again, and thereby has it probed.
+    fn become_stale(&mut self, now: Instant, index: u32) {
+        if let Some(entry) = self.entries.get_mut(index) {
+            entry.state = State::Stale;
+            entry.expires = now + STALE;
+            self.timers.arm(index, now + STALE);
+            self.generation += 1;
+        }
     }
 
     /// Makes a new entry and asks for it, if there may be one more.

@@ -10,6 +10,10 @@ use thiserror::Error;
 /// The largest socket buffer: what a scaled window can offer (RFC 7323 §2.3).
 pub const LARGEST_BUFFER: usize = 1 << 30;
 
+/// The longest that an acknowledgement may be held back, clock tick included (RFC 9293 MUST-40: less
+/// than half a second).
+const LONGEST_DELAYED_ACK: Duration = Duration::from_millis(499);
+
 /// When a segment that is not full may leave although others are in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NagleRule {
@@ -27,8 +31,15 @@ pub struct KeepAlive {
     pub idle: Duration,
     /// Time between probes.
     pub interval: Duration,
-    /// Probes without an answer after which the connection is given up.
+    /// Probes without an answer after which the connection is given up; at least two, because
+    /// answers can be lost (RFC 9293 MUST-29).
     pub probes: u32,
+}
+
+impl KeepAlive {
+    pub(crate) fn within_limits(self) -> Self {
+        Self { probes: self.probes.max(2), ..self }
+    }
 }
 
 impl Default for KeepAlive {
@@ -176,6 +187,9 @@ impl Config {
         self.send_buffer = self.send_buffer.clamp(1, LARGEST_BUFFER);
         self.receive_buffer = self.receive_buffer.clamp(1, LARGEST_BUFFER);
         self.reassembly_stretches = self.reassembly_stretches.max(1);
+        self.delayed_ack_tick = self.delayed_ack_tick.min(LONGEST_DELAYED_ACK);
+        self.delayed_ack = self.delayed_ack.min(LONGEST_DELAYED_ACK - self.delayed_ack_tick);
+        self.keep_alive = self.keep_alive.map(KeepAlive::within_limits);
         self
     }
 }

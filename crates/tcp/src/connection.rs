@@ -6,9 +6,10 @@ use crate::options::{Agreement, TimestampState};
 use crate::output::reset::Reset;
 use crate::receive::ack_policy::{AckPolicy, Received};
 use crate::receive::{ReceiveSequence, Receiver, saturated};
+use crate::send::loss::R1;
 use crate::send::{SendSequence, Sender};
 use crate::timers::{Timer, Timers};
-use crate::{Error, Information, KeepAlive, State, Statistics};
+use crate::{Error, Information, KeepAlive, State, Statistics, Trouble};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpHeader, TcpOptions};
 
@@ -464,6 +465,18 @@ impl Connection {
         self.error
     }
 
+    /// What may yet end the connection, if anything: the peer has acknowledged nothing new since.
+    #[must_use]
+    pub const fn trouble(&self) -> Option<Trouble> {
+        if self.sender.expiries >= R1 {
+            Some(Trouble::Silent)
+        } else if self.sender.unreachable {
+            Some(Trouble::Unreachable)
+        } else {
+            None
+        }
+    }
+
     /// Bytes that can be read now.
     #[must_use]
     pub const fn readable_bytes(&self) -> usize {
@@ -553,7 +566,7 @@ impl Connection {
 
     /// Probe a silent peer?
     pub fn set_keep_alive(&mut self, now: Instant, keep_alive: Option<KeepAlive>) {
-        self.keep_alive = keep_alive;
+        self.keep_alive = keep_alive.map(KeepAlive::within_limits);
         self.keep_alive_probes = 0;
         match keep_alive {
             Some(keep_alive) if self.state.is_synchronized() && self.state != State::TimeWait => {

@@ -2,6 +2,15 @@
 
 use bitflags::bitflags;
 
+/// What may yet become the end of a connection (RFC 9293 §3.9.1.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Trouble {
+    /// A router, or the peer's host, has said that the peer cannot be reached.
+    Unreachable,
+    /// The same segment was sent again as often as R1 says (RFC 9293 §3.8.3), and nothing came back.
+    Silent,
+}
+
 /// One thing that happened. Events of one kind are merged until they are polled, so there are
 /// never more than a handful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +25,9 @@ pub enum Event {
     EndOfStream,
     /// The peer has announced urgent data (RFC 6093); it is read in line.
     Urgent,
+    /// The network has reported a problem, or the peer does not answer:
+    /// [`crate::Connection::trouble`] says which. It may pass.
+    Trouble,
     /// The connection is over; [`crate::Connection::error`] says why, if not by mutual consent.
     Closed,
 }
@@ -29,7 +41,8 @@ bitflags! {
         const WRITABLE = 4;
         const END_OF_STREAM = 8;
         const URGENT = 16;
-        const CLOSED = 32;
+        const TROUBLE = 32;
+        const CLOSED = 64;
     }
 }
 
@@ -44,6 +57,7 @@ impl Events {
             Self::WRITABLE => Event::Writable,
             Self::END_OF_STREAM => Event::EndOfStream,
             Self::URGENT => Event::Urgent,
+            Self::TROUBLE => Event::Trouble,
             _ => Event::Closed,
         })
     }

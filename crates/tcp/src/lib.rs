@@ -69,7 +69,7 @@ pub use config::{Config, KeepAlive, LARGEST_BUFFER, NagleRule, Profile, UnknownP
 pub use congestion::{CongestionName, UnknownCongestion};
 pub use connection::{Connection, Path, Seeds};
 pub use error::Error;
-pub use event::Event;
+pub use event::{Event, Trouble};
 pub use input::icmp::IcmpReport;
 pub use input::listen::{ListenVerdict, judge_listen, judge_unconnected};
 pub use input::predict::{MissReason, Prediction};

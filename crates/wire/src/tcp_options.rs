@@ -247,4 +247,43 @@ mod tests {
         let options = TcpOptions::parse(&field);
         assert_eq!((options.sack_permitted, options.mss), (true, Some(258)));
     }
+
+    /// RFC 9293 MUST-68, MUST-69: every option but the NOP has its length, and together they fill the
+    /// field, so that there is no padding that could hold anything but zeros.
+    #[test]
+    fn what_is_written_is_options_with_their_lengths_and_nothing_else() {
+        for bits in 0..32_u32 {
+            let is_set = |bit: u32| bits >> bit & 1 == 1;
+            let mut options = TcpOptions {
+                mss: is_set(0).then_some(1_460),
+                window_scale: is_set(1).then_some(7),
+                sack_permitted: is_set(2),
+                timestamps: is_set(3).then_some(Timestamps { value: 1, echo: 2 }),
+                sack: SackBlocks::default(),
+            };
+            if is_set(4) {
+                options.sack.push(block(10, 20));
+            }
+            let mut field = [0xff; 40];
+            let length = options.emit(&mut field);
+            assert!(length.is_multiple_of(4));
+            let (mut at, mut kinds) = (0, 0);
+            while at < length {
+                assert_ne!(field[at], END);
+                at += if field[at] == NOP { 1 } else { usize::from(field[at + 1]) };
+                kinds += 1;
+            }
+            assert_eq!(at, length, "{options:?}");
+            assert!(kinds >= bits.count_ones());
+        }
+    }
+
+    /// RFC 9293 MUST-4: the three options that every implementation has.
+    #[test]
+    fn no_operation_maximum_segment_size_and_the_end_are_understood() {
+        let size = |field: &[u8]| TcpOptions::parse(field).mss;
+        assert_eq!(size(&[NOP, NOP, MSS, 4, 5, 180, NOP, END]), Some(1_460));
+        assert_eq!(size(&[END, MSS, 4, 5, 180]), None);
+        assert_eq!(size(&[MSS, 4, 5, 180, END, MSS, 4, 9, 9]), Some(1_460));
+    }
 }

@@ -2,9 +2,11 @@
 //! checksums.
 
 use core::net::SocketAddrV4;
+use core::num::NonZeroU8;
 use linerate_tcp::Transmit;
 use linerate_wire::{
-    EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, TcpHeader, VlanTags, checksum,
+    EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, TcpHeader, TypeOfService, VlanTags,
+    checksum,
 };
 
 const IP: usize = EthernetHeader::LENGTH;
@@ -43,6 +45,18 @@ impl Headers {
     pub(crate) fn set_stations(&mut self, source: MacAddress, destination: MacAddress) {
         let ether_type = EtherType::IPV4;
         EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type }.emit(&mut self.bytes);
+    }
+
+    /// Says how routers are to treat the packets.
+    pub(crate) fn set_type_of_service(&mut self, type_of_service: TypeOfService) {
+        self.bytes[IP + 1] = type_of_service.byte();
+        self.ip_sum = Sum::of(&self.bytes[IP..]);
+    }
+
+    /// Says how many routers the packets may pass.
+    pub(crate) fn set_ttl(&mut self, ttl: NonZeroU8) {
+        self.bytes[IP + 8] = ttl.get();
+        self.ip_sum = Sum::of(&self.bytes[IP..]);
     }
 
     /// Completes a frame in which a segment has been written behind the room for the headers, of

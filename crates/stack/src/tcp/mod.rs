@@ -15,9 +15,9 @@ use crate::ready::Sender;
 use crate::sockets::Socket;
 use crate::stack::Stack;
 use alloc::boxed::Box;
-use core::net::SocketAddrV4;
+use core::net::{Ipv4Addr, SocketAddrV4};
 use headers::Headers;
-use linerate_tcp::{Connection, Path, Seeds, State};
+use linerate_tcp::{Connection, Event as TcpEvent, Path, Seeds, State, Trouble};
 use linerate_units::Instant;
 use linerate_wire::Ipv4Header;
 
@@ -110,14 +110,27 @@ impl Stack {
             ready.push(Sender::Socket(index));
         }
         self.timers.arm(index, connection.poll_timeout());
+        let mut is_silent = false;
         while let Some(event) = connection.poll_event() {
+            is_silent |= event == TcpEvent::Trouble && connection.trouble() == Some(Trouble::Silent);
             if socket.owner == Owner::Application {
                 self.events.note(index, tcp_kind(event));
             }
         }
-        let state = connection.state();
+        let (state, peer) = (connection.state(), *socket.peer.ip());
         if state != socket.state || state == State::Closed {
             self.follow_state(index);
+        }
+        if is_silent {
+            self.doubt_way_to(peer);
+        }
+    }
+
+    /// RFC 9293 §3.8.3 (b): a peer that answers nothing is negative advice about the neighbour on the
+    /// way to it, which is asked whether it is still there.
+    fn doubt_way_to(&mut self, peer: Ipv4Addr) {
+        if let Some(route) = self.routes.lookup(peer) {
+            self.neighbors.doubt(self.now, route.next_hop(peer));
         }
     }
 

@@ -7,8 +7,10 @@ use crate::interface::Audience;
 use crate::sockets::TcpHandle;
 use crate::stack::Stack;
 use core::net::{Ipv4Addr, SocketAddrV4};
+use core::num::NonZeroU8;
 use linerate_tcp::{Config, Connection};
 use linerate_units::Instant;
+use linerate_wire::TypeOfService;
 
 /// How a connection is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -170,6 +172,31 @@ impl Stack {
         change: impl FnOnce(&mut Connection) -> R,
     ) -> Result<R, Error> {
         self.with_connection(now, handle, change)
+    }
+
+    /// Says how routers are to treat what the connection sends from now on (RFC 9293 §3.9.1.9). A
+    /// program does best to say it once, before the connection has sent anything: packets of
+    /// different kinds overtake each other.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn tcp_set_type_of_service(
+        &mut self,
+        handle: TcpHandle,
+        type_of_service: TypeOfService,
+    ) -> Result<(), Error> {
+        self.sockets.tcp_mut(handle)?.1.headers.set_type_of_service(type_of_service);
+        Ok(())
+    }
+
+    /// Says how many routers what the connection sends from now on may pass (RFC 9293 §3.9.2); 64
+    /// unless this was called.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn tcp_set_ttl(&mut self, handle: TcpHandle, ttl: NonZeroU8) -> Result<(), Error> {
+        self.sockets.tcp_mut(handle)?.1.headers.set_ttl(ttl);
+        Ok(())
     }
 
     /// The address and port that the connection speaks from.

@@ -124,6 +124,7 @@ impl Connection {
         self.sender.small_end = self.sender.small_end.later(ack);
         self.sender.silent_since = Instant::NEVER;
         self.sender.unreachable = false;
+        self.sender.expiries = 0;
         self.sender.progressed = now;
         self.watch_flight(now, verdict);
         self.output_due |= self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;

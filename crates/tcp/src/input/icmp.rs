@@ -1,5 +1,6 @@
 //! What a network error means that quotes one of our segments (RFC 5461, RFC 5927, RFC 1191).
 
+use crate::event::Events;
 use crate::{Connection, Error, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
@@ -45,7 +46,10 @@ impl Connection {
             // In a synchronized state a hard error is treated as a soft one (RFC 5927 §5.2).
             IcmpReport::HardError { .. } if !self.state.is_synchronized() => self.give_up_handshake(),
             // It may pass. If it does not, it is the reason why the peer was silent.
-            IcmpReport::HardError { .. } | IcmpReport::SoftError { .. } => self.sender.unreachable = true,
+            IcmpReport::HardError { .. } | IcmpReport::SoftError { .. } => {
+                self.sender.unreachable = true;
+                self.events |= Events::TROUBLE;
+            }
             IcmpReport::PacketTooBig { mtu_payload, .. } => self.shrink_segments(now, mtu_payload),
         }
     }

@@ -76,19 +76,19 @@ impl Connection {
     }
 
     /// A SYN that may begin the next incarnation while this one is in TIME-WAIT: its numbers lie
-    /// beyond all that we have seen (RFC 9293 MAY-2), or its timestamp does.
+    /// beyond all that we have seen (RFC 9293 MAY-2), or its timestamp does (RFC 6191 §2).
     pub(super) fn opens_again(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST);
-        flags == TcpFlags::SYN && (segment.seq.after(self.rcv.nxt) || self.is_from_later(segment))
-    }
-
-    /// RFC 6191 §2: PAWS will tell the incarnations apart. A connection that was faster than the
-    /// clock of initial numbers cannot be opened again by its numbers.
-    fn is_from_later(&self, syn: &Segment<'_>) -> bool {
-        match syn.options().timestamps {
+        if flags != TcpFlags::SYN {
+            return false;
+        }
+        let is_beyond = segment.seq.after(self.rcv.nxt);
+        match segment.options().timestamps.filter(|_| self.config.timestamps) {
+            Some(stamp) if self.timestamps.on && stamp.value == self.timestamps.recent => is_beyond,
             Some(stamp) if self.timestamps.on => before(self.timestamps.recent, stamp.value),
-            Some(_) => self.config.timestamps,
-            None => false,
+            // The one that is in TIME-WAIT had no timestamps, so this SYN is none of its own.
+            Some(_) => true,
+            None => is_beyond,
         }
     }
 }

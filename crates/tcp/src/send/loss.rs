@@ -2,12 +2,16 @@
 //! 5681 §3.2, RFC 6582) or the retransmission timer (RFC 6298 §5).
 
 use crate::congestion::{Acknowledged, FastRecovery};
+use crate::event::Events;
 use crate::{Connection, Error, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
 /// Duplicate acknowledgements that mean a loss and no mere reordering.
 const DUPLICATE_THRESHOLD: u32 = 3;
+
+/// R1 (RFC 9293 §3.8.3): retransmissions of one segment after which something is wrong with the path.
+pub(crate) const R1: u32 = 3;
 
 /// What the sender believes about its segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +158,10 @@ impl Connection {
             return;
         }
         self.statistics.retransmission_timeouts += 1;
+        self.sender.expiries = self.sender.expiries.saturating_add(1);
+        if self.sender.expiries >= R1 {
+            self.events |= Events::TROUBLE;
+        }
         self.output_due = true;
         self.sender.rtt.stop_timing();
         self.sender.rtt.back_off();

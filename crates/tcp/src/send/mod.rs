@@ -74,6 +74,8 @@ pub(crate) struct Sender {
     /// The network has reported that the peer cannot be reached, and it has acknowledged nothing new
     /// since.
     pub(crate) unreachable: bool,
+    /// How often the retransmission timer has expired since the peer last acknowledged something new.
+    pub(crate) expiries: u32,
     /// When the peer last acknowledged something new.
     pub(crate) progressed: Instant,
     /// When a segment with data last left.
@@ -96,6 +98,7 @@ impl Sender {
             probes: 0,
             silent_since: Instant::NEVER,
             unreachable: false,
+            expiries: 0,
             progressed: now,
             last_sent: now,
         }

@@ -182,7 +182,7 @@ fn the_share_of_the_buffer_is_what_parts_1988_from_1990() {
     }
 }
 
-/// RFC 9293 MUST-59: never longer than half a second, in any profile.
+/// RFC 9293 MUST-40: never longer than half a second, in any profile.
 #[test]
 fn no_acknowledgement_is_held_back_for_half_a_second() {
     for profile in Profile::ALL {

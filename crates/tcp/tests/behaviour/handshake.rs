@@ -92,7 +92,7 @@ fn a_lost_syn_goes_again_at_doubling_intervals_until_it_is_given_up_after_three_
     assert_eq!(host.connection.state(), State::Closed);
     assert!(host.now.since(start) >= secs(180), "RFC 9293 §3.8.3: at least three minutes");
     assert_eq!(host.connection.error(), Some(Error::TimedOut));
-    assert_eq!(host.events(), [Event::Closed]);
+    assert_eq!(host.events(), [Event::Trouble, Event::Closed]);
     assert!(host.connection.is_released());
 }
 

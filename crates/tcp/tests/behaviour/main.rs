@@ -10,6 +10,7 @@ mod icmp;
 mod keep_alive;
 mod nagle;
 mod reassembly;
+mod requirements;
 mod reset;
 mod retransmission;
 mod timestamps;

@@ -52,7 +52,7 @@ fn the_timeout_doubles_up_to_its_maximum_and_gives_up_at_r2() {
     for _ in 0..5 {
         host.expect_after(secs(120), "P. 1:101(100) ack 1");
     }
-    assert_eq!(host.events(), []);
+    assert_eq!(host.events(), [Event::Trouble]);
     host.expect_silence(secs(120));
     assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::TimedOut)));
     assert!(host.now.since(start) >= secs(900));
