@@ -41,6 +41,20 @@ pub(crate) enum Error {
     /// The file is no result of a sweep.
     #[error("{} is no JSON of a sweep: make one with `linerate sweep --json FILE`", .0.display())]
     NotASweep(PathBuf),
+    /// The table of requirements is not in its form.
+    #[error("{} is no table of requirements: {source}", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong where.
+        source: toml::de::Error,
+    },
+    /// Faults were found, and printed.
+    #[error("{count} against the table of requirements")]
+    Requirements {
+        /// How many.
+        count: usize,
+    },
     /// Faults were found, and printed.
     #[error("{count} against the architecture")]
     Layers {

@@ -7,6 +7,7 @@ mod check;
 mod error;
 mod layers;
 mod picture;
+mod rfc;
 mod source;
 mod workspace;
 
@@ -18,7 +19,8 @@ usage: cargo xtask <verb>
 
   check          formatting, lints, documentation and layers: what a change must pass
   layers         the dependencies among our crates, against the arrow of the architecture
-  picture FILE   the heat map of `linerate sweep --json FILE` as SVG, to standard output";
+  picture FILE   the heat map of `linerate sweep --json FILE` as SVG, to standard output
+  rfc [--run]    each requirement of RFC 9293 with its tests: do they exist, and pass?";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,6 +42,8 @@ fn run(arguments: &[String]) -> Result<(), Error> {
         ["check"] => check::run(),
         ["layers"] => layers::run(),
         ["picture", path] => picture::run(path),
+        ["rfc"] => rfc::run(false),
+        ["rfc", "--run"] => rfc::run(true),
         _ => Err(Error::Usage(USAGE)),
     }
 }

@@ -1,0 +1,167 @@
+//! The tests of the workspace by their names, and whether they pass.
+
+use super::table::Fault;
+use crate::error::Error;
+use crate::workspace::{self, cargo};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A program that holds tests.
+#[derive(Debug)]
+struct TestProgram {
+    path: PathBuf,
+    /// Where its tests expect to be run.
+    folder: PathBuf,
+}
+
+/// Every test of the workspace, by the name that the table uses.
+#[derive(Debug, Default)]
+pub(crate) struct Proofs {
+    programs: Vec<TestProgram>,
+    /// Its program, and its name there.
+    tests: BTreeMap<String, (usize, String)>,
+}
+
+impl Proofs {
+    /// Builds the tests as `cargo test --workspace` does, which costs nothing after it, and asks each
+    /// program for its list.
+    pub(crate) fn build() -> Result<Self, Error> {
+        let packages = workspace::read()?;
+        let messages = output(cargo().args(["test", "--workspace", "--no-run", "--message-format", "json"]))?;
+        let mut proofs = Self::default();
+        for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+            let Some(path) = test_program(&message) else { continue };
+            let manifest = Path::new(message["manifest_path"].as_str().unwrap_or_default());
+            let package = packages.iter().find(|package| package.manifest == manifest);
+            let (Some(package), Some(folder)) = (package, manifest.parent()) else { continue };
+            let listed = output(Command::new(&path).arg("--list").current_dir(folder))?;
+            let prefix = prefix(&package.name, &message["target"]);
+            for name in names(&listed) {
+                let program = proofs.programs.len();
+                proofs.tests.insert(format!("{prefix}::{name}"), (program, name.to_owned()));
+            }
+            proofs.programs.push(TestProgram { path, folder: folder.to_owned() });
+        }
+        Ok(proofs)
+    }
+
+    /// The names to which there is no test.
+    pub(crate) fn faults_of_names<'a>(&self, named: impl Iterator<Item = &'a str>) -> Vec<Fault> {
+        let unknown: BTreeSet<_> = named.filter(|name| !self.tests.contains_key(*name)).collect();
+        unknown.into_iter().map(|name| Fault::NoTest(name.to_owned())).collect()
+    }
+
+    /// Runs the tests that are named and exist; those that have not passed.
+    pub(crate) fn faults_of_runs<'a>(
+        &self,
+        named: impl Iterator<Item = &'a str>,
+    ) -> Result<Vec<Fault>, Error> {
+        let mut by_program = BTreeMap::<usize, BTreeMap<&str, &str>>::new();
+        for name in named {
+            if let Some((program, inner)) = self.tests.get(name) {
+                by_program.entry(*program).or_default().insert(inner, name);
+            }
+        }
+        let mut faults = Vec::new();
+        for (program, tests) in by_program {
+            let program = &self.programs[program];
+            let passed = run(program, tests.keys())?;
+            let failed = tests.iter().filter(|(inner, _)| !passed.contains(**inner));
+            faults.extend(failed.map(|(_, name)| Fault::NotPassed((*name).to_owned())));
+        }
+        Ok(faults)
+    }
+}
+
+/// The tests of a program that pass. A failure is no error here: what fails is not among them.
+fn run<'a>(
+    program: &TestProgram,
+    tests: impl Iterator<Item = &'a &'a str>,
+) -> Result<BTreeSet<String>, Error> {
+    let mut command = Command::new(&program.path);
+    command.arg("--exact").args(tests).current_dir(&program.folder);
+    command.env("CARGO_MANIFEST_DIR", &program.folder).stderr(Stdio::inherit());
+    let output = command.output().map_err(|source| start(&command, source))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(passed(&text).map(str::to_owned).collect())
+}
+
+/// The names in `test a::b ... ok`.
+fn passed(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... ok"))
+}
+
+/// The names in `a::b: test`.
+fn names(listed: &str) -> impl Iterator<Item = &str> {
+    listed.lines().filter_map(|line| line.strip_suffix(": test"))
+}
+
+/// The program that this message of the compiler tells of, if it holds tests.
+fn test_program(message: &Value) -> Option<PathBuf> {
+    let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
+    if is_test { message["executable"].as_str().map(PathBuf::from) } else { None }
+}
+
+/// What stands before the names of a program's tests.
+fn prefix(package: &str, target: &Value) -> String {
+    match (target["kind"][0].as_str(), target["name"].as_str()) {
+        (Some("test"), Some(name)) => format!("{package}::{name}"),
+        _ => package.to_owned(),
+    }
+}
+
+fn output(command: &mut Command) -> Result<String, Error> {
+    let output = command.stderr(Stdio::inherit()).output().map_err(|source| start(command, source))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(Error::Failed { command: name(command) })
+    }
+}
+
+fn start(command: &Command, source: std::io::Error) -> Error {
+    Error::Start { command: name(command), source }
+}
+
+fn name(command: &Command) -> String {
+    command.get_program().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn tests_are_named_by_package_target_and_path() {
+        let target = json!({ "kind": ["test"], "name": "behaviour" });
+        assert_eq!(prefix("linerate-tcp", &target), "linerate-tcp::behaviour");
+        let library = json!({ "kind": ["lib"], "name": "linerate_tcp" });
+        assert_eq!(prefix("linerate-tcp", &library), "linerate-tcp");
+        assert!(names("a::b: test\nc: bench\n\n1 test, 1 benchmark\n").eq(["a::b"]));
+    }
+
+    #[test]
+    fn a_test_that_is_ignored_or_fails_has_not_passed() {
+        let text = "running 3 tests\ntest a::b ... ok\ntest c ... FAILED\ntest d ... ignored\n";
+        assert!(passed(text).eq(["a::b"]));
+    }
+
+    #[test]
+    fn only_programs_that_were_built_as_tests_hold_any() {
+        let artifact = |test, executable| json!({ "reason": "compiler-artifact", "profile": { "test": test }, "executable": executable });
+        assert_eq!(test_program(&artifact(true, json!("/t"))), Some(PathBuf::from("/t")));
+        assert_eq!(test_program(&artifact(false, json!("/t"))), None);
+        assert_eq!(test_program(&artifact(true, Value::Null)), None);
+    }
+
+    #[test]
+    fn a_name_without_a_test_is_a_fault() {
+        let tests = BTreeMap::from([("p::a".to_owned(), (0, "a".to_owned()))]);
+        let proofs = Proofs { programs: Vec::new(), tests };
+        let faults = proofs.faults_of_names(["p::b", "p::a", "p::b"].into_iter());
+        assert_eq!(faults, [Fault::NoTest("p::b".to_owned())]);
+    }
+}
