@@ -38,9 +38,6 @@ pub(crate) enum Error {
     /// Standard output takes no more.
     #[error("nothing can be written to standard output: {0}")]
     Write(io::Error),
-    /// The file is no result of a sweep.
-    #[error("{} is no JSON of a sweep: make one with `linerate sweep --json FILE`", .0.display())]
-    NotASweep(PathBuf),
     /// The table of requirements is not in its form.
     #[error("{} is no table of requirements: {source}", path.display())]
     Table {

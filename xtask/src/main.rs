@@ -6,7 +6,6 @@ mod arrow;
 mod check;
 mod error;
 mod layers;
-mod picture;
 mod rfc;
 mod source;
 mod workspace;
@@ -19,7 +18,6 @@ usage: cargo xtask <verb>
 
   check          formatting, lints, documentation and layers: what a change must pass
   layers         the dependencies among our crates, against the arrow of the architecture
-  picture FILE   the heat map of `linerate sweep --json FILE` as SVG, to standard output
   rfc [--run]    each requirement of RFC 9293 with its tests: do they exist, and pass?";
 
 fn main() -> ExitCode {
@@ -41,7 +39,6 @@ fn run(arguments: &[String]) -> Result<(), Error> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["check"] => check::run(),
         ["layers"] => layers::run(),
-        ["picture", path] => picture::run(path),
         ["rfc"] => rfc::run(false),
         ["rfc", "--run"] => rfc::run(true),
         _ => Err(Error::Usage(USAGE)),
