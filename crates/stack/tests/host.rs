@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{Budget, ConnectOptions, Error, LinkError, ListenOptions, UdpOptions};
-use linerate_testkit::{Impairment, Pair, Setup, Side};
+use linerate_testkit::{Network, Pair, Setup, Side};
 use linerate_units::Duration;
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -15,8 +15,15 @@ fn at(side: Side, port: u16) -> SocketAddrV4 {
 
 /// Everything that two hosts send during a transfer over a bad wire.
 fn conversation(seed: u64) -> Vec<(u64, Vec<u8>)> {
-    let impairment = Impairment { loss: 50, duplication: 50, reordering: 50, corruption: 50 };
-    let mut pair = Pair::new(&Setup { seed, impairment, ..Setup::default() }, |_, _| {});
+    let network = Network {
+        loss: 50,
+        duplication: 50,
+        reordering: 50,
+        corruption: 50,
+        lateness: Duration::from_micros(300),
+        ..Setup::default().network
+    };
+    let mut pair = Pair::new(&Setup { seed, network, ..Setup::default() }, |_, _| {});
     let frames = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&frames);
     pair.observe(move |at, _, frame| log.borrow_mut().push((at.as_nanos(), frame.to_vec())));

@@ -497,7 +497,7 @@ fn a_peer_that_does_not_answer_casts_doubt_on_the_neighbour_in_between() {
     let start = pair.now;
     pair.stack(Side::Left).tcp_write(start, left, b"is anybody there?").unwrap();
     // Segments are lost from now on, and so are the answers to ARP: the cable is cut.
-    pair.wire.impairment.loss = 1_000;
+    pair.wire.network.loss = 1_000;
     pair.run_for(Duration::from_secs(5));
     let asked = log.borrow().first().copied().expect("the neighbour is asked");
     let retransmissions = pair.stack(Side::Left).counters().tcp.retransmitted_segments;

@@ -4,7 +4,7 @@
 
 use linerate_stack::{ConnectOptions, Error, Event, ListenHandle, ListenOptions, Medium, Route, TcpHandle};
 use linerate_tcp::{Config, Error as TcpError, Event as TcpEvent, State};
-use linerate_testkit::{Impairment, Pair, Setup, Side};
+use linerate_testkit::{Network, Pair, Setup, Side};
 use linerate_units::Duration;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -146,8 +146,15 @@ fn a_port_without_a_listener_refuses() {
 #[test]
 fn a_transfer_survives_loss_duplication_and_reordering() {
     for seed in 1..=4 {
-        let impairment = Impairment { loss: 20, duplication: 20, reordering: 20, corruption: 10 };
-        let mut pair = Pair::new(&Setup { impairment, seed, ..Setup::default() }, |_, _| {});
+        let network = Network {
+            loss: 20,
+            duplication: 20,
+            reordering: 20,
+            corruption: 10,
+            lateness: Duration::from_micros(300),
+            ..Setup::default().network
+        };
+        let mut pair = Pair::new(&Setup { network, seed, ..Setup::default() }, |_, _| {});
         let listener = listen(&mut pair);
         let (left, right) = established(&mut pair, listener);
         let mut transfer = Transfer::new((Side::Left, left), (Side::Right, right), 1 << 20);

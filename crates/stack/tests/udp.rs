@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{Error, Event, Route, UdpEvent, UdpHandle, UdpOptions};
-use linerate_testkit::{Impairment, Pair, Setup, Side};
+use linerate_testkit::{Network, Pair, Setup, Side};
 use linerate_units::Duration;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -190,8 +190,8 @@ fn sockets_of_one_host_talk_with_each_other() {
 
 #[test]
 fn a_corrupt_datagram_never_arrives() {
-    let impairment = Impairment { corruption: 500, ..Impairment::default() };
-    let mut pair = Pair::new(&Setup { impairment, ..Setup::default() }, |_, _| {});
+    let network = Network { corruption: 500, ..Setup::default().network };
+    let mut pair = Pair::new(&Setup { network, ..Setup::default() }, |_, _| {});
     let (left, right) = (bind(&mut pair, Side::Left, 5), bind(&mut pair, Side::Right, 9));
     let mut arrived = 0;
     for number in 0..1_000_u32 {

@@ -120,11 +120,11 @@ fn config(profile: impl Strategy<Value = Profile>) -> impl Strategy<Value = Conf
 fn network() -> impl Strategy<Value = Network> {
     (1_u64..50_000, 0_u32..100, 0_u32..100, 0_u32..150, 1_u64..30_000).prop_map(
         |(latency, loss, duplication, reordering, lateness)| Network {
-            latency: Duration::from_micros(latency),
             loss,
             duplication,
             reordering,
             lateness: Duration::from_micros(lateness),
+            ..Network::clean(Duration::from_micros(latency))
         },
     )
 }

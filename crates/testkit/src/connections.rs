@@ -3,7 +3,7 @@
 //! After every step each connection's invariants are checked, and every segment that arrives is
 //! also given to a twin with header prediction switched off, which must come out the same.
 
-use crate::{Fate, Network};
+use crate::{Fate, Network, Wire};
 use linerate_tcp::{
     Config, Connection, Disposition, Error, Event, ListenVerdict, Path, Refusal, Seeds, State, judge_listen,
     judge_unconnected,
@@ -12,7 +12,7 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum};
 
 /// One of the two ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
     /// The end that opens.
     Client,
@@ -31,14 +31,6 @@ impl End {
     }
 }
 
-/// A segment on its way.
-#[derive(Debug)]
-struct InFlight {
-    arrives: Instant,
-    to: End,
-    bytes: Vec<u8>,
-}
-
 /// A watcher of every segment that is sent: what it was, and what becomes of it.
 type Filter = Box<dyn FnMut(Instant, End, &Segment<'_>) -> Option<Fate>>;
 
@@ -50,13 +42,11 @@ pub struct Connections {
     pub client: Connection,
     /// The end that is opened; there is none before the first SYN arrives.
     pub server: Option<Connection>,
-    network: Network,
-    random: oorandom::Rand32,
+    wire: Wire<End>,
     server_config: Config,
     path: Path,
     seeds: Seeds,
     filter: Filter,
-    in_flight: Vec<InFlight>,
     steps: u64,
 }
 
@@ -66,7 +56,7 @@ impl core::fmt::Debug for Connections {
             .field("now", &self.now)
             .field("client", &self.client)
             .field("server", &self.server)
-            .field("in_flight", &self.in_flight)
+            .field("wire", &self.wire)
             .finish_non_exhaustive()
     }
 }
@@ -84,38 +74,36 @@ impl Connections {
             timestamp_offset: random.rand_u32(),
         };
         let (client_seeds, server_seeds) = (seeds(), seeds());
-        Self::with_seeds(client, server, network, client_seeds, server_seeds, random)
+        Self::with_seeds(client, server, network, seed, [client_seeds, server_seeds])
     }
 
     /// The same with both initial sequence numbers chosen.
     #[must_use]
     pub fn with_initial_sequences(client: &Config, server: &Config, network: Network, iss: [u32; 2]) -> Self {
         let seeds = |number| Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: 7 };
-        let random = oorandom::Rand32::new(u64::from(iss[0]));
-        Self::with_seeds(client, server, network, seeds(iss[0]), seeds(iss[1]), random)
+        Self::with_seeds(client, server, network, u64::from(iss[0]), iss.map(seeds))
     }
 
     fn with_seeds(
         client: &Config,
         server: &Config,
         network: Network,
-        client_seeds: Seeds,
-        server_seeds: Seeds,
-        random: oorandom::Rand32,
+        seed: u64,
+        [client_seeds, server_seeds]: [Seeds; 2],
     ) -> Self {
+        // Nobody looks at checksums here: what a host's would drop does not arrive.
+        let network = Network { loss: network.loss + network.corruption, corruption: 0, ..network };
         let now = Instant::ZERO + Duration::from_secs(1);
         let path = Path { mtu_payload: 1_480, window_clamp: None };
         Self {
             now,
             client: Connection::connect(client, path, client_seeds, now),
             server: None,
-            network,
-            random,
+            wire: Wire::new(network, seed),
             server_config: *server,
             path,
             seeds: server_seeds,
             filter: Box::new(|_, _, _| None),
-            in_flight: Vec::new(),
             steps: 0,
         }
     }
@@ -241,9 +229,8 @@ impl Connections {
     }
 
     fn next_moment(&self) -> Instant {
-        let arrival = self.in_flight.iter().map(|packet| packet.arrives).min();
         let server = self.server.as_ref().map_or(Instant::NEVER, Connection::poll_timeout);
-        arrival.unwrap_or(Instant::NEVER).min(self.client.poll_timeout()).min(server)
+        self.wire.next().min(self.client.poll_timeout()).min(server)
     }
 
     fn transmit(&mut self, from: End) {
@@ -268,18 +255,12 @@ impl Connections {
 
     fn send(&mut self, from: End, bytes: &[u8]) {
         let segment = Segment::parse(bytes).expect("what we send can be parsed");
-        let fate =
-            (self.filter)(self.now, from, &segment).unwrap_or_else(|| self.network.draw(&mut self.random));
-        let on_time = self.now + self.network.latency;
-        let arrivals = match fate {
-            Fate::Lose => vec![],
-            Fate::Arrive => vec![on_time],
-            Fate::Delay(span) => vec![on_time + span],
-            Fate::Repeat(span) => vec![on_time, on_time + span],
+        let fate = (self.filter)(self.now, from, &segment);
+        let fate = match fate {
+            Some(Fate::Spoil(_)) => Some(Fate::Lose),
+            fate => fate,
         };
-        for arrives in arrivals {
-            self.in_flight.push(InFlight { arrives, to: from.other(), bytes: bytes.to_vec() });
-        }
+        self.wire.send(self.now, from.other(), bytes.to_vec(), fate);
     }
 
     fn fire_timers(&mut self) {
@@ -295,14 +276,9 @@ impl Connections {
 
     /// The oldest of the packets whose time has come arrives.
     fn deliver_one(&mut self) {
-        let due = |packet: &InFlight| packet.arrives <= self.now;
-        let first = (0..self.in_flight.len())
-            .filter(|&index| due(&self.in_flight[index]))
-            .min_by_key(|&index| self.in_flight[index].arrives);
-        if let Some(index) = first {
-            let packet = self.in_flight.remove(index);
-            let segment = Segment::parse(&packet.bytes).expect("what we send can be parsed");
-            self.deliver(packet.to, &segment);
+        if let Some((_, to, bytes)) = self.wire.arrive(self.now) {
+            let segment = Segment::parse(&bytes).expect("what we send can be parsed");
+            self.deliver(to, &segment);
         }
     }
 

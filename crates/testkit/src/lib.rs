@@ -13,8 +13,8 @@ mod test_link;
 mod wire;
 
 pub use connections::{Connections, End};
-pub use network::{Fate, Network};
+pub use network::{Fate, Line, Network};
 pub use pair::{Pair, Setup, Side};
 pub use script::{Notation, Script, Sent, pattern};
 pub use test_link::TestLink;
-pub use wire::{Impairment, Wire};
+pub use wire::Wire;

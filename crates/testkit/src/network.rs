@@ -1,6 +1,7 @@
-//! The way between two ends: how long it takes, and what it does to a packet.
+//! The way between two ends: how long it takes, how much it carries, and what it does to a packet.
 
-use linerate_units::Duration;
+use linerate_units::{Duration, Rate};
+use oorandom::Rand64;
 
 /// What happens to one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,20 +14,36 @@ pub enum Fate {
     Repeat(Duration),
     /// It arrives so much later, behind others.
     Delay(Duration),
+    /// It arrives with one of its bits turned over; counted from the first, around the end if need be.
+    Spoil(u64),
 }
 
-/// A path with the same properties in both directions. Shares are in thousandths of all packets.
-#[derive(Clone, Copy, Debug)]
+/// The narrowest part of a path: packets leave it one after the other, and wait in front of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// How fast packets leave it.
+    pub rate: Rate,
+    /// Bytes of packets that may wait for it; those that come while as many do are lost.
+    pub queue: u64,
+}
+
+/// A path with the same properties in both directions. Shares are in thousandths of all packets; each
+/// packet has one accident at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     /// From one end to the other.
     pub latency: Duration,
+    /// What a packet has to pass first, if the path is not of any width.
+    pub line: Option<Line>,
     /// Packets lost, of a thousand.
     pub loss: u32,
     /// Packets that arrive twice, of a thousand.
     pub duplication: u32,
     /// Packets that arrive late, of a thousand.
     pub reordering: u32,
-    /// The most that a late one is late.
+    /// Packets that arrive with a wrong bit, of a thousand.
+    pub corruption: u32,
+    /// The most that a late one, or the second of two, is late.
     pub lateness: Duration,
 }
 
@@ -34,24 +51,39 @@ impl Network {
     /// A path that only takes `latency`.
     #[must_use]
     pub const fn clean(latency: Duration) -> Self {
-        Self { latency, loss: 0, duplication: 0, reordering: 0, lateness: Duration::ZERO }
+        Self {
+            latency,
+            line: None,
+            loss: 0,
+            duplication: 0,
+            reordering: 0,
+            corruption: 0,
+            lateness: Duration::ZERO,
+        }
     }
 
     /// The fate of the next packet, drawn from `random`.
-    pub fn draw(&self, random: &mut oorandom::Rand32) -> Fate {
-        let late = |random: &mut oorandom::Rand32| {
-            let micros = u32::try_from(self.lateness.as_micros()).unwrap_or(u32::MAX).max(1);
-            Duration::from_micros(u64::from(random.rand_range(0..micros)))
-        };
+    pub fn draw(&self, random: &mut Rand64) -> Fate {
         let dice = random.rand_range(0..1_000);
-        if dice < self.loss {
+        let mut shares = 0;
+        let mut hit = |share: u32| {
+            shares += u64::from(share);
+            dice < shares
+        };
+        if hit(self.loss) {
             Fate::Lose
-        } else if dice < self.loss + self.duplication {
-            Fate::Repeat(late(random))
-        } else if dice < self.loss + self.duplication + self.reordering {
-            Fate::Delay(late(random))
+        } else if hit(self.duplication) {
+            Fate::Repeat(self.late(random))
+        } else if hit(self.reordering) {
+            Fate::Delay(self.late(random))
+        } else if hit(self.corruption) {
+            Fate::Spoil(random.rand_u64())
         } else {
             Fate::Arrive
         }
+    }
+
+    fn late(&self, random: &mut Rand64) -> Duration {
+        Duration::from_nanos(random.rand_range(0..self.lateness.as_nanos().max(1)))
     }
 }

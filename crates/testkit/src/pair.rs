@@ -1,7 +1,7 @@
 //! Two hosts on a wire, in virtual time. After each step both check all their invariants.
 
 use crate::test_link::TestLink;
-use crate::wire::{Impairment, Wire};
+use crate::{Fate, Network, Wire};
 use linerate_stack::{Capabilities, Host, Medium, Stack, StackConfig};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ipv4Cidr, MacAddress};
@@ -9,7 +9,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 
 /// One of the two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// 192.0.2.1, which usually begins.
     Left,
@@ -58,10 +58,8 @@ impl Side {
 pub struct Setup {
     /// What everything random is drawn from.
     pub seed: u64,
-    /// How long a frame takes.
-    pub latency: Duration,
-    /// What happens to frames.
-    pub impairment: Impairment,
+    /// What is between the two.
+    pub network: Network,
     /// What frames begin with.
     pub medium: Medium,
     /// Bytes of the largest packet.
@@ -74,8 +72,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             seed: 1,
-            latency: Duration::from_micros(50),
-            impairment: Impairment::default(),
+            network: Network::clean(Duration::from_micros(50)),
             medium: Medium::Ethernet,
             mtu: 1_500,
             capacity: 256,
@@ -83,16 +80,17 @@ impl Default for Setup {
     }
 }
 
-type Observer = Box<dyn FnMut(Instant, Side, &[u8])>;
+/// A watcher of every frame that is sent: what it was, and what becomes of it.
+type Filter = Box<dyn FnMut(Instant, Side, &[u8]) -> Option<Fate>>;
 
 /// Two hosts on a wire.
 pub struct Pair {
     /// The present.
     pub now: Instant,
     /// What is between them.
-    pub wire: Wire,
+    pub wire: Wire<Side>,
     hosts: [Host<TestLink>; 2],
-    observer: Observer,
+    filter: Filter,
 }
 
 impl Pair {
@@ -106,15 +104,24 @@ impl Pair {
             let capabilities = Capabilities { medium: setup.medium, mtu: setup.mtu, rate: None };
             Host::new(Stack::new(config, seed), TestLink::new(capabilities, setup.capacity))
         });
-        let wire = Wire::new(setup.latency, setup.impairment, setup.seed);
+        let wire = Wire::new(setup.network, setup.seed);
         // Not zero, so that a forgotten time shows.
         let now = Instant::ZERO + Duration::from_secs(1_000);
-        Self { now, wire, hosts, observer: Box::new(|_, _, _| {}) }
+        Self { now, wire, hosts, filter: Box::new(|_, _, _| None) }
     }
 
     /// Has `observer` see every frame that a side sends, before anything happens to it.
-    pub fn observe(&mut self, observer: impl FnMut(Instant, Side, &[u8]) + 'static) {
-        self.observer = Box::new(observer);
+    pub fn observe(&mut self, mut observer: impl FnMut(Instant, Side, &[u8]) + 'static) {
+        self.set_filter(move |at, side, frame| {
+            observer(at, side, frame);
+            None
+        });
+    }
+
+    /// Shows every frame that is sent to `filter`, with who sent it; its answer, if there is one, is the
+    /// frame's fate in place of the network's.
+    pub fn set_filter(&mut self, filter: impl FnMut(Instant, Side, &[u8]) -> Option<Fate> + 'static) {
+        self.filter = Box::new(filter);
     }
 
     /// One of the hosts.
@@ -147,8 +154,8 @@ impl Pair {
             let again = turn.more || turn.blocked || host.link().has_arrived();
             next = next.min(if again { now } else { turn.next });
             while let Some(frame) = self.host(side).link_mut().fetch() {
-                (self.observer)(now, side, &frame);
-                self.wire.send(now, side.other(), frame);
+                let fate = (self.filter)(now, side, &frame);
+                self.wire.send(now, side.other(), frame, fate);
             }
         }
         next = next.min(self.wire.next());

@@ -1,82 +1,82 @@
-//! What is between two hosts: time, and accidents drawn from a seed.
+//! What is under way between two ends, and when it arrives.
 
-use crate::pair::Side;
-use linerate_units::{Duration, Instant};
+use crate::{Fate, Network};
+use linerate_units::{Bytes, Duration, Instant};
 use oorandom::Rand64;
 use std::collections::BTreeMap;
 
-/// How often a frame has which accident, in thousandths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Impairment {
-    /// It is lost.
-    pub loss: u64,
-    /// It arrives twice.
-    pub duplication: u64,
-    /// It arrives after frames that were sent later.
-    pub reordering: u64,
-    /// One of its bits changes.
-    pub corruption: u64,
-}
-
-/// Frames on their way.
+/// Packets on their way to ends of the kind `To`.
 #[derive(Debug)]
-pub struct Wire {
-    /// How long a frame takes.
-    pub latency: Duration,
-    /// What happens to frames.
-    pub impairment: Impairment,
+pub struct Wire<To> {
+    /// What happens to those that are sent from now on.
+    pub network: Network,
     random: Rand64,
     /// By the time of arrival, and in the order of sending where that is the same.
-    in_flight: BTreeMap<(Instant, u64), (Side, Vec<u8>)>,
+    in_flight: BTreeMap<(Instant, u64), (To, Vec<u8>)>,
+    /// Until when the line towards an end is taken.
+    busy: BTreeMap<To, Instant>,
     sent: u64,
 }
 
-impl Wire {
+impl<To: Copy + Ord> Wire<To> {
     /// A wire whose accidents are drawn from `seed`.
     #[must_use]
-    pub fn new(latency: Duration, impairment: Impairment, seed: u64) -> Self {
+    pub fn new(network: Network, seed: u64) -> Self {
         let random = Rand64::new(u128::from(seed));
-        Self { latency, impairment, random, in_flight: BTreeMap::new(), sent: 0 }
+        Self { network, random, in_flight: BTreeMap::new(), busy: BTreeMap::new(), sent: 0 }
     }
 
-    /// Sends a frame towards `to`.
-    pub fn send(&mut self, now: Instant, to: Side, mut frame: Vec<u8>) {
-        if self.happens(self.impairment.loss) {
-            return;
+    /// Sends a packet towards `to`; its fate is drawn unless `fate` decides it.
+    pub fn send(&mut self, now: Instant, to: To, mut bytes: Vec<u8>, fate: Option<Fate>) {
+        // Drawn in any case: who decides about one packet does not change what happens to the next.
+        let drawn = self.network.draw(&mut self.random);
+        let Some(leaves) = self.pass_line(now, to, bytes.len()) else { return };
+        let arrives = leaves + self.network.latency;
+        match fate.unwrap_or(drawn) {
+            Fate::Lose => {}
+            Fate::Arrive => self.carry(arrives, to, bytes),
+            Fate::Delay(span) => self.carry(arrives + span, to, bytes),
+            Fate::Repeat(span) => {
+                self.carry(arrives, to, bytes.clone());
+                self.carry(arrives + span, to, bytes);
+            }
+            Fate::Spoil(bit) => {
+                let bit = bit % (bytes.len() as u64 * 8).max(1);
+                if let Some(byte) = bytes.get_mut(usize::try_from(bit / 8).unwrap_or(usize::MAX)) {
+                    *byte ^= 1 << (bit % 8);
+                }
+                self.carry(arrives, to, bytes);
+            }
         }
-        if self.happens(self.impairment.corruption) && !frame.is_empty() {
-            let bit = self.random.rand_range(0..frame.len() as u64 * 8);
-            frame[usize::try_from(bit / 8).unwrap_or(0)] ^= 1 << (bit % 8);
-        }
-        if self.happens(self.impairment.duplication) {
-            self.carry(now, to, frame.clone());
-        }
-        self.carry(now, to, frame);
     }
 
-    /// When the next frame arrives.
+    /// When the next packet arrives.
     #[must_use]
     pub fn next(&self) -> Instant {
         self.in_flight.first_key_value().map_or(Instant::NEVER, |(&(at, _), _)| at)
     }
 
-    /// Takes the next frame that has arrived by `now`.
-    pub fn arrive(&mut self, now: Instant) -> Option<(Instant, Side, Vec<u8>)> {
+    /// Takes the next packet that has arrived by `now`.
+    pub fn arrive(&mut self, now: Instant) -> Option<(Instant, To, Vec<u8>)> {
         let first = self.in_flight.first_entry().filter(|entry| entry.key().0 <= now)?;
-        let ((at, _), (to, frame)) = first.remove_entry();
-        Some((at, to, frame))
+        let ((at, _), (to, bytes)) = first.remove_entry();
+        Some((at, to, bytes))
     }
 
-    fn carry(&mut self, now: Instant, to: Side, frame: Vec<u8>) {
-        let mut at = now + self.latency;
-        if self.happens(self.impairment.reordering) {
-            at += Duration::from_nanos(self.random.rand_range(1..self.latency.as_nanos().max(100_000) * 3));
+    /// When a packet of so many bytes has left the line towards `to`; `None` if too many wait for it.
+    fn pass_line(&mut self, now: Instant, to: To, length: usize) -> Option<Instant> {
+        let Some(line) = self.network.line else { return Some(now) };
+        let busy = self.busy.entry(to).or_insert(now);
+        let free = now.max(*busy);
+        if free.since(now) > line.rate.time_for(Bytes::new(line.queue)) {
+            return None;
         }
-        self.sent += 1;
-        self.in_flight.insert((at, self.sent), (to, frame));
+        *busy = free + line.rate.time_for(Bytes::new(length as u64)).max(Duration::from_nanos(1));
+        Some(*busy)
     }
 
-    fn happens(&mut self, thousandths: u64) -> bool {
-        thousandths > 0 && self.random.rand_range(0..1_000) < thousandths
+    fn carry(&mut self, arrives: Instant, to: To, bytes: Vec<u8>) {
+        self.sent += 1;
+        self.in_flight.insert((arrives, self.sent), (to, bytes));
     }
 }
