@@ -70,7 +70,8 @@ pub use udp_socket::UdpSocket;
 
 // What these sockets are configured with, and what they tell of themselves.
 pub use linerate_stack::{
-    Budget, ConnectOptions, Counters, Limits, ListenOptions, Route, StackConfig, UdpOptions,
+    Budget, ConnectOptions, Counters, Limits, ListenOptions, ListenStatistics, Route, StackConfig,
+    SynCookies, UdpOptions,
 };
 pub use linerate_tcp::{Config, Information, KeepAlive, Profile, State, Statistics};
 pub use linerate_wire::{Ipv4Cidr, MacAddress};

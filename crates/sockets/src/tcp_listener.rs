@@ -6,7 +6,7 @@ use crate::shared::{Access, Shared};
 use crate::socket::{Handle, Socket};
 use crate::tcp_stream::TcpStream;
 use crate::waiters::SocketId;
-use linerate_stack::{Error as HostError, ListenHandle, ListenOptions, Stack};
+use linerate_stack::{Error as HostError, ListenHandle, ListenOptions, ListenStatistics, Stack};
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
@@ -71,6 +71,14 @@ impl TcpListener {
     /// `NotConnected` after [`TcpListener::shutdown`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.socket.call(|stack, _| stack.tcp_listen_addr(self.socket.handle))?.into())
+    }
+
+    /// How many connections wait, and what the listener has counted: SYNs that were dropped, cookies.
+    ///
+    /// # Errors
+    /// `NotConnected` after [`TcpListener::shutdown`].
+    pub fn statistics(&self) -> io::Result<ListenStatistics> {
+        Ok(self.socket.call(|stack, _| stack.tcp_listen_statistics(self.socket.handle))?)
     }
 
     /// The same listener once more. The non-blocking mode is common to all clones.

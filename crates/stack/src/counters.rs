@@ -157,6 +157,12 @@ counters! {
         listen_drops "ListenDrops",
         /// Among these, the half-open connections that a newer SYN took the place of.
         half_open_recycled "TCPReqQFullRecycled",
+        /// SYNs that were answered by a cookie.
+        syn_cookies_sent "SyncookiesSent",
+        /// Connections that a cookie has opened.
+        syn_cookies_received "SyncookiesRecv",
+        /// Acknowledgements that should have brought a cookie and did not, or one that was used before.
+        syn_cookies_failed "SyncookiesFailed",
         /// Connections whose TIME-WAIT was cut short because there were too many.
         time_wait_overflows "TCPTimeWaitOverflow",
         /// SYNs that opened a new incarnation of a connection in TIME-WAIT.

@@ -9,9 +9,9 @@ use crate::interface::Audience;
 use crate::receive::Arrival;
 use crate::stack::Stack;
 use crate::transmit::Reply;
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, SocketAddrV4};
 use linerate_units::Instant;
-use linerate_wire::{IcmpError, Ipv4Header, Ipv4Packet, Protocol, Unreachable};
+use linerate_wire::{IcmpError, Ipv4Header, Ipv4Packet, Protocol, Segment, Unreachable};
 
 /// Bytes of the largest packet from this host to itself: what the header can express.
 pub(crate) const LOCAL_MTU: usize = 65_535;
@@ -26,6 +26,14 @@ pub(crate) struct Arrived<'a> {
     pub(crate) bytes: &'a [u8],
     /// Is it for other hosts too? Then nobody answers it with an error (RFC 1122 §3.2.2).
     pub(crate) to_everyone: bool,
+}
+
+impl Arrived<'_> {
+    /// Our end and the peer's of the conversation that a segment belongs to.
+    pub(crate) fn ends(&self, segment: &Segment<'_>) -> (SocketAddrV4, SocketAddrV4) {
+        let local = SocketAddrV4::new(self.header.destination, segment.destination_port);
+        (local, SocketAddrV4::new(self.header.source, segment.source_port))
+    }
 }
 
 /// How packets get to a destination.

@@ -120,7 +120,7 @@ pub use error::Error;
 pub use event::{EchoError, EchoReply, Event, UdpEvent};
 pub use host::{Budget, Host, Turn};
 pub use link::{Capabilities, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame};
-pub use listen::ListenOptions;
+pub use listen::{ListenOptions, ListenStatistics, SynCookies};
 pub use neighbor::NeighborLimits;
 pub use route::Route;
 pub use sockets::{ListenHandle, TcpHandle, UdpHandle};

@@ -12,6 +12,7 @@ use crate::isn::InitialNumbers;
 use crate::keys::Keys;
 use crate::link::Capabilities;
 use crate::list::{Links, List};
+use crate::listen::syn_cookie::CookieJar;
 use crate::neighbor::Neighbors;
 use crate::packet_queue::PacketQueue;
 use crate::path_mtu::PathMtus;
@@ -49,6 +50,7 @@ pub struct Stack {
     pub(crate) udp_ports: Ports,
     pub(crate) tcp_ports: Ports,
     pub(crate) numbers: InitialNumbers,
+    pub(crate) cookies: CookieJar,
     pub(crate) tcp_config: linerate_tcp::Config,
     /// When connections want to be looked after.
     pub(crate) timers: TimerWheel,
@@ -100,6 +102,7 @@ impl Stack {
             udp_ports: Ports::new(config.ephemeral_ports.clone(), &keys),
             tcp_ports: Ports::new(config.ephemeral_ports, &keys),
             numbers: InitialNumbers::new(&keys),
+            cookies: CookieJar::new(&keys),
             tcp_config: config.tcp,
             timers: TimerWheel::new(),
             queues: Links::new(),

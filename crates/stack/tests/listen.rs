@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_stack::{ConnectOptions, Event, ListenHandle, ListenOptions, Medium, TcpHandle};
+use linerate_stack::{ConnectOptions, Event, ListenHandle, ListenOptions, Medium, SynCookies, TcpHandle};
 use linerate_tcp::{Event as TcpEvent, State};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
@@ -19,7 +19,9 @@ fn pair() -> Pair {
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Side::Right.address(), 9);
 
 fn listen(pair: &mut Pair, backlog: usize, syn_backlog: usize) -> ListenHandle {
-    let options = ListenOptions { backlog, syn_backlog, config: None };
+    // What happens with cookies is told in `syn_cookies`.
+    let syn_cookies = SynCookies::Never;
+    let options = ListenOptions { backlog, syn_backlog, syn_cookies, ..ListenOptions::default() };
     pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap()
 }
 

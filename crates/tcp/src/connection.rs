@@ -7,6 +7,7 @@ use crate::output::reset::Reset;
 use crate::receive::ack_policy::{AckPolicy, Received};
 use crate::receive::{ReceiveSequence, Receiver, saturated};
 use crate::send::loss::R1;
+use crate::send::rtt::RoundTrip;
 use crate::send::{SendSequence, Sender};
 use crate::timers::{Timer, Timers};
 use crate::{Error, Information, KeepAlive, State, Statistics, Trouble};
@@ -107,6 +108,27 @@ impl Connection {
     pub fn accept(config: &Config, path: Path, seeds: Seeds, syn: &Segment<'_>, now: Instant) -> Self {
         let mut connection = Self::new(config, path, seeds, State::SynReceived, now);
         connection.learn_from_syn(syn, now);
+        connection
+    }
+
+    /// A passive open by a host that has kept nothing of the SYN (RFC 4987 §3.6): `syn` is what a cookie
+    /// has brought back, in a segment `ack` that acknowledges the SYN-ACK of `seeds`. The connection is
+    /// what [`Connection::accept`] and that segment would have made of the SYN, except that it knows
+    /// nothing of the round trip: the timestamp that comes back had bits of the cookie in it.
+    #[must_use]
+    pub fn accept_by_cookie(
+        config: &Config,
+        path: Path,
+        seeds: Seeds,
+        syn: &Segment<'_>,
+        ack: &Segment<'_>,
+        now: Instant,
+    ) -> Self {
+        let mut connection = Self::accept(config, path, seeds, syn, now);
+        // The SYN-ACK that left when the SYN came.
+        let _ = connection.poll_transmit(now, &mut [0; TcpHeader::MAX_LENGTH]);
+        let _ = connection.handle_segment(now, ack);
+        connection.sender.rtt = RoundTrip::new(connection.config.rto);
         connection
     }
 

@@ -26,7 +26,7 @@ pub fn busy_host() -> Host<TestLink> {
     let mut pair = Pair::new(&Setup::default(), |_, config| make_small(config));
     let now = pair.now;
     let right = pair.stack(Side::Right);
-    let options = ListenOptions { backlog: 4, syn_backlog: 8, config: None };
+    let options = ListenOptions { backlog: 4, syn_backlog: 8, ..ListenOptions::default() };
     assert!(right.tcp_listen(at(Side::Right, 9), &options).is_ok(), "the port is free");
     assert!(right.udp_bind(at(Side::Right, 5), &UdpOptions::default()).is_ok(), "the port is free");
     let open = |pair: &mut Pair, side, remote| {

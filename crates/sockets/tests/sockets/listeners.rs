@@ -1,9 +1,9 @@
 //! Listeners accept as those of `std::net` do.
 
 use crate::networks::{LEFT, NOBODY, RIGHT, networks};
-use linerate_sockets::ListenOptions;
+use linerate_sockets::{ListenOptions, SynCookies};
 use std::io::{ErrorKind, Read, Write};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
@@ -84,6 +84,21 @@ fn a_full_backlog_keeps_callers_waiting_until_there_is_room() {
         assert_eq!(accepted[..2], waiting.map(|stream| stream.local_addr().unwrap()));
         assert_eq!(accepted[2], late.join().unwrap().local_addr().unwrap());
     });
+}
+
+#[test]
+fn a_listener_that_gives_cookies_serves_as_any_other_and_tells_of_them() {
+    let (left, right) = networks();
+    let options = ListenOptions { syn_cookies: SynCookies::Always, ..ListenOptions::default() };
+    let listener = left.bind_with((LEFT, 0), &options).unwrap();
+    let mut far = right.connect(listener.local_addr().unwrap()).unwrap();
+    far.write_all(b"cookie").unwrap();
+    far.shutdown(Shutdown::Write).unwrap();
+    let mut heard = String::new();
+    listener.accept().unwrap().0.read_to_string(&mut heard).unwrap();
+    assert_eq!(heard, "cookie");
+    let counted = listener.statistics().unwrap();
+    assert_eq!((counted.syns_kept, counted.cookies_taken, counted.acceptable), (0, 1, 0));
 }
 
 #[test]

@@ -29,8 +29,7 @@ impl Stack {
         if arrived.to_everyone {
             return;
         }
-        let local = SocketAddrV4::new(arrived.header.destination, segment.destination_port);
-        let peer = SocketAddrV4::new(arrived.header.source, segment.source_port);
+        let (local, peer) = arrived.ends(&segment);
         match self.flows.lookup(Flow::new(local, peer)) {
             Some(index) => self.handle_connection_segment(arrived, index, &segment),
             None => self.handle_unconnected(arrived, &segment),
@@ -57,7 +56,7 @@ impl Stack {
 
     /// A segment for which there is no connection: it may be for a listener, else it is told so.
     fn handle_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
-        let local = SocketAddrV4::new(arrived.header.destination, segment.destination_port);
+        let (local, _) = arrived.ends(segment);
         let Some(listener) = self.listener_at(local) else {
             if let Some(reset) = judge_unconnected(segment) {
                 self.send_reset(arrived, segment, &reset);
@@ -66,6 +65,7 @@ impl Stack {
         };
         match judge_listen(segment) {
             ListenVerdict::Ignore => {}
+            ListenVerdict::Reset(_) if self.take_cookie(arrived, listener, segment) => {}
             ListenVerdict::Reset(reset) => self.send_reset(arrived, segment, &reset),
             ListenVerdict::Open => self.open_half(arrived, listener, segment),
         }
@@ -77,19 +77,29 @@ impl Stack {
             self.counted.tcp_extra.resets_limited += 1;
             return;
         }
+        let mut bytes = [0; TcpHeader::LENGTH];
+        let sent = reset.emit(&mut bytes);
+        let kept = self.answer_segment(arrived, segment, &bytes, sent.sum);
+        self.counted.tcp.out_resets += u64::from(kept);
+    }
+
+    /// Has the host send `answer`, a segment with its ports and checksum zero and the sum `sum`, to
+    /// where `segment` came from. False if too much waits already.
+    pub(crate) fn answer_segment(
+        &mut self,
+        arrived: &Arrived<'_>,
+        segment: &Segment<'_>,
+        answer: &[u8],
+        sum: Sum,
+    ) -> bool {
         let header = Ipv4Header::new(arrived.header.destination, arrived.header.source, Protocol::TCP);
-        let (source_port, destination_port) = (segment.destination_port, segment.source_port);
-        let kept = self.send_packet(&header, TcpHeader::LENGTH, |bytes| {
-            let sent = reset.emit(bytes);
-            let pseudo = header.pseudo_header(sent.length);
-            let sum = (pseudo + sent.sum).add_u16(source_port).add_u16(destination_port);
-            bytes[..2].copy_from_slice(&source_port.to_be_bytes());
-            bytes[2..4].copy_from_slice(&destination_port.to_be_bytes());
-            let at = TcpHeader::CHECKSUM_OFFSET;
-            bytes[at..at + 2].copy_from_slice(&sum.finish().to_be_bytes());
+        let kept = self.send_packet(&header, answer.len(), |bytes| {
+            bytes.copy_from_slice(answer);
+            let sum = TcpHeader::fill_ports(bytes, segment.destination_port, segment.source_port, sum);
+            TcpHeader::fill_checksum(bytes, header.pseudo_header(answer.len()), sum);
         });
         self.counted.tcp.out_segments += u64::from(kept);
-        self.counted.tcp.out_resets += u64::from(kept);
+        kept
     }
 
     /// May a segment of a half-open connection have its effect? While the accept queue is full, the
@@ -98,7 +108,9 @@ impl Stack {
     fn may_complete(&mut self, listener: u32, flags: TcpFlags) -> bool {
         let completes = flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::RST);
         let may = !completes || self.has_accept_room(listener);
-        self.counted.tcp_extra.listen_overflows += u64::from(!may);
+        if !may {
+            self.count_overflow(listener);
+        }
         may
     }
 

@@ -126,6 +126,15 @@ impl Stack {
         }
     }
 
+    /// The same for a connection that has done the first part of its life before the host saw it: a
+    /// handshake that a cookie stood for.
+    pub(crate) fn settle_as_new(&mut self, index: u32) {
+        if let Some(socket) = self.sockets.tcp_at(index) {
+            socket.state = State::SynReceived;
+        }
+        self.settle(index);
+    }
+
     /// RFC 9293 §3.8.3 (b): a peer that answers nothing is negative advice about the neighbour on the
     /// way to it, which is asked whether it is still there.
     fn doubt_way_to(&mut self, peer: Ipv4Addr) {

@@ -66,7 +66,7 @@ impl<'a> Story<'a> {
         let capabilities = Capabilities { medium: Medium::Ethernet, mtu: MTU, rate: None };
         let link = TestLink::new(capabilities, choices.of(&[256, 1]));
         let mut host = Host::new(Stack::new(config, [7; 32]), link);
-        let options = ListenOptions { backlog: 2, syn_backlog: 3, config: None };
+        let options = ListenOptions { backlog: 2, syn_backlog: 3, ..ListenOptions::default() };
         let listener = host.stack_mut().tcp_listen(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9), &options);
         let now = Instant::ZERO + Duration::from_secs(1_000);
         let mut story = Self {

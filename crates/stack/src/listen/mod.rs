@@ -1,11 +1,15 @@
 //! Listeners: handshakes that go on, connections that wait to be accepted, and the limits on both.
 //!
 //! A SYN makes a half-open connection, which stands in the listener's SYN queue. When that is full,
-//! a new SYN takes the place of the oldest half-open connection (RFC 4987 §3.4): an honest peer
-//! needs its place for one round trip only, and gets it even in a flood, as long as the flood needs
+//! a new SYN is answered by a cookie and not kept (`cookies`), so that a flood of any rate shuts nobody
+//! out. Without cookies it takes the place of the oldest half-open connection (RFC 4987 §3.4): an honest
+//! peer needs its place for one round trip only, and gets it even in a flood, as long as the flood needs
 //! longer than that to fill the queue; to drop the new SYN instead would shut it out for
 //! as long as the flood lasts. When the accept queue is full, new SYNs are dropped, and so is the
 //! acknowledgement that would complete a handshake, as Linux does: the peers try again.
+
+mod cookies;
+pub(crate) mod syn_cookie;
 
 use crate::demux::Flow;
 use crate::error::Error;
@@ -21,6 +25,48 @@ use linerate_tcp::{Config, Connection, Event};
 use linerate_units::Instant;
 use linerate_wire::Segment;
 
+/// When a listener answers a SYN with a cookie instead of keeping it (RFC 4987 §3.6).
+///
+/// A cookie is everything that has to be known of the SYN, in the numbers that the peer's
+/// acknowledgement brings back. It costs something, which is why it is no rule for quiet times: the
+/// SYN-ACK is not sent again if it is lost, the peer's MSS is rounded down to one of eight, and without
+/// timestamps there is no window scaling and no selective acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SynCookies {
+    /// Never: of too many SYNs, the oldest makes room for the newest.
+    Never,
+    /// While the SYN queue is full.
+    #[default]
+    UnderPressure,
+    /// Always: nothing is kept of any SYN.
+    Always,
+}
+
+/// What a listener has counted, and how it stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListenStatistics {
+    /// Handshakes that go on now.
+    pub half_open: usize,
+    /// Connections that wait to be accepted now.
+    pub acceptable: usize,
+    /// SYNs that were kept.
+    pub syns_kept: u64,
+    /// Half-open connections that a newer SYN took the place of.
+    pub recycled: u64,
+    /// SYNs that were dropped: the accept queue was full, or the host had no room or no way back.
+    pub dropped: u64,
+    /// Times that the accept queue was full when a handshake would have been complete.
+    pub overflows: u64,
+    /// SYNs that were answered by a cookie.
+    pub cookies_sent: u64,
+    /// Connections that a cookie has opened.
+    pub cookies_taken: u64,
+    /// Acknowledgements that came while cookies were out and brought none: forged, changed or too old.
+    pub cookies_refused: u64,
+    /// Cookies that came a second time.
+    pub cookies_replayed: u64,
+}
+
 /// How a listener is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ListenOptions {
@@ -30,11 +76,13 @@ pub struct ListenOptions {
     pub syn_backlog: usize,
     /// The rules of the connections, if not those of the host's configuration.
     pub config: Option<Config>,
+    /// When a SYN is answered by a cookie.
+    pub syn_cookies: SynCookies,
 }
 
 impl Default for ListenOptions {
     fn default() -> Self {
-        Self { backlog: 128, syn_backlog: 1_024, config: None }
+        Self { backlog: 128, syn_backlog: 1_024, config: None, syn_cookies: SynCookies::default() }
     }
 }
 
@@ -47,6 +95,25 @@ pub(crate) struct Listener {
     half_open: List,
     /// Connections that wait to be accepted, the oldest first. Invariant: at most the limit.
     acceptable: List,
+    /// When a cookie was last sent, if one was.
+    cookie_sent: Option<Instant>,
+    counted: ListenStatistics,
+}
+
+impl Listener {
+    /// Is there no place for one half-open connection more?
+    const fn is_full(&self) -> bool {
+        self.half_open.len() >= self.options.syn_backlog
+    }
+
+    /// Is the next SYN answered by a cookie?
+    fn gives_cookies(&self) -> bool {
+        match self.options.syn_cookies {
+            SynCookies::Never => false,
+            SynCookies::UnderPressure => self.is_full(),
+            SynCookies::Always => true,
+        }
+    }
 }
 
 impl Stack {
@@ -71,7 +138,14 @@ impl Stack {
             syn_backlog: options.syn_backlog.max(1),
             ..*options
         };
-        let listener = Listener { local, options, half_open: List::EMPTY, acceptable: List::EMPTY };
+        let listener = Listener {
+            local,
+            options,
+            half_open: List::EMPTY,
+            acceptable: List::EMPTY,
+            cookie_sent: None,
+            counted: ListenStatistics::default(),
+        };
         let index = self.sockets.insert(Socket::Listen(Box::new(listener))).index;
         self.listeners.insert(Flow::bound(local), index);
         self.sockets.listen_handle(index).ok_or(Error::Closed)
@@ -114,6 +188,16 @@ impl Stack {
         Ok(self.sockets.listener(handle)?.local)
     }
 
+    /// What the listener has counted, and how it stands.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn tcp_listen_statistics(&self, handle: ListenHandle) -> Result<ListenStatistics, Error> {
+        let listener = self.sockets.listener(handle)?;
+        let (half_open, acceptable) = (listener.half_open.len(), listener.acceptable.len());
+        Ok(ListenStatistics { half_open, acceptable, ..listener.counted })
+    }
+
     /// Ends a listener. Connections that nobody has accepted are reset.
     ///
     /// # Errors
@@ -151,36 +235,66 @@ impl Stack {
     /// A SYN asks a listener for a connection.
     pub(crate) fn open_half(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>) {
         if !self.has_accept_room(index) {
-            self.counted.tcp_extra.listen_overflows += 1;
-            self.counted.tcp_extra.listen_drops += 1;
+            self.count_overflow(index);
+            self.drop_syn(index);
             return;
         }
-        self.recycle_half_open(index);
-        let local = SocketAddrV4::new(arrived.header.destination, syn.destination_port);
-        let peer = SocketAddrV4::new(arrived.header.source, syn.source_port);
+        let Some(listener) = self.sockets.listener_at(index) else { return };
+        if listener.gives_cookies() {
+            self.answer_with_cookie(arrived, index, syn);
+        } else {
+            self.recycle_half_open(index);
+            self.keep_syn(arrived, index, syn);
+        }
+    }
+
+    fn keep_syn(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>) {
+        let (local, peer) = arrived.ends(syn);
         let way = self.way_to(arrived.arrival.at, *peer.ip());
         let (Ok(way), Ok(())) = (way, self.sockets.has_room()) else {
-            self.counted.tcp_extra.listen_drops += 1;
+            self.drop_syn(index);
             return;
         };
-        let Some(listener) = self.sockets.listener_at(index) else { return };
-        let config = listener.options.config.unwrap_or(self.tcp_config);
+        let config = self.config_of(index);
         let open = |path, seeds| Connection::accept(&config, path, seeds, syn, arrived.arrival.at);
         let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open);
         if let Some(listener) = self.sockets.listener_at(index) {
             self.queues.push_back(&mut listener.half_open, connection);
+            listener.counted.syns_kept += 1;
         }
         self.counted.tcp.passive_opens += 1;
         self.settle(connection);
     }
 
+    /// The rules of a listener's connections.
+    fn config_of(&mut self, index: u32) -> Config {
+        let own = self.sockets.listener_at(index).and_then(|listener| listener.options.config);
+        own.unwrap_or(self.tcp_config)
+    }
+
+    /// Counts a SYN that comes to nothing.
+    fn drop_syn(&mut self, index: u32) {
+        self.counted.tcp_extra.listen_drops += 1;
+        if let Some(listener) = self.sockets.listener_at(index) {
+            listener.counted.dropped += 1;
+        }
+    }
+
+    /// Counts that an accept queue is full.
+    pub(crate) fn count_overflow(&mut self, index: u32) {
+        self.counted.tcp_extra.listen_overflows += 1;
+        if let Some(listener) = self.sockets.listener_at(index) {
+            listener.counted.overflows += 1;
+        }
+    }
+
     /// Makes room in a full SYN queue.
     fn recycle_half_open(&mut self, index: u32) {
-        let Some(listener) = self.sockets.listener_at(index) else { return };
-        if listener.half_open.len() < listener.options.syn_backlog {
+        let Some(listener) = self.sockets.listener_at(index).filter(|listener| listener.is_full()) else {
             return;
-        }
+        };
         if let Some(oldest) = listener.half_open.first() {
+            listener.counted.recycled += 1;
             self.counted.tcp_extra.half_open_recycled += 1;
             self.counted.tcp_extra.listen_drops += 1;
             self.counted.tcp.attempt_failures += 1;

@@ -1,0 +1,104 @@
+//! A listener that keeps nothing of a SYN: it answers with a cookie, and a connection begins when the
+//! peer's acknowledgement brings it back (RFC 4987 §3.6).
+//!
+//! The SYN-ACK is written by a connection that lives only for that, and the connection that begins is
+//! made from the same SYN, as the cookie remembers it: so the two agree, whatever was left out.
+
+use super::SynCookies;
+use super::syn_cookie::{Kept, PERIOD};
+use crate::ipv4::Arrived;
+use crate::stack::Stack;
+use crate::tcp::Owner;
+use linerate_tcp::{Connection, Path, Seeds};
+use linerate_wire::{Ipv4Header, Segment, TcpFlags, TcpHeader};
+
+impl Stack {
+    /// Answers a SYN with a cookie.
+    pub(super) fn answer_with_cookie(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>) {
+        let now = arrived.arrival.at;
+        let (local, peer) = arrived.ends(syn);
+        let Ok(way) = self.way_to(now, *peer.ip()) else {
+            self.drop_syn(index);
+            return;
+        };
+        let config = self.config_of(index);
+        let kept = Kept::of(syn, config.timestamps);
+        let offset = self.numbers.timestamp_offset(local, peer);
+        let seeds = Seeds {
+            initial_sequence: self.cookies.make(now, local, peer, &kept),
+            timestamp_offset: kept.timestamp_offset(offset, now),
+        };
+        let mtu_payload = way.mtu.saturating_sub(Ipv4Header::LENGTH);
+        let path = Path { mtu_payload, window_clamp: way.window_clamp };
+        let mut field = [0; 40];
+        let remembered = kept.syn(syn, &mut field);
+        let mut bytes = [0; TcpHeader::MAX_LENGTH];
+        let mut connection = Connection::accept(&config, path, seeds, &remembered, now);
+        let Some(sent) = connection.poll_transmit(now, &mut bytes) else { return };
+        self.answer_segment(arrived, syn, &bytes[..sent.length], sent.sum);
+        self.counted.tcp_extra.syn_cookies_sent += 1;
+        if let Some(listener) = self.sockets.listener_at(index) {
+            listener.cookie_sent = Some(now);
+            listener.counted.cookies_sent += 1;
+        }
+    }
+
+    /// An acknowledgement without a connection may bring back a cookie of this listener, and open its
+    /// connection. False if it does not, and belongs to nobody.
+    pub(crate) fn take_cookie(&mut self, arrived: &Arrived<'_>, index: u32, ack: &Segment<'_>) -> bool {
+        if !self.expects_cookies(arrived, index) || ack.flags().contains(TcpFlags::SYN) {
+            return false;
+        }
+        let (local, peer) = arrived.ends(ack);
+        let Some(kept) = self.cookies.read(arrived.arrival.at, local, peer, ack) else {
+            self.refuse_cookie(index, false);
+            return false;
+        };
+        if !self.has_accept_room(index) {
+            // The cookie stays good: the peer sends it again with its data.
+            self.count_overflow(index);
+            return true;
+        }
+        let way = self.way_to(arrived.arrival.at, *peer.ip());
+        let (Ok(way), Ok(())) = (way, self.sockets.has_room()) else {
+            self.drop_syn(index);
+            return true;
+        };
+        if !self.cookies.take(local, peer, ack.ack - 1) {
+            self.refuse_cookie(index, true);
+            return false;
+        }
+        let config = self.config_of(index);
+        let mut field = [0; 40];
+        let syn = kept.syn(ack, &mut field);
+        let open = |path, seeds| {
+            let seeds = Seeds { initial_sequence: ack.ack - 1, ..seeds };
+            Connection::accept_by_cookie(&config, path, seeds, &syn, ack, arrived.arrival.at)
+        };
+        let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open);
+        self.counted.tcp.passive_opens += 1;
+        self.counted.tcp_extra.syn_cookies_received += 1;
+        if let Some(listener) = self.sockets.listener_at(index) {
+            listener.counted.cookies_taken += 1;
+        }
+        self.settle_as_new(connection);
+        true
+    }
+
+    /// Can there be cookies of this listener on their way? Otherwise it need not look at acknowledgements
+    /// that belong to nobody, and a forger has nothing to guess.
+    fn expects_cookies(&mut self, arrived: &Arrived<'_>, index: u32) -> bool {
+        let Some(listener) = self.sockets.listener_at(index) else { return false };
+        let recently = listener.cookie_sent.is_some_and(|sent| arrived.arrival.at.since(sent) < PERIOD * 2);
+        listener.options.syn_cookies != SynCookies::Never && recently
+    }
+
+    fn refuse_cookie(&mut self, index: u32, replayed: bool) {
+        self.counted.tcp_extra.syn_cookies_failed += 1;
+        if let Some(listener) = self.sockets.listener_at(index) {
+            let counted = &mut listener.counted;
+            let which = if replayed { &mut counted.cookies_replayed } else { &mut counted.cookies_refused };
+            *which += 1;
+        }
+    }
+}

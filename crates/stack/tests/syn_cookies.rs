@@ -1,0 +1,289 @@
+//! SYN cookies: a listener that keeps nothing, and what a flood, a forger and a slow network make of it.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_stack::{
+    ConnectOptions, ListenHandle, ListenOptions, ListenStatistics, Medium, Route, SynCookies, TcpHandle,
+};
+use linerate_tcp::{Config, State};
+use linerate_testkit::{Pair, Setup, Side};
+use linerate_units::Duration;
+use linerate_wire::{Ipv4Header, Protocol, Segment, SeqNum, Sum, TcpFlags, TcpHeader};
+use std::cell::RefCell;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::rc::Rc;
+
+const SERVER: SocketAddrV4 = SocketAddrV4::new(Side::Right.address(), 9);
+
+/// A pair whose answers to invented addresses leave.
+fn pair() -> Pair {
+    Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
+        config.routes.push(Route::direct("0.0.0.0/0".parse().unwrap()));
+    })
+}
+
+fn listen(pair: &mut Pair, syn_backlog: usize, syn_cookies: SynCookies) -> ListenHandle {
+    let options = ListenOptions { backlog: 4, syn_backlog, syn_cookies, config: None };
+    pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap()
+}
+
+fn connect_with(pair: &mut Pair, config: Config) -> TcpHandle {
+    let now = pair.now;
+    let options = ConnectOptions { config: Some(config), ..ConnectOptions::default() };
+    pair.stack(Side::Left).tcp_connect(now, SERVER, &options).unwrap()
+}
+
+fn connect(pair: &mut Pair) -> TcpHandle {
+    connect_with(pair, Config::modern())
+}
+
+fn accept(pair: &mut Pair, listener: ListenHandle) -> Option<TcpHandle> {
+    Some(pair.stack(Side::Right).tcp_accept(listener)?.0)
+}
+
+fn statistics(pair: &mut Pair, listener: ListenHandle) -> ListenStatistics {
+    pair.stack(Side::Right).tcp_listen_statistics(listener).unwrap()
+}
+
+/// A packet with a segment from an address that nobody has.
+fn forged(source: SocketAddrV4, flags: TcpFlags, seq: u32, ack: u32) -> Vec<u8> {
+    let mut packet = vec![0; 40];
+    let header = Ipv4Header::new(*source.ip(), *SERVER.ip(), Protocol::TCP);
+    header.emit(20, &mut packet);
+    let segment = TcpHeader {
+        source_port: source.port(),
+        destination_port: SERVER.port(),
+        seq: SeqNum::new(seq),
+        ack: SeqNum::new(ack),
+        flags,
+        window: 1_000,
+        urgent: 0,
+    };
+    segment.emit(0, &mut packet[20..]);
+    let sum = Sum::of(&packet[20..]);
+    TcpHeader::fill_checksum(&mut packet[20..], header.pseudo_header(20), sum);
+    packet
+}
+
+fn put(pair: &mut Pair, packet: Vec<u8>) {
+    let now = pair.now;
+    pair.host(Side::Right).link_mut().put(now, packet);
+}
+
+fn invented(number: u16) -> SocketAddrV4 {
+    let [high, low] = number.to_be_bytes();
+    SocketAddrV4::new(Ipv4Addr::new(198, 51, high, low), 1_000)
+}
+
+/// Fills a queue of this many half-open connections.
+fn fill(pair: &mut Pair, count: u16) {
+    (0..count).for_each(|number| put(pair, forged(invented(number), TcpFlags::SYN, 1, 0)));
+    pair.run_for(Duration::from_micros(1));
+}
+
+/// Every packet that the left host sends.
+fn overheard(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
+    let packets = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&packets);
+    pair.observe(move |_, side, packet| {
+        if side == Side::Left {
+            log.borrow_mut().push(packet.to_vec());
+        }
+    });
+    packets
+}
+
+#[test]
+fn a_flood_faster_than_any_queue_shuts_nobody_out() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8, SynCookies::UnderPressure);
+    let mut connected = 0;
+    for number in 0..5_000 {
+        // Fifty in each of the honest peers' round trips.
+        put(&mut pair, forged(invented(number), TcpFlags::SYN, 1, 0));
+        if number % 250 == 0 {
+            connect(&mut pair);
+        }
+        pair.run_for(Duration::from_micros(2));
+        connected += usize::from(accept(&mut pair, listener).is_some());
+        assert!(statistics(&mut pair, listener).half_open <= 8);
+    }
+    pair.run_for(Duration::from_millis(1));
+    connected += usize::from(accept(&mut pair, listener).is_some());
+    assert_eq!(connected, 20);
+    let counted = statistics(&mut pair, listener);
+    assert_eq!((counted.recycled, counted.dropped, counted.overflows), (0, 0, 0));
+    assert_eq!(counted.cookies_sent, 5_020 - counted.syns_kept);
+    let counters = pair.stack(Side::Right).counters();
+    assert_eq!(counters.tcp_extra.syn_cookies_sent, counted.cookies_sent);
+    assert_eq!(counters.tcp_extra.syn_cookies_received, counted.cookies_taken);
+    assert_eq!(counters.tcp_extra.syn_cookies_failed, 0);
+}
+
+#[test]
+fn a_listener_that_always_gives_cookies_keeps_nothing_of_any_syn() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8, SynCookies::Always);
+    fill(&mut pair, 500);
+    let counted = statistics(&mut pair, listener);
+    assert_eq!((counted.half_open, counted.syns_kept, counted.cookies_sent), (0, 0, 500));
+    assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 0);
+    // There is no timer either that would ever do something about them.
+    assert_eq!(pair.stack(Side::Right).poll_timeout(), linerate_units::Instant::NEVER);
+}
+
+#[test]
+fn a_connection_by_cookie_is_the_one_that_a_kept_syn_would_have_made() {
+    let information = |cookies| {
+        let mut pair = pair();
+        let listener = listen(&mut pair, 8, cookies);
+        let client = connect(&mut pair);
+        pair.run_for(Duration::from_millis(1));
+        let server = accept(&mut pair, listener).unwrap();
+        let now = pair.now;
+        pair.stack(Side::Left).tcp_write(now, client, &[7; 30_000]).unwrap();
+        pair.stack(Side::Right).tcp_write(now, server, &[8; 30_000]).unwrap();
+        pair.run_for(Duration::from_millis(100));
+        let mut heard = vec![0; 40_000];
+        let now = pair.now;
+        assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut heard), Ok(30_000));
+        assert_eq!(pair.stack(Side::Left).tcp_read(now, client, &mut heard), Ok(30_000));
+        assert_eq!(statistics(&mut pair, listener).cookies_taken, u64::from(cookies == SynCookies::Always));
+        let of = |pair: &mut Pair, side, handle| {
+            let information = pair.stack(side).tcp(handle).unwrap().information();
+            let shifts = (information.send_shift, information.receive_shift);
+            (shifts, information.effective_mss, information.send_window, information.receive_window)
+        };
+        (of(&mut pair, Side::Left, client), of(&mut pair, Side::Right, server))
+    };
+    assert_eq!(information(SynCookies::Always), information(SynCookies::Never));
+}
+
+#[test]
+fn a_peer_without_timestamps_gets_a_connection_without_their_companions() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8, SynCookies::Always);
+    let client = connect_with(&mut pair, Config { timestamps: false, ..Config::modern() });
+    pair.run_for(Duration::from_millis(1));
+    let server = accept(&mut pair, listener).unwrap();
+    for (side, handle) in [(Side::Left, client), (Side::Right, server)] {
+        let information = pair.stack(side).tcp(handle).unwrap().information();
+        assert_eq!((information.send_shift, information.receive_shift), (0, 0));
+        assert_eq!(information.effective_mss, 1_460);
+    }
+}
+
+#[test]
+fn a_cookie_tells_nothing_of_the_round_trip() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8, SynCookies::Always);
+    connect(&mut pair);
+    pair.run_for(Duration::from_millis(1));
+    let server = accept(&mut pair, listener).unwrap();
+    // Up to 63 ms of its timestamp were options.
+    let measured =
+        |pair: &mut Pair| pair.stack(Side::Right).tcp(server).unwrap().information().smoothed_round_trip;
+    assert_eq!(measured(&mut pair), None);
+    let now = pair.now;
+    pair.stack(Side::Right).tcp_write(now, server, b"timed").unwrap();
+    pair.run_for(Duration::from_millis(100));
+    assert!(measured(&mut pair).unwrap() < Duration::from_millis(50));
+}
+
+#[test]
+fn data_opens_the_connection_if_the_acknowledgement_before_it_was_lost() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8, SynCookies::Always);
+    let client = connect(&mut pair);
+    assert!(pair.run_until(Duration::from_millis(1), |pair| {
+        pair.stack(Side::Left).tcp(client).unwrap().state() == State::Established
+    }));
+    // The acknowledgement has left when the client was turned; it gets lost.
+    while pair.wire.arrive(linerate_units::Instant::NEVER).is_some() {}
+    pair.run_for(Duration::from_millis(1));
+    assert!(accept(&mut pair, listener).is_none());
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_write(now, client, b"question").unwrap();
+    pair.run_for(Duration::from_millis(1));
+    let server = accept(&mut pair, listener).unwrap();
+    let mut heard = [0; 16];
+    let now = pair.now;
+    assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut heard), Ok(8));
+}
+
+#[test]
+fn a_forged_acknowledgement_opens_nothing_and_is_answered_by_a_reset() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 2, SynCookies::UnderPressure);
+    // While no cookie is out, nobody looks for one.
+    put(&mut pair, forged(invented(7), TcpFlags::ACK, 2, 77));
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(statistics(&mut pair, listener).cookies_refused, 0);
+    fill(&mut pair, 3);
+    for guess in 0..100 {
+        put(&mut pair, forged(invented(7), TcpFlags::ACK, 2, guess * 0x0101_0101));
+    }
+    pair.run_for(Duration::from_millis(1));
+    let counted = statistics(&mut pair, listener);
+    assert_eq!((counted.cookies_refused, counted.cookies_taken, counted.acceptable), (100, 0, 0));
+    let counters = pair.stack(Side::Right).counters();
+    assert_eq!((counters.tcp_extra.syn_cookies_failed, counters.tcp.out_resets), (100, 101));
+}
+
+#[test]
+fn an_acknowledgement_that_comes_after_two_minutes_is_refused() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8, SynCookies::Always);
+    let packets = overheard(&mut pair);
+    let client = connect(&mut pair);
+    assert!(pair.run_until(Duration::from_millis(1), |pair| {
+        pair.stack(Side::Left).tcp(client).unwrap().state() == State::Established
+    }));
+    while pair.wire.arrive(linerate_units::Instant::NEVER).is_some() {}
+    let late = packets.borrow().last().unwrap().clone();
+    assert_eq!(Segment::parse(&late[20..]).unwrap().flags(), TcpFlags::ACK);
+    pair.run_for(Duration::from_secs(130));
+    // Others have asked meanwhile, so that the listener does look.
+    fill(&mut pair, 1);
+    put(&mut pair, late);
+    pair.run_for(Duration::from_millis(1));
+    let counted = statistics(&mut pair, listener);
+    assert_eq!((counted.cookies_refused, counted.cookies_taken), (1, 0));
+    assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().state(), State::Closed);
+}
+
+#[test]
+fn a_cookie_that_comes_again_after_its_connection_opens_no_other() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8, SynCookies::Always);
+    let packets = overheard(&mut pair);
+    let client = connect(&mut pair);
+    pair.run_for(Duration::from_millis(1));
+    let server = accept(&mut pair, listener).unwrap();
+    let first = packets.borrow().last().unwrap().clone();
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_abort(now, client).unwrap();
+    pair.run_for(Duration::from_millis(1));
+    pair.stack(Side::Right).tcp_close(now, server).unwrap();
+    put(&mut pair, first);
+    pair.run_for(Duration::from_millis(1));
+    let counted = statistics(&mut pair, listener);
+    assert_eq!((counted.cookies_taken, counted.cookies_replayed, counted.acceptable), (1, 1, 0));
+}
+
+#[test]
+fn a_full_accept_queue_leaves_the_cookie_good() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8, SynCookies::Always);
+    let clients: Vec<_> = (0..6).map(|_| connect(&mut pair)).collect();
+    pair.run_for(Duration::from_millis(1));
+    let counted = statistics(&mut pair, listener);
+    assert_eq!((counted.acceptable, counted.overflows, counted.cookies_refused), (4, 2, 0));
+    while accept(&mut pair, listener).is_some() {}
+    let now = pair.now;
+    for client in clients {
+        pair.stack(Side::Left).tcp_write(now, client, b"still here").unwrap();
+    }
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(statistics(&mut pair, listener).acceptable, 2);
+}
