@@ -32,6 +32,14 @@ pub(crate) enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// A file cannot be written.
+    #[error("{} cannot be written: {source}", path.display())]
+    Keep {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// What `cargo metadata` prints is not what this program knows.
     #[error("`cargo metadata` prints no {0}; has its format changed?")]
     Metadata(&'static str),

@@ -8,6 +8,7 @@ mod error;
 mod layers;
 mod rfc;
 mod source;
+mod testkit;
 mod workspace;
 
 use error::Error;
@@ -18,6 +19,7 @@ usage: cargo xtask <verb>
 
   check          formatting, lints, documentation and layers: what a change must pass
   layers         the dependencies among our crates, against the arrow of the architecture
+  grid           measure goodput over loss anew, in virtual time, and keep it in docs/loss-grid.txt
   rfc [--run]    each requirement of RFC 9293 with its tests: do they exist, and pass?";
 
 fn main() -> ExitCode {
@@ -39,6 +41,7 @@ fn run(arguments: &[String]) -> Result<(), Error> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["check"] => check::run(),
         ["layers"] => layers::run(),
+        ["grid"] => testkit::write_grid(),
         ["rfc"] => rfc::run(false),
         ["rfc", "--run"] => rfc::run(true),
         _ => Err(Error::Usage(USAGE)),

@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_stack::{ConnectOptions, Error, Event, ListenHandle, ListenOptions, Medium, Route, TcpHandle};
+use linerate_stack::{ConnectOptions, Error, Event, ListenOptions, Medium, Route, TcpHandle};
 use linerate_tcp::{Config, Error as TcpError, Event as TcpEvent, State};
-use linerate_testkit::{Network, Pair, Setup, Side};
+use linerate_testkit::transfer::{established, listen};
+use linerate_testkit::{Network, Pair, Setup, Side, Transfer};
 use linerate_units::Duration;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -16,79 +17,9 @@ fn at(side: Side, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(side.address(), port)
 }
 
-fn listen(pair: &mut Pair) -> ListenHandle {
-    pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default()).unwrap()
-}
-
 fn connect(pair: &mut Pair, remote: SocketAddrV4) -> TcpHandle {
     let now = pair.now;
     pair.stack(Side::Left).tcp_connect(now, remote, &ConnectOptions::default()).unwrap()
-}
-
-/// An established connection: the left end, and the right end that was accepted.
-fn established(pair: &mut Pair, listener: ListenHandle) -> (TcpHandle, TcpHandle) {
-    let left = connect(pair, at(Side::Right, 9));
-    let mut right = None;
-    assert!(pair.run_until(Duration::from_secs(10), |pair| {
-        right = right.or_else(|| pair.stack(Side::Right).tcp_accept(listener));
-        right.is_some()
-    }));
-    (left, right.unwrap().0)
-}
-
-/// What byte a stream has at a place.
-#[allow(clippy::cast_possible_truncation, reason = "a pattern")]
-fn pattern(place: usize) -> u8 {
-    (place ^ (place >> 8) ^ (place >> 16)) as u8
-}
-
-/// One direction of bulk data, with what an application at each end has to do.
-struct Transfer {
-    from: (Side, TcpHandle),
-    to: (Side, TcpHandle),
-    total: usize,
-    written: usize,
-    read: usize,
-    ended: bool,
-}
-
-impl Transfer {
-    fn new(from: (Side, TcpHandle), to: (Side, TcpHandle), total: usize) -> Self {
-        Self { from, to, total, written: 0, read: 0, ended: false }
-    }
-
-    /// Writes and reads what can be; says whether everything has arrived and the stream has ended.
-    fn advance(&mut self, pair: &mut Pair) -> bool {
-        let now = pair.now;
-        let (side, handle) = self.from;
-        while self.written < self.total {
-            let end = self.total.min(self.written + 4_096);
-            let chunk: Vec<_> = (self.written..end).map(pattern).collect();
-            match pair.stack(side).tcp_write(now, handle, &chunk).unwrap() {
-                0 => break,
-                count => self.written += count,
-            }
-            if self.written == self.total {
-                pair.stack(side).tcp_shutdown_write(now, handle).unwrap();
-            }
-        }
-        let (side, handle) = self.to;
-        let mut into = [0; 8_192];
-        while !self.ended {
-            match pair.stack(side).tcp_read(now, handle, &mut into) {
-                Ok(0) => self.ended = true,
-                Ok(count) => {
-                    assert!(
-                        into[..count].iter().enumerate().all(|(n, &byte)| byte == pattern(self.read + n))
-                    );
-                    self.read += count;
-                }
-                Err(Error::WouldBlock) => break,
-                Err(error) => panic!("after {} bytes: {error}", self.read),
-            }
-        }
-        self.ended && self.read == self.total
-    }
 }
 
 fn events(pair: &mut Pair, side: Side) -> Vec<Event> {
@@ -159,7 +90,7 @@ fn a_transfer_survives_loss_duplication_and_reordering() {
         let (left, right) = established(&mut pair, listener);
         let mut transfer = Transfer::new((Side::Left, left), (Side::Right, right), 1 << 20);
         let done = pair.run_until(Duration::from_secs(600), |pair| transfer.advance(pair));
-        assert!(done, "seed {seed}: {} of {} bytes", transfer.read, transfer.total);
+        assert!(done, "seed {seed}: {} bytes", transfer.read());
         assert!(pair.stack(Side::Left).counters().tcp.retransmitted_segments > 0);
     }
 }
@@ -208,7 +139,7 @@ fn eight_senders_share_the_link_fairly() {
         }
         false
     });
-    let mut shares: Vec<_> = transfers.iter().map(|transfer| transfer.read).collect();
+    let mut shares: Vec<_> = transfers.iter().map(|transfer| transfer.read()).collect();
     shares.sort_unstable();
     assert!(shares[0] > 1 << 20, "{shares:?}");
     assert!(shares[7] * 4 < shares[0] * 5, "{shares:?}");

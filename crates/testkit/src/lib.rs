@@ -6,10 +6,12 @@
 mod connections;
 pub mod fuzz;
 pub mod hostile;
+pub mod loss_grid;
 mod network;
 mod pair;
 mod script;
 mod test_link;
+pub mod transfer;
 mod wire;
 
 pub use connections::{Connections, End};
@@ -17,4 +19,5 @@ pub use network::{Fate, Line, Network};
 pub use pair::{Pair, Setup, Side};
 pub use script::{Notation, Script, Sent, pattern};
 pub use test_link::TestLink;
+pub use transfer::Transfer;
 pub use wire::Wire;

@@ -2,7 +2,7 @@
 
 use crate::test_link::TestLink;
 use crate::{Fate, Network, Wire};
-use linerate_stack::{Capabilities, Host, Medium, Stack, StackConfig};
+use linerate_stack::{Capabilities, Host, Medium, Stack, StackConfig, Turn};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ipv4Cidr, MacAddress};
 use std::fmt;
@@ -90,6 +90,8 @@ pub struct Pair {
     /// What is between them.
     pub wire: Wire<Side>,
     hosts: [Host<TestLink>; 2],
+    /// What the last turn of each came to, if its link was up.
+    turns: [Option<Turn>; 2],
     filter: Filter,
 }
 
@@ -107,7 +109,7 @@ impl Pair {
         let wire = Wire::new(setup.network, setup.seed);
         // Not zero, so that a forgotten time shows.
         let now = Instant::ZERO + Duration::from_secs(1_000);
-        Self { now, wire, hosts, filter: Box::new(|_, _, _| None) }
+        Self { now, wire, hosts, turns: [None; 2], filter: Box::new(|_, _, _| None) }
     }
 
     /// Has `observer` see every frame that a side sends, before anything happens to it.
@@ -140,25 +142,51 @@ impl Pair {
     /// # Panics
     /// If an invariant of a host is broken, or a link that is up fails.
     pub fn step(&mut self, limit: Instant) -> bool {
+        self.turn();
+        self.move_on(limit)
+    }
+
+    /// Steps until `done`, which applications may use to do their part, or until `limit` has gone by.
+    /// Says whether it was done.
+    pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        let end = self.now + limit;
+        while !done(self) {
+            self.turn();
+            // What has arrived now is read now, not when something happens next.
+            if done(self) {
+                return true;
+            }
+            if !self.move_on(end) {
+                self.now = end;
+                return done(self);
+            }
+        }
+        true
+    }
+
+    /// Everything that there is to do at the present time.
+    fn turn(&mut self) {
         while let Some((at, to, frame)) = self.wire.arrive(self.now) {
             self.host(to).link_mut().put(at, frame);
         }
-        let mut next = Instant::NEVER;
         for side in Side::BOTH {
             let now = self.now;
             let host = self.host(side);
             let turn = host.turn(now);
             host.stack().check();
             // A host whose link is down is left alone until the link is up again.
-            let Ok(turn) = turn else { continue };
-            let again = turn.more || turn.blocked || host.link().has_arrived();
-            next = next.min(if again { now } else { turn.next });
+            self.turns[side as usize] = turn.ok();
             while let Some(frame) = self.host(side).link_mut().fetch() {
                 let fate = (self.filter)(now, side, &frame);
                 self.wire.send(now, side.other(), frame, fate);
             }
         }
-        next = next.min(self.wire.next());
+    }
+
+    /// To the next time at which there is something to do; false if that is beyond `limit`.
+    fn move_on(&mut self, limit: Instant) -> bool {
+        let next =
+            Side::BOTH.map(|side| self.next_turn(side)).into_iter().fold(self.wire.next(), Instant::min);
         if next > limit || next == Instant::NEVER {
             return false;
         }
@@ -166,19 +194,12 @@ impl Pair {
         true
     }
 
-    /// Steps until `done`, which applications may use to do their part, or until `limit` has gone by.
-    /// Says whether it was done.
-    pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
-        let end = self.now + limit;
-        loop {
-            if done(self) {
-                return true;
-            }
-            if !self.step(end) {
-                self.now = end;
-                return done(self);
-            }
-        }
+    fn next_turn(&self, side: Side) -> Instant {
+        let host = &self.hosts[side as usize];
+        let Some(turn) = &self.turns[side as usize] else { return Instant::NEVER };
+        let again =
+            turn.more || turn.blocked || host.link().has_arrived() || host.stack().wants_turn_since(turn);
+        if again { self.now } else { turn.next }
     }
 
     /// Steps for so long.

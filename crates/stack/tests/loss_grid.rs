@@ -1,0 +1,37 @@
+//! The grid of goodput over round-trip time, loss, buffers and congestion control is the reviewed one,
+//! and obeys the laws that a reviewer would look for first.
+
+use linerate_testkit::loss_grid::{CONTROLS, Cell, LossGrid};
+use linerate_units::{Bytes, Duration};
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+static GRID: LazyLock<LossGrid> = LazyLock::new(LossGrid::measure);
+
+#[test]
+fn the_grid_is_the_one_that_was_reviewed() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/loss-grid.txt");
+    let reviewed = fs::read_to_string(path).expect("docs/loss-grid.txt is kept");
+    let measured = GRID.to_string();
+    assert!(
+        measured == reviewed,
+        "`cargo xtask grid` writes docs/loss-grid.txt anew, to be reviewed as a difference:\n{measured}"
+    );
+}
+
+/// What smoltcp publishes of itself (the snapshot of its `netsim` test) for buffers of 32 KiB on a path
+/// of 100 ms: thousandths lost, bytes a second. Its path is of any width, the one here is not.
+const PUBLISHED: [(u32, u64); 1] = [(0, 322_945)];
+
+#[test]
+fn a_long_path_with_small_buffers_carries_more_than_smoltcp_publishes() {
+    for congestion in CONTROLS {
+        for (loss, published) in PUBLISHED {
+            let round_trip = Duration::from_millis(100);
+            let cell = Cell { round_trip, loss, buffer: Bytes::new(32 << 10), congestion };
+            let goodput = GRID.figures(&cell).expect("a cell of the grid").goodput;
+            assert!(goodput > published, "{congestion}, {loss} ‰ lost: {goodput} of {published} B/s");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! All cells, and the table that is kept and reviewed.
+
+use super::{BUFFERS, CONTROLS, Cell, Figures, LOSSES, QUEUE, RATE, ROUND_TRIPS, SEEDS};
+use linerate_tcp::CongestionName;
+use linerate_units::{Bytes, Duration};
+use std::fmt;
+use std::thread;
+
+/// Every cell with its figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LossGrid {
+    cells: Vec<(Cell, Figures)>,
+}
+
+impl LossGrid {
+    /// Makes all transfers, on as many CPUs as there are; the figures do not depend on that.
+    ///
+    /// # Panics
+    /// If a transfer does not come to its end.
+    #[must_use]
+    pub fn measure() -> Self {
+        let cells = all_cells();
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        let mut shares = thread::scope(|scope| {
+            // Dealt out one by one, so that each has some of the long ones.
+            let deal = |first| cells.iter().skip(first).step_by(count).map(|cell| (*cell, cell.median()));
+            let threads: Vec<_> =
+                (0..count).map(|first| scope.spawn(move || deal(first).collect::<Vec<_>>())).collect();
+            let joined = threads.into_iter().map(|thread| match thread.join() {
+                Ok(share) => share.into_iter(),
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            joined.collect::<Vec<_>>()
+        });
+        let measured = (0..cells.len()).filter_map(|index| shares[index % count].next()).collect();
+        Self { cells: measured }
+    }
+
+    /// The figures of one cell, if there is such a one.
+    #[must_use]
+    pub fn figures(&self, wanted: &Cell) -> Option<Figures> {
+        self.cells.iter().find(|(cell, _)| cell == wanted).map(|&(_, figures)| figures)
+    }
+
+    /// One line: a buffer and a control, along the losses.
+    fn line(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        (round_trip, buffer, congestion): (Duration, Bytes, CongestionName),
+    ) -> fmt::Result {
+        write!(f, "{:>8}  {congestion:<8}", buffer.to_string())?;
+        for loss in LOSSES {
+            let cell = Cell { round_trip, loss, buffer, congestion };
+            let Figures { goodput, timeouts } = self.figures(&cell).unwrap_or_default();
+            write!(f, " {goodput:>11} {timeouts:>4}")?;
+        }
+        writeln!(f)
+    }
+}
+
+fn all_cells() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for round_trip in ROUND_TRIPS {
+        for buffer in BUFFERS {
+            for congestion in CONTROLS {
+                cells.extend(LOSSES.map(|loss| Cell { round_trip, loss, buffer, congestion }));
+            }
+        }
+    }
+    cells
+}
+
+impl fmt::Display for LossGrid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "Goodput in bytes a second, and expiries of the retransmission timer, of one bulk transfer in"
+        )?;
+        writeln!(
+            f,
+            "virtual time: a path of {RATE} with a queue of {}, loss in both directions, send",
+            Bytes::new(QUEUE)
+        )?;
+        writeln!(
+            f,
+            "and receive buffers of the size at the left; medians of {SEEDS} seeds. A test compares this"
+        )?;
+        writeln!(f, "table byte for byte; `cargo xtask grid` writes it anew.")?;
+        for round_trip in ROUND_TRIPS {
+            write!(f, "\nround trip {round_trip}\n  buffer  control ")?;
+            for loss in LOSSES {
+                write!(f, " {:>11} {:>4}", format!("{}.{} % lost", loss / 10, loss % 10), "RTO")?;
+            }
+            writeln!(f)?;
+            for buffer in BUFFERS {
+                for congestion in CONTROLS {
+                    self.line(f, (round_trip, buffer, congestion))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! Bulk data from one application to another, over two hosts.
+
+use crate::{Pair, Side, pattern};
+use linerate_stack::{ConnectOptions, Error, ListenHandle, ListenOptions, TcpHandle};
+use linerate_units::Duration;
+use std::net::SocketAddrV4;
+
+/// One direction of a connection, with what an application at each end has to do: one writes the
+/// pattern and closes, the other reads and compares.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    from: (Side, TcpHandle),
+    to: (Side, TcpHandle),
+    total: usize,
+    written: usize,
+    read: usize,
+    ended: bool,
+}
+
+impl Transfer {
+    /// `total` bytes that are to go from an end to the other.
+    #[must_use]
+    pub const fn new(from: (Side, TcpHandle), to: (Side, TcpHandle), total: usize) -> Self {
+        Self { from, to, total, written: 0, read: 0, ended: false }
+    }
+
+    /// Bytes that have arrived.
+    #[must_use]
+    pub const fn read(&self) -> usize {
+        self.read
+    }
+
+    /// Writes and reads what can be; says whether everything has arrived and the stream has ended.
+    ///
+    /// # Panics
+    /// If a byte is wrong, or the connection has ended otherwise.
+    pub fn advance(&mut self, pair: &mut Pair) -> bool {
+        self.write(pair);
+        self.take(pair);
+        self.ended && self.read == self.total
+    }
+
+    fn write(&mut self, pair: &mut Pair) {
+        let (now, (side, handle)) = (pair.now, self.from);
+        while self.written < self.total {
+            let room = pair.stack(side).tcp(handle).map_or(0, |end| end.writable_bytes());
+            let end = self.total.min(self.written + room.min(65_536));
+            let chunk: Vec<_> = (self.written..end).map(pattern).collect();
+            match pair.stack(side).tcp_write(now, handle, &chunk) {
+                Ok(0) => break,
+                Ok(count) => self.written += count,
+                Err(error) => panic!("after {} bytes: {error}", self.written),
+            }
+            if self.written == self.total {
+                let closed = pair.stack(side).tcp_shutdown_write(now, handle);
+                assert_eq!(closed, Ok(()), "the connection is there");
+            }
+        }
+    }
+
+    fn take(&mut self, pair: &mut Pair) {
+        let (now, (side, handle)) = (pair.now, self.to);
+        let mut into = [0; 8_192];
+        while !self.ended {
+            match pair.stack(side).tcp_read(now, handle, &mut into) {
+                Ok(0) => self.ended = true,
+                Ok(count) => {
+                    let expected = (self.read..self.read + count).map(pattern);
+                    assert!(into[..count].iter().copied().eq(expected), "wrong bytes after {}", self.read);
+                    self.read += count;
+                }
+                Err(Error::WouldBlock) => break,
+                Err(error) => panic!("after {} bytes: {error}", self.read),
+            }
+        }
+    }
+}
+
+/// The door of the right host, at port 9.
+///
+/// # Panics
+/// If the port is taken.
+pub fn listen(pair: &mut Pair) -> ListenHandle {
+    let door = SocketAddrV4::new(Side::Right.address(), 9);
+    let Ok(listener) = pair.stack(Side::Right).tcp_listen(door, &ListenOptions::default()) else {
+        panic!("port 9 is taken")
+    };
+    listener
+}
+
+/// A connection that the left host opens and the right one accepts: both ends.
+///
+/// # Panics
+/// If that takes more than ten minutes.
+pub fn established(pair: &mut Pair, listener: ListenHandle) -> (TcpHandle, TcpHandle) {
+    let (now, door) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
+    let Ok(left) = pair.stack(Side::Left).tcp_connect(now, door, &ConnectOptions::default()) else {
+        panic!("there is no way to the door")
+    };
+    let mut right = None;
+    pair.run_until(Duration::from_secs(600), |pair| {
+        right = right.or_else(|| pair.stack(Side::Right).tcp_accept(listener));
+        right.is_some()
+    });
+    let Some((right, _)) = right else { panic!("nobody came to the door: {pair:?}") };
+    (left, right)
+}

@@ -1,0 +1,30 @@
+//! Programs of the test kit that are chores: they need our crates, which this program does not use.
+
+use crate::error::Error;
+use crate::workspace::cargo;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Where the grid of goodput over loss is kept.
+const GRID: &str = "docs/loss-grid.txt";
+
+/// `cargo xtask grid`: measures the grid and keeps it, to be reviewed as a difference.
+pub(crate) fn write_grid() -> Result<(), Error> {
+    let mut command = example("loss_grid");
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
+    if !output.status.success() {
+        return Err(Error::Failed { command: "cargo run --example loss_grid".to_owned() });
+    }
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(GRID);
+    fs::write(&path, output.stdout).map_err(|source| Error::Keep { path, source })?;
+    eprintln!("xtask: {GRID} is written; `git diff` shows what has changed");
+    Ok(())
+}
+
+fn example(name: &str) -> Command {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "linerate-testkit", "--example", name]);
+    command
+}
