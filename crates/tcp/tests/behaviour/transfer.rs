@@ -1,14 +1,25 @@
-//! Whole transfers, each of which survives the loss of any one segment: the 1st is lost, then the
-//! 2nd, the 3rd … until a transfer comes through untouched.
+//! Whole transfers, each of which survives an accident to any one segment: it happens to the 1st, then
+//! to the 2nd, the 3rd … until a transfer comes through untouched. Handshake and farewell are part of
+//! it, and data goes both ways at once.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Error, Profile, State};
-use linerate_testkit::{Connections, End, Fate, Network, pattern};
-use linerate_units::Duration;
+use linerate_testkit::{Connections, End, Fate, Line, Network, pattern};
+use linerate_units::{Duration, Rate};
+use linerate_wire::{Segment, SeqNum};
 use std::cell::Cell;
 use std::rc::Rc;
 
 const BYTES: usize = 30_000;
+
+/// Four full segments leave the line in this time.
+const FOUR_SEGMENTS: Duration = Duration::from_micros(500);
+
+/// 10 ms there and back, and 0.12 ms a segment.
+fn network() -> Network {
+    let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 1 << 20 };
+    Network { line: Some(line), ..Network::clean(ms(5)) }
+}
 
 /// One application: writes the pattern, closes its direction, reads until the end.
 #[derive(Default)]
@@ -50,16 +61,54 @@ impl Application {
     }
 }
 
-/// How long `BYTES` take in both directions at once, and whether a segment was lost on the way.
-fn transfer_without(config: &Config, from: End, nth: u32) -> (Duration, bool) {
-    let mut pair = Connections::new(config, config, Network::clean(ms(5)), u64::from(nth));
-    let (seen, lost) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
-    let losing = Rc::clone(&lost);
-    pair.set_filter(move |_, side, _| {
-        seen.set(seen.get() + u32::from(side == from));
-        let hit = side == from && seen.get() == nth;
-        losing.set(losing.get() || hit);
-        hit.then_some(Fate::Lose)
+/// What happens to the nth segment that an end sends.
+#[derive(Clone, Copy, Debug)]
+enum Accident {
+    /// This, once.
+    Once(Fate),
+    /// It is lost, and so is the next segment that begins where it did.
+    LostTwice,
+}
+
+/// Decides about the segments of one end.
+struct Judge {
+    accident: Accident,
+    nth: u32,
+    seen: u32,
+    /// Where the segment began that is to be lost a second time.
+    again: Option<SeqNum>,
+    /// Has it happened?
+    happened: Rc<Cell<bool>>,
+}
+
+impl Judge {
+    fn decide(&mut self, segment: &Segment<'_>) -> Option<Fate> {
+        self.seen += 1;
+        if self.seen == self.nth {
+            self.happened.set(true);
+            self.again = (segment.sequence_length() > 0).then_some(segment.seq);
+            return Some(match self.accident {
+                Accident::Once(fate) => fate,
+                Accident::LostTwice => Fate::Lose,
+            });
+        }
+        let repeated = matches!(self.accident, Accident::LostTwice) && self.again == Some(segment.seq);
+        let repeated = repeated && segment.sequence_length() > 0;
+        if repeated {
+            self.again = None;
+        }
+        repeated.then_some(Fate::Lose)
+    }
+}
+
+/// How long `BYTES` take in both directions at once, and whether the accident happened.
+fn transfer_with(config: &Config, ends: &[End], accident: Accident, nth: u32) -> (Duration, bool) {
+    let mut pair = Connections::new(config, config, network(), u64::from(nth));
+    let happened = Rc::new(Cell::new(false));
+    let judge = || Judge { accident, nth, seen: 0, again: None, happened: Rc::clone(&happened) };
+    let mut judges: Vec<_> = ends.iter().map(|&end| (end, judge())).collect();
+    pair.set_filter(move |_, side, segment| {
+        judges.iter_mut().find(|(end, _)| *end == side)?.1.decide(segment)
     });
     let start = pair.now;
     let (mut client, mut server) = (Application::default(), Application::default());
@@ -74,19 +123,23 @@ fn transfer_without(config: &Config, from: End, nth: u32) -> (Duration, bool) {
     for side in [End::Client, End::Server] {
         assert_eq!((pair.end(side).state(), pair.end(side).error()), (State::Closed, None), "{side:?}");
     }
-    (took, lost.get())
+    (took, happened.get())
 }
 
-/// No loss of one segment may cost more than `patience` beyond the transfer without loss.
-fn survives_every_loss(profile: Profile, patience: impl Fn(u32) -> Duration) {
-    let config = Config { send_buffer: 16 << 10, receive_buffer: 16 << 10, ..profile.config() };
-    let (clean, _) = transfer_without(&config, End::Client, u32::MAX);
-    for from in [End::Client, End::Server] {
+/// The accident may not cost more than `patience` for each end that it happens to, beyond the transfer
+/// without it: whichever segment it is, at either end and at both in one transfer.
+fn survives(config: &Config, accident: Accident, patience: impl Fn(u32) -> Duration) {
+    let (clean, _) = transfer_with(config, &[], accident, 0);
+    for ends in [&[End::Client][..], &[End::Server], &[End::Client, End::Server]] {
         for nth in 1.. {
-            let (took, lost) = transfer_without(&config, from, nth);
-            let most = clean + patience(nth);
-            assert!(took <= most, "{from:?}'s segment {nth} cost {} in {profile}", took - clean);
-            if !lost {
+            let (took, happened) = transfer_with(config, ends, accident, nth);
+            let most = clean + patience(nth) * ends.len() as u64;
+            assert!(
+                took <= most,
+                "{accident:?} to segment {nth} of {ends:?} costs {} with {config:?}",
+                took - clean
+            );
+            if !happened {
                 assert!(nth > 10, "only {nth} segments were sent");
                 break;
             }
@@ -94,18 +147,79 @@ fn survives_every_loss(profile: Profile, patience: impl Fn(u32) -> Duration) {
     }
 }
 
+/// A profile with small buffers, and with each combination of its options.
+fn variants(profile: Profile) -> impl Iterator<Item = Config> {
+    let config = Config { send_buffer: 16 << 10, receive_buffer: 16 << 10, ..profile.config() };
+    let choices = [(true, true), (true, false), (false, true), (false, false)];
+    let choices = choices.into_iter().map(move |(sack, stamps)| Config {
+        selective_acks: config.selective_acks && sack,
+        timestamps: config.timestamps && stamps,
+        ..config
+    });
+    // A profile without options has one variant.
+    choices.take(if config.timestamps { 4 } else { 1 })
+}
+
+/// Segments of the handshake: one second, and a slow start from one segment with a timeout of 3 s.
+fn modern_patience(nth: u32) -> Duration {
+    if nth <= 2 { ms(1_100) } else { ms(300) }
+}
+
+fn old_patience(nth: u32) -> Duration {
+    if nth <= 2 { secs(7) } else { secs(3) }
+}
+
 #[test]
 fn a_modern_transfer_survives_the_loss_of_any_one_segment() {
-    // A segment of the handshake: one second, and a slow start from one segment with a timeout of 3 s.
-    survives_every_loss(Profile::Modern, |nth| if nth <= 2 { ms(1_100) } else { ms(300) });
+    for config in variants(Profile::Modern) {
+        survives(&config, Accident::Once(Fate::Lose), modern_patience);
+    }
+}
+
+/// Twice the timeout, and once more that doubled.
+#[test]
+fn a_modern_transfer_survives_the_loss_of_any_one_segment_and_of_its_repetition() {
+    for config in variants(Profile::Modern) {
+        survives(&config, Accident::LostTwice, |nth| if nth <= 2 { ms(3_200) } else { ms(700) });
+    }
+}
+
+/// A segment that arrives twice costs nothing, at once or late.
+#[test]
+fn a_modern_transfer_survives_the_duplication_of_any_one_segment() {
+    for config in variants(Profile::Modern) {
+        for late in [Duration::ZERO, FOUR_SEGMENTS, ms(20)] {
+            survives(&config, Accident::Once(Fate::Repeat(late)), |_| ms(1));
+        }
+    }
+}
+
+/// A segment that is overtaken by four costs no timeout: a window that was halved for nothing costs
+/// some round trips.
+#[test]
+fn a_modern_transfer_survives_the_delay_of_any_one_segment() {
+    for config in variants(Profile::Modern) {
+        for late in [FOUR_SEGMENTS / 2, FOUR_SEGMENTS] {
+            survives(&config, Accident::Once(Fate::Delay(late)), |_| late + ms(45));
+        }
+    }
 }
 
 #[test]
-fn a_transfer_of_1988_survives_the_loss_of_any_one_segment() {
-    survives_every_loss(Profile::BsdTahoe, |nth| if nth <= 2 { secs(7) } else { secs(3) });
+fn a_transfer_of_1988_survives_an_accident_to_any_one_segment() {
+    old_transfers(Profile::BsdTahoe);
 }
 
 #[test]
-fn a_transfer_of_1990_survives_the_loss_of_any_one_segment() {
-    survives_every_loss(Profile::BsdReno, |nth| if nth <= 2 { secs(7) } else { secs(3) });
+fn a_transfer_of_1990_survives_an_accident_to_any_one_segment() {
+    old_transfers(Profile::BsdReno);
+}
+
+fn old_transfers(profile: Profile) {
+    for config in variants(profile) {
+        survives(&config, Accident::Once(Fate::Lose), old_patience);
+        survives(&config, Accident::LostTwice, |nth| old_patience(nth) * 3);
+        survives(&config, Accident::Once(Fate::Repeat(FOUR_SEGMENTS)), |_| secs(1));
+        survives(&config, Accident::Once(Fate::Delay(FOUR_SEGMENTS)), |_| secs(1));
+    }
 }

@@ -1,0 +1,114 @@
+//! Transfers between two hosts, each of which survives an accident to any one frame: the 1st is
+//! spoilt, then the 2nd, the 3rd … until a transfer comes through untouched. A host drops what its
+//! checksums do not vouch for, so a wrong bit must cost no more than a loss.
+
+use linerate_testkit::transfer::{established, listen};
+use linerate_testkit::{Fate, Line, Network, Pair, Setup, Side, Transfer};
+use linerate_units::{Duration, Rate};
+use linerate_wire::{EthernetHeader, Ipv4Header, TcpHeader};
+use std::cell::Cell;
+use std::rc::Rc;
+
+const BYTES: usize = 30_000;
+
+/// Where a bit of a frame is turned over: places that mean something, and checksums themselves.
+const PLACES: [(&str, usize); 12] = [
+    ("version and header length", IP),
+    ("total length", IP + 3),
+    ("fragment offset", IP + 7),
+    ("protocol", IP + 9),
+    ("header checksum", IP + 10),
+    ("source address", IP + 15),
+    ("destination port", TCP + 3),
+    ("sequence number", TCP + 7),
+    ("acknowledgement", TCP + 11),
+    ("flags", TCP + 13),
+    ("checksum", TCP + 16),
+    ("the last byte", usize::MAX),
+];
+const IP: usize = EthernetHeader::LENGTH;
+const TCP: usize = IP + Ipv4Header::LENGTH;
+
+/// 10 ms there and back, and 0.12 ms a frame.
+fn pair(nth: u32) -> Pair {
+    let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 1 << 20 };
+    let network = Network { line: Some(line), ..Network::clean(Duration::from_millis(5)) };
+    Pair::new(&Setup { seed: u64::from(nth), network, ..Setup::default() }, |_, config| {
+        config.tcp.send_buffer = 16 << 10;
+        config.tcp.receive_buffer = 16 << 10;
+    })
+}
+
+/// How long a transfer in both directions takes when `accident` decides about the nth segment of a
+/// side; whether there was such a segment; and how many frames both hosts found wrong.
+fn transfer_with(from: Side, nth: u32, accident: impl Fn(&[u8]) -> Fate + 'static) -> (Duration, bool, u64) {
+    let mut pair = pair(nth);
+    let happened = Rc::new(Cell::new(false));
+    let (happening, mut seen) = (Rc::clone(&happened), 0);
+    pair.set_filter(move |_, side, frame| {
+        // ARP has no checksum, and who asks again is not TCP.
+        seen += u32::from(side == from && frame.len() > TCP + TcpHeader::LENGTH);
+        let hit = side == from && seen == nth && !happening.get();
+        happening.set(happening.get() || hit);
+        hit.then(|| accident(frame))
+    });
+    let start = pair.now;
+    let listener = listen(&mut pair);
+    let (left, right) = established(&mut pair, listener);
+    let mut there = Transfer::new((Side::Left, left), (Side::Right, right), BYTES);
+    let mut back = Transfer::new((Side::Right, right), (Side::Left, left), BYTES);
+    let arrived = pair.run_until(Duration::from_secs(60), |pair| there.advance(pair) & back.advance(pair));
+    assert!(arrived, "{from:?}'s segment {nth}: {} and {} bytes, and no more", there.read(), back.read());
+    let took = pair.now.since(start);
+    // What is still under way arrives, too.
+    pair.run_for(Duration::from_secs(1));
+    let wrong = Side::BOTH.map(|side| {
+        let counters = pair.stack(side).counters();
+        let ip =
+            counters.ip.in_header_errors + counters.ip.in_address_errors + counters.ip.reassembly_required;
+        ip + counters.ip.in_unknown_protocols + counters.tcp.in_errors + counters.receive.errors
+    });
+    (took, happened.get(), wrong.iter().sum())
+}
+
+/// Segments of the handshake: one second, and a slow start from one segment with a timeout of 3 s.
+fn patience(nth: u32) -> Duration {
+    Duration::from_millis(if nth <= 2 { 1_100 } else { 300 })
+}
+
+#[test]
+fn a_wrong_bit_anywhere_in_any_one_segment_costs_no_more_than_a_loss() {
+    let (clean, _, _) = transfer_with(Side::Left, u32::MAX, |_| Fate::Arrive);
+    for from in Side::BOTH {
+        for (name, place) in PLACES {
+            for nth in 1.. {
+                let bit = move |frame: &[u8]| place.min(frame.len() - 1) as u64 * 8;
+                let (took, happened, wrong) = transfer_with(from, nth, move |frame| Fate::Spoil(bit(frame)));
+                assert!(
+                    took <= clean + patience(nth),
+                    "{name} of {from:?}'s segment {nth} costs {}",
+                    took - clean
+                );
+                assert_eq!(wrong, u64::from(happened), "{name} of {from:?}'s segment {nth} is counted once");
+                if !happened {
+                    assert!(nth > 10, "only {nth} segments were sent");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_loss_of_any_one_segment_costs_no_more_between_hosts() {
+    let (clean, _, _) = transfer_with(Side::Left, u32::MAX, |_| Fate::Arrive);
+    for from in Side::BOTH {
+        for nth in 1.. {
+            let (took, happened, _) = transfer_with(from, nth, |_| Fate::Lose);
+            assert!(took <= clean + patience(nth), "{from:?}'s segment {nth} costs {}", took - clean);
+            if !happened {
+                break;
+            }
+        }
+    }
+}
