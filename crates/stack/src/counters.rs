@@ -173,6 +173,8 @@ counters! {
         orphans_reset "TCPAbortOnOrphans",
         /// ICMP errors about segments of connections that do not exist.
         unmatched_icmps "UnmatchedIcmps",
+        /// Segments of connections whose packet bore a congestion mark.
+        marked_segments "MarkedSegs",
         /// Segments whose connection was that of the segment before.
         flow_repeats "FlowRepeats",
         /// Segments whose connection was asked for.

@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{ConnectOptions, Error, Event, ListenOptions, Medium, Route, TcpHandle};
-use linerate_tcp::{Config, Error as TcpError, Event as TcpEvent, State};
+use linerate_tcp::{Config, EcnRule, Error as TcpError, Event as TcpEvent, State};
 use linerate_testkit::transfer::{established, listen};
 use linerate_testkit::{Network, Pair, Setup, Side, Transfer};
 use linerate_units::Duration;
+use linerate_wire::{Ecn, Ipv4Packet, Segment, TypeOfService};
+use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::rc::Rc;
 
 fn pair() -> Pair {
     Pair::new(&Setup::default(), |_, _| {})
@@ -92,6 +95,46 @@ fn a_transfer_survives_loss_duplication_and_reordering() {
         let done = pair.run_until(Duration::from_secs(600), |pair| transfer.advance(pair));
         assert!(done, "seed {seed}: {} bytes", transfer.read());
         assert!(pair.stack(Side::Left).counters().tcp.retransmitted_segments > 0);
+    }
+}
+
+/// RFC 3168: the IP header of new data says that it may be marked, and a mark finds its way back.
+#[test]
+fn a_router_that_marks_slows_a_transfer_down_and_loses_nothing_of_it() {
+    for medium in [Medium::Ethernet, Medium::Ip] {
+        let setup = Setup { medium, ..Setup::default() };
+        let mut pair = Pair::new(&setup, |side, config| {
+            config.tcp.ecn = if side == Side::Left { EcnRule::Request } else { EcnRule::Accept };
+        });
+        let listener = listen(&mut pair);
+        let (left, right) = established(&mut pair, listener);
+        let treatment = TypeOfService::from_byte(0xbb);
+        pair.stack(Side::Left).tcp_set_type_of_service(left, treatment).unwrap();
+        // Acknowledgements may not be marked, so routers drop them, which does little harm.
+        pair.wire.network.marking = 20;
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let log = Rc::clone(&seen);
+        pair.observe(move |_, side, frame| {
+            let packet = Ipv4Packet::parse(&frame[medium.header_length()..]).ok();
+            log.borrow_mut().extend(packet.map(|packet| {
+                let segment = Segment::parse(packet.payload).unwrap();
+                (side, segment.payload.len(), packet.header.type_of_service)
+            }));
+        });
+        let mut transfer = Transfer::new((Side::Left, left), (Side::Right, right), 1 << 20);
+        assert!(pair.run_until(Duration::from_secs(600), |pair| transfer.advance(pair)));
+        let sent = pair.stack(Side::Left).tcp(left).unwrap().statistics().clone();
+        let marked = pair.stack(Side::Right).counters().tcp_extra.marked_segments;
+        assert!(marked > 5 && sent.mark_reductions > 3, "{marked} marks, {sent:?}");
+        assert_eq!(sent.fast_retransmissions, 0, "{medium:?}");
+        for (side, length, treatment) in seen.borrow().iter() {
+            let may_be_marked = treatment.ecn() == Ecn::Ect0;
+            assert!(!may_be_marked || (*side == Side::Left && *length > 0), "{side:?} {length}");
+            assert_eq!(treatment.dscp(), if *side == Side::Left { 0x2e } else { 0 });
+        }
+        let data = seen.borrow().iter().filter(|(_, length, _)| *length > 0).count();
+        let markable = seen.borrow().iter().filter(|(_, _, treatment)| treatment.ecn() == Ecn::Ect0).count();
+        assert_eq!(data as u64, markable as u64 + sent.retransmitted_segments);
     }
 }
 
@@ -183,8 +226,8 @@ fn a_moved_neighbour_is_followed_in_the_middle_of_a_transfer() {
     announcement.emit(&mut frame[begin..]);
     let now = pair.now;
     pair.host(Side::Left).link_mut().put(now, frame);
-    let stations = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
-    let log = std::rc::Rc::clone(&stations);
+    let stations = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&stations);
     pair.observe(move |_, side, bytes| {
         if side == Side::Left {
             let header = linerate_wire::EthernetFrame::parse(bytes).unwrap().header;

@@ -1,7 +1,7 @@
 //! What a connection is told once, at its birth: sizes, rules and patience; and the profiles, sets
 //! of these that belong together.
 
-use crate::{AckRule, CongestionName, RtoLimits};
+use crate::{AckRule, CongestionName, EcnRule, RtoLimits};
 use core::fmt;
 use core::str::FromStr;
 use linerate_units::Duration;
@@ -74,6 +74,8 @@ pub struct Config {
     pub header_prediction: bool,
     /// Congestion control.
     pub congestion: CongestionName,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: EcnRule,
     /// Let each of the first two duplicate acknowledgements send a new segment beyond the congestion
     /// window (RFC 3042), so that a window of three segments can still produce three duplicates.
     pub limited_transmit: bool,
@@ -120,6 +122,7 @@ impl Config {
             selective_acks: true,
             header_prediction: true,
             congestion: CongestionName::NewReno,
+            ecn: EcnRule::Accept,
             limited_transmit: true,
             initial_window: 10,
             acks: AckRule::Modern { quick: 16 },
@@ -154,6 +157,7 @@ impl Config {
             timestamps: false,
             selective_acks: false,
             congestion: CongestionName::Tahoe,
+            ecn: EcnRule::Off,
             limited_transmit: false,
             initial_window: 1,
             acks: AckRule::Bsd { window_update_percent: 35 },

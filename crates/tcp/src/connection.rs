@@ -1,6 +1,7 @@
 //! The connection: its parts, and its methods in the order of a connection's life.
 
 use crate::config::Config;
+use crate::ecn::Notification;
 use crate::event::{Event, Events};
 use crate::options::{Agreement, TimestampState};
 use crate::output::reset::Reset;
@@ -73,6 +74,7 @@ pub struct Connection {
     pub(crate) statistics: Statistics,
     pub(crate) sender: Sender,
     pub(crate) agreement: Agreement,
+    pub(crate) ecn: Notification,
     pub(crate) config: Config,
     pub(crate) path: Path,
     pub(crate) keep_alive: Option<KeepAlive>,
@@ -153,6 +155,7 @@ impl Connection {
             statistics: Statistics::default(),
             sender: Sender::new(&config, iss, u32::from(DEFAULT_PEER_MSS), now),
             agreement: Agreement::offer(&config, receive_buffer),
+            ecn: Notification::new(config.ecn),
             config,
             path,
             keep_alive: config.keep_alive,
@@ -175,6 +178,7 @@ impl Connection {
         self.rcv.nxt = syn.seq + 1;
         self.rcv.edge = self.rcv.nxt;
         self.agreement.settle(&options);
+        self.ecn.note_heard_syn(syn.flags());
         self.receiver.largest_window = u32::from(u16::MAX) << self.agreement.receive_shift;
         if let Some(timestamps) = options.timestamps {
             self.timestamps.on = self.config.timestamps;
@@ -440,6 +444,7 @@ impl Connection {
 
     /// Everything is done; old segments are given time to leave the network (RFC 9293 §3.6.1).
     pub(crate) fn enter_time_wait(&mut self, now: Instant) {
+        self.ecn.forget();
         self.timers.clear_all();
         self.timers.set(Timer::TimeWait, now, self.config.msl * 2);
     }
@@ -551,6 +556,7 @@ impl Connection {
             in_flight: self.snd.flight(),
             unsent: (self.sender.buffer.end() - self.snd.nxt.earlier(self.sender.buffer.end())),
             effective_mss: self.full_segment(),
+            ecn: self.ecn.is_on(),
             send_shift: self.agreement.send_shift,
             receive_shift: self.agreement.receive_shift,
         }

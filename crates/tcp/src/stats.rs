@@ -44,6 +44,12 @@ pub struct Statistics {
     pub challenge_acks: u64,
     /// Segments refused for their old timestamp.
     pub old_timestamps: u64,
+    /// Segments with data whose packet bore a congestion mark (RFC 3168).
+    pub marked_segments: u64,
+    /// Acknowledgements that echo such marks on data of ours.
+    pub mark_echoes: u64,
+    /// Times that such an echo has reduced the congestion window.
+    pub mark_reductions: u64,
     /// Segments that announced a closed window to us.
     pub zero_windows_heard: u64,
     /// Header prediction.
@@ -106,6 +112,8 @@ pub struct Information {
     pub unsent: u32,
     /// Payload bytes of a full segment.
     pub effective_mss: u32,
+    /// Have both ends agreed on explicit congestion notification?
+    pub ecn: bool,
     /// Shift of the windows heard.
     pub send_shift: u8,
     /// Shift of the windows announced.

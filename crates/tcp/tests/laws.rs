@@ -1,8 +1,8 @@
 //! Laws: whatever the network does, exactly the bytes that were written are read, in order; and the
 //! fast path and the slow path agree at every segment (the pair of the testkit compares them).
 
-use linerate_tcp::{Config, CongestionName, Error, Profile, State};
-use linerate_testkit::{Connections, End, Network};
+use linerate_tcp::{Config, CongestionName, EcnRule, Error, Profile, State};
+use linerate_testkit::{Connections, End, Fate, Network};
 use linerate_units::Duration;
 use proptest::prelude::*;
 
@@ -164,6 +164,31 @@ proptest! {
         let down = Flow { bytes: 0, ..up };
         let mut pair = Connections::new(&config, &config, network, seed);
         converse(&mut pair, &up, &down);
+    }
+
+    /// And nothing is sent again, because a router that marks drops no new data.
+    #[test]
+    fn every_byte_arrives_over_a_router_that_marks_every_nth_segment(
+        congestion in prop::sample::select(CongestionName::ALL.to_vec()),
+        nth in 1_u32..40,
+        latency in 1_u64..50_000,
+        up in flow(),
+        down in flow(),
+        seed in any::<u64>(),
+    ) {
+        let config = Config { congestion, ecn: EcnRule::Request, ..Config::modern() };
+        let network = Network::clean(Duration::from_micros(latency));
+        let mut pair = Connections::new(&config, &config, network, seed);
+        let mut count = 0;
+        pair.set_filter(move |_, _, segment| {
+            count += u32::from(!segment.payload.is_empty());
+            (!segment.payload.is_empty() && count % nth == 0).then_some(Fate::Mark)
+        });
+        converse(&mut pair, &up, &down);
+        for side in [End::Client, End::Server] {
+            let statistics = pair.end(side).statistics();
+            prop_assert!(statistics.retransmitted_segments <= statistics.window_probes, "{:?}", statistics);
+        }
     }
 
     #[test]

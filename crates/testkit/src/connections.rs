@@ -9,7 +9,7 @@ use linerate_tcp::{
     judge_unconnected,
 };
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Segment, SeqNum};
+use linerate_wire::{Ecn, Segment, SeqNum};
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -225,7 +225,7 @@ impl Connections {
     /// If they are no segment.
     pub fn inject(&mut self, to: End, bytes: &[u8]) {
         let segment = Segment::parse(bytes).expect("a segment");
-        self.deliver(to, &segment);
+        self.deliver(to, &segment, false);
     }
 
     fn next_moment(&self) -> Instant {
@@ -249,18 +249,18 @@ impl Connections {
                 linerate_wire::Sum::of(&frame[..sent.length]).finish(),
                 "the sum taken while building is not that of the bytes"
             );
-            self.send(from, &frame[..sent.length]);
+            self.send(from, &frame[..sent.length], sent.ecn);
         }
     }
 
-    fn send(&mut self, from: End, bytes: &[u8]) {
+    fn send(&mut self, from: End, bytes: &[u8], ecn: Ecn) {
         let segment = Segment::parse(bytes).expect("what we send can be parsed");
         let fate = (self.filter)(self.now, from, &segment);
         let fate = match fate {
             Some(Fate::Spoil(_)) => Some(Fate::Lose),
             fate => fate,
         };
-        self.wire.send(self.now, from.other(), bytes.to_vec(), fate);
+        self.wire.send(self.now, from.other(), bytes.to_vec(), ecn, fate);
     }
 
     fn fire_timers(&mut self) {
@@ -276,13 +276,13 @@ impl Connections {
 
     /// The oldest of the packets whose time has come arrives.
     fn deliver_one(&mut self) {
-        if let Some((_, to, bytes)) = self.wire.arrive(self.now) {
-            let segment = Segment::parse(&bytes).expect("what we send can be parsed");
-            self.deliver(to, &segment);
+        if let Some(packet) = self.wire.arrive(self.now) {
+            let segment = Segment::parse(&packet.bytes).expect("what we send can be parsed");
+            self.deliver(packet.to, &segment, packet.marked);
         }
     }
 
-    fn deliver(&mut self, to: End, segment: &Segment<'_>) {
+    fn deliver(&mut self, to: End, segment: &Segment<'_>, marked: bool) {
         let now = self.now;
         if to == End::Server && self.server.is_none() {
             self.listen(segment);
@@ -291,8 +291,9 @@ impl Connections {
         let end = self.end(to);
         let mut twin = end.clone();
         twin.set_header_prediction(false);
-        let disposition = end.handle_segment(now, segment);
-        let twin_disposition = twin.handle_segment(now, segment);
+        let handle = if marked { Connection::handle_marked_segment } else { Connection::handle_segment };
+        let disposition = handle(end, now, segment);
+        let twin_disposition = handle(&mut twin, now, segment);
         end.check();
         twin.check();
         assert_eq!(disposition, twin_disposition, "fast and slow path differ about {segment:?}");
@@ -312,7 +313,7 @@ impl Connections {
         if let Some(reset) = judge_unconnected(segment) {
             let mut bytes = [0; 20];
             let _ = reset.emit(&mut bytes);
-            self.send(from, &bytes);
+            self.send(from, &bytes, Ecn::NotEct);
         }
     }
 

@@ -20,4 +20,4 @@ pub use pair::{Pair, Setup, Side};
 pub use script::{Notation, Script, Sent, pattern};
 pub use test_link::TestLink;
 pub use transfer::Transfer;
-pub use wire::Wire;
+pub use wire::{Arrival, Wire};

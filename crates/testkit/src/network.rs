@@ -10,6 +10,8 @@ pub enum Fate {
     Arrive,
     /// It never arrives.
     Lose,
+    /// A congested router marks it, if its sender allows that, and drops it otherwise (RFC 3168).
+    Mark,
     /// It arrives twice, the second time so much later.
     Repeat(Duration),
     /// It arrives so much later, behind others.
@@ -43,6 +45,8 @@ pub struct Network {
     pub reordering: u32,
     /// Packets that arrive with a wrong bit, of a thousand.
     pub corruption: u32,
+    /// Packets that a congested router marks or drops, of a thousand.
+    pub marking: u32,
     /// The most that a late one, or the second of two, is late.
     pub lateness: Duration,
 }
@@ -58,6 +62,7 @@ impl Network {
             duplication: 0,
             reordering: 0,
             corruption: 0,
+            marking: 0,
             lateness: Duration::ZERO,
         }
     }
@@ -78,6 +83,8 @@ impl Network {
             Fate::Delay(self.late(random))
         } else if hit(self.corruption) {
             Fate::Spoil(random.rand_u64())
+        } else if hit(self.marking) {
+            Fate::Mark
         } else {
             Fate::Arrive
         }

@@ -4,7 +4,7 @@ use crate::test_link::TestLink;
 use crate::{Fate, Network, Wire};
 use linerate_stack::{Capabilities, Host, Medium, Stack, StackConfig, Turn};
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ipv4Cidr, MacAddress};
+use linerate_wire::{Ecn, Ipv4Cidr, Ipv4Header, Ipv4Packet, MacAddress};
 use std::fmt;
 use std::net::Ipv4Addr;
 
@@ -166,8 +166,12 @@ impl Pair {
 
     /// Everything that there is to do at the present time.
     fn turn(&mut self) {
-        while let Some((at, to, frame)) = self.wire.arrive(self.now) {
-            self.host(to).link_mut().put(at, frame);
+        while let Some(mut packet) = self.wire.arrive(self.now) {
+            if packet.marked {
+                let at = self.place_of_packet();
+                Ipv4Header::mark_congestion(&mut packet.bytes[at..]);
+            }
+            self.host(packet.to).link_mut().put(packet.at, packet.bytes);
         }
         for side in Side::BOTH {
             let now = self.now;
@@ -178,9 +182,21 @@ impl Pair {
             self.turns[side as usize] = turn.ok();
             while let Some(frame) = self.host(side).link_mut().fetch() {
                 let fate = (self.filter)(now, side, &frame);
-                self.wire.send(now, side.other(), frame, fate);
+                let ecn = self.ecn_of(&frame);
+                self.wire.send(now, side.other(), frame, ecn, fate);
             }
         }
+    }
+
+    /// Where a packet begins in a frame.
+    fn place_of_packet(&self) -> usize {
+        self.hosts[0].stack().capabilities().medium.header_length()
+    }
+
+    /// Whether the packet in a frame, if there is one, may be marked.
+    fn ecn_of(&self, frame: &[u8]) -> Ecn {
+        let packet = frame.get(self.place_of_packet()..).map(Ipv4Packet::parse);
+        packet.and_then(Result::ok).map_or(Ecn::NotEct, |packet| packet.header.type_of_service.ecn())
     }
 
     /// To the next time at which there is something to do; false if that is beyond `limit`.

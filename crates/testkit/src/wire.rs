@@ -2,8 +2,22 @@
 
 use crate::{Fate, Network};
 use linerate_units::{Bytes, Duration, Instant};
+use linerate_wire::Ecn;
 use oorandom::Rand64;
 use std::collections::BTreeMap;
+
+/// A packet that has arrived.
+#[derive(Debug)]
+pub struct Arrival<To> {
+    /// When.
+    pub at: Instant,
+    /// Where.
+    pub to: To,
+    /// What it was when it was sent, unless it was spoilt.
+    pub bytes: Vec<u8>,
+    /// Has a router marked it? The receiver's side of the wire writes it where it belongs.
+    pub marked: bool,
+}
 
 /// Packets on their way to ends of the kind `To`.
 #[derive(Debug)]
@@ -12,7 +26,7 @@ pub struct Wire<To> {
     pub network: Network,
     random: Rand64,
     /// By the time of arrival, and in the order of sending where that is the same.
-    in_flight: BTreeMap<(Instant, u64), (To, Vec<u8>)>,
+    in_flight: BTreeMap<(Instant, u64), Arrival<To>>,
     /// Until when the line towards an end is taken.
     busy: BTreeMap<To, Instant>,
     sent: u64,
@@ -26,26 +40,30 @@ impl<To: Copy + Ord> Wire<To> {
         Self { network, random, in_flight: BTreeMap::new(), busy: BTreeMap::new(), sent: 0 }
     }
 
-    /// Sends a packet towards `to`; its fate is drawn unless `fate` decides it.
-    pub fn send(&mut self, now: Instant, to: To, mut bytes: Vec<u8>, fate: Option<Fate>) {
+    /// Sends a packet towards `to`, which routers may mark as `ecn` says; its fate is drawn unless `fate`
+    /// decides it.
+    pub fn send(&mut self, now: Instant, to: To, mut bytes: Vec<u8>, ecn: Ecn, fate: Option<Fate>) {
         // Drawn in any case: who decides about one packet does not change what happens to the next.
         let drawn = self.network.draw(&mut self.random);
         let Some(leaves) = self.pass_line(now, to, bytes.len()) else { return };
         let arrives = leaves + self.network.latency;
-        match fate.unwrap_or(drawn) {
+        let fate = fate.unwrap_or(drawn);
+        let marked = fate == Fate::Mark;
+        match fate {
             Fate::Lose => {}
-            Fate::Arrive => self.carry(arrives, to, bytes),
-            Fate::Delay(span) => self.carry(arrives + span, to, bytes),
+            Fate::Mark if ecn == Ecn::NotEct => {}
+            Fate::Arrive | Fate::Mark => self.carry(Arrival { at: arrives, to, bytes, marked }),
+            Fate::Delay(span) => self.carry(Arrival { at: arrives + span, to, bytes, marked }),
             Fate::Repeat(span) => {
-                self.carry(arrives, to, bytes.clone());
-                self.carry(arrives + span, to, bytes);
+                self.carry(Arrival { at: arrives, to, bytes: bytes.clone(), marked });
+                self.carry(Arrival { at: arrives + span, to, bytes, marked });
             }
             Fate::Spoil(bit) => {
                 let bit = bit % (bytes.len() as u64 * 8).max(1);
                 if let Some(byte) = bytes.get_mut(usize::try_from(bit / 8).unwrap_or(usize::MAX)) {
                     *byte ^= 1 << (bit % 8);
                 }
-                self.carry(arrives, to, bytes);
+                self.carry(Arrival { at: arrives, to, bytes, marked });
             }
         }
     }
@@ -57,10 +75,9 @@ impl<To: Copy + Ord> Wire<To> {
     }
 
     /// Takes the next packet that has arrived by `now`.
-    pub fn arrive(&mut self, now: Instant) -> Option<(Instant, To, Vec<u8>)> {
+    pub fn arrive(&mut self, now: Instant) -> Option<Arrival<To>> {
         let first = self.in_flight.first_entry().filter(|entry| entry.key().0 <= now)?;
-        let ((at, _), (to, bytes)) = first.remove_entry();
-        Some((at, to, bytes))
+        Some(first.remove())
     }
 
     /// When a packet of so many bytes has left the line towards `to`; `None` if too many wait for it.
@@ -75,8 +92,8 @@ impl<To: Copy + Ord> Wire<To> {
         Some(*busy)
     }
 
-    fn carry(&mut self, arrives: Instant, to: To, bytes: Vec<u8>) {
+    fn carry(&mut self, packet: Arrival<To>) {
         self.sent += 1;
-        self.in_flight.insert((arrives, self.sent), (to, bytes));
+        self.in_flight.insert((packet.at, self.sent), packet);
     }
 }

@@ -1,7 +1,7 @@
 //! IPv4 packets (RFC 791).
 
 use crate::layout::{half, octets, room, split_fixed, word};
-use crate::{Malformed, Protocol, Sum, TypeOfService, checksum};
+use crate::{Ecn, Malformed, Protocol, Sum, TypeOfService, checksum};
 use core::net::Ipv4Addr;
 
 /// The fixed part of a header. Its lengths come from the payload, its checksum from the rest.
@@ -62,6 +62,19 @@ impl Ipv4Header {
     #[must_use]
     pub fn pseudo_header(&self, length: usize) -> Sum {
         checksum::pseudo_header_v4(self.source, self.destination, self.protocol, length)
+    }
+
+    /// Marks the packet at the start of `bytes` as a congested router does: CE in place of the ECN bits,
+    /// and a checksum that fits again (RFC 3168 §5, RFC 1624).
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than [`Ipv4Header::LENGTH`].
+    pub fn mark_congestion(bytes: &mut [u8]) {
+        let fixed = room::<{ Self::LENGTH }>(bytes);
+        let old = half(fixed, 0);
+        fixed[1] = TypeOfService::from_byte(fixed[1]).with_ecn(Ecn::Ce).byte();
+        let checksum = checksum::update(half(fixed, 10), old, half(fixed, 0));
+        fixed[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 
     /// Writes the header of a packet without options to the start of `bytes`, with its checksum, and
@@ -302,6 +315,18 @@ mod tests {
         let checksum = checksum::update(u16::from_be_bytes([bytes[10], bytes[11]]), old, old - 0x0100);
         bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
         assert_eq!(Ipv4Packet::parse(&bytes).unwrap().header.ttl, 63);
+    }
+
+    #[test]
+    fn a_router_marks_a_packet_without_spoiling_its_checksum() {
+        for ecn in [Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
+            let type_of_service = TypeOfService::from_byte(0xb8).with_ecn(ecn);
+            let mut bytes = [0; 32];
+            Ipv4Header { type_of_service, ..header() }.emit(12, &mut bytes);
+            Ipv4Header::mark_congestion(&mut bytes);
+            let marked = Ipv4Packet::parse(&bytes).unwrap().header.type_of_service;
+            assert_eq!((marked.ecn(), marked.dscp()), (Ecn::Ce, 0x2e));
+        }
     }
 
     #[test]

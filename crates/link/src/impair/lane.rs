@@ -4,8 +4,9 @@
 //! overtakes. Behind it some frames are set aside until others have passed. What has gone through both
 //! is ready. A frame that nothing holds up passes without being copied.
 
+use super::mark::{mark, place_of_mark};
 use super::parameters::Impairment;
-use linerate_stack::{RxChecksum, RxFrame};
+use linerate_stack::{Medium, RxChecksum, RxFrame};
 use linerate_units::{Duration, Instant};
 use oorandom::Rand64;
 use std::collections::VecDeque;
@@ -17,6 +18,10 @@ pub struct ImpairCounters {
     pub offered: u64,
     /// Frames thrown away by chance.
     pub lost: u64,
+    /// Frames that bear the mark of a congested router.
+    pub marked: u64,
+    /// Frames thrown away because their senders do not let them be marked.
+    pub unmarkable: u64,
     /// Frames that arrived a second time.
     pub duplicated: u64,
     /// Frames of which a bit was turned over.
@@ -110,12 +115,20 @@ impl Lane {
 
     /// Judges a frame that came. True if it goes through at once, as it is, in front of all that are
     /// ready; otherwise it is lost, or ready now or later.
-    pub(super) fn offer(&mut self, frame: RxFrame<'_>, now: Instant) -> bool {
-        let fate = self.chance.draw(&self.impairment, frame.bytes.len());
+    pub(super) fn offer(&mut self, frame: RxFrame<'_>, medium: Medium, now: Instant) -> bool {
+        let mut fate = self.chance.draw(&self.impairment, frame.bytes.len());
         self.counters.offered += 1;
         if fate.lost {
             self.counters.lost += 1;
             return false;
+        }
+        if fate.marked {
+            fate.place_of_mark = place_of_mark(medium, frame.bytes);
+            if fate.place_of_mark.is_none() {
+                self.counters.unmarkable += 1;
+                return false;
+            }
+            self.counters.marked += 1;
         }
         self.counters.corrupted += u64::from(fate.flip.is_some());
         self.counters.duplicated += u64::from(fate.duplicate);
@@ -125,7 +138,7 @@ impl Lane {
             self.release(now);
             return false;
         }
-        let passes = !fate.set_aside && fate.flip.is_none() && self.ready.is_empty();
+        let passes = !fate.set_aside && fate.flip.is_none() && !fate.marked && self.ready.is_empty();
         if !passes {
             self.depart_copy(frame, &fate, fate.set_aside, now);
         }
@@ -236,6 +249,9 @@ impl Lane {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(frame.bytes);
+        if let Some(place) = fate.place_of_mark {
+            mark(&mut bytes, place);
+        }
         let checksum = match fate.flip {
             Some(bit) => {
                 bit.flip(&mut bytes);
@@ -251,6 +267,10 @@ impl Lane {
 #[derive(Debug)]
 struct Fate {
     lost: bool,
+    /// It is to be marked.
+    marked: bool,
+    /// Where the mark goes, once that is known.
+    place_of_mark: Option<usize>,
     duplicate: bool,
     set_aside: bool,
     flip: Option<Bit>,
@@ -267,6 +287,7 @@ struct Chance {
     corrupt: Rand64,
     reorder: Rand64,
     jitter: Rand64,
+    mark: Rand64,
 }
 
 impl Chance {
@@ -274,7 +295,14 @@ impl Chance {
         let mut state = seed;
         let mut source =
             || Rand64::new((u128::from(next_seed(&mut state)) << 64) | u128::from(next_seed(&mut state)));
-        Self { loss: source(), duplicate: source(), corrupt: source(), reorder: source(), jitter: source() }
+        Self {
+            loss: source(),
+            duplicate: source(),
+            corrupt: source(),
+            reorder: source(),
+            jitter: source(),
+            mark: source(),
+        }
     }
 
     /// Draws for a frame of `length` bytes, the lost ones too, so that every source moves with the frames.
@@ -286,7 +314,8 @@ impl Chance {
         let flip = (impairment.corrupt.hits(hit) && length > 0).then(|| bit_at(place, length));
         let width = impairment.jitter.as_nanos().saturating_mul(2);
         let jitter = Duration::from_nanos(scale(self.jitter.rand_u64(), width));
-        Fate { lost, duplicate, set_aside, flip, jitter }
+        let marked = impairment.mark.hits(self.mark.rand_u64());
+        Fate { lost, marked, place_of_mark: None, duplicate, set_aside, flip, jitter }
     }
 }
 

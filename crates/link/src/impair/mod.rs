@@ -1,6 +1,7 @@
 //! A link that mistreats frames on purpose, the same way for the same seed.
 
 mod lane;
+mod mark;
 mod parameters;
 
 pub use lane::ImpairCounters;
@@ -13,7 +14,7 @@ use linerate_stack::{Capabilities, Link, LinkError, RxChecksum, RxFrame, TxFrame
 use linerate_units::{Clock, Instant};
 use std::os::fd::BorrowedFd;
 
-/// The link `L`, with frames lost, doubled, damaged, delayed and out of order, as [`Impairments`] say.
+/// The link `L`, with frames lost, marked, doubled, damaged, delayed and out of order, as [`Impairments`] say.
 ///
 /// What happens to a frame depends on the seed, on how many frames went the same way before it and on
 /// nothing else; when a delayed one arrives depends on the clock. Frames that are due go on whenever
@@ -70,6 +71,7 @@ impl<L, C> Impair<L, C> {
 impl<L: Link, C: Clock> Link for Impair<L, C> {
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
         let now = self.clock.now();
+        let medium = self.link.capabilities().medium;
         // If the link cannot send, the next transmission says so; what has arrived is to be had anyway.
         let _ = self.send_due(now);
         self.receive.release(now);
@@ -77,7 +79,7 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
         while received < budget {
             let wanted = budget - received;
             let outcome = self.link.receive(wanted, |frame| {
-                if self.receive.offer(frame, now) {
+                if self.receive.offer(frame, medium, now) {
                     on_frame(frame);
                     received += 1;
                 }
@@ -99,6 +101,7 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
         mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
     ) -> Result<usize, LinkError> {
         let now = self.clock.now();
+        let medium = self.link.capabilities().medium;
         self.transmit.release(now);
         let mut taken = 0;
         let mut more = true;
@@ -119,7 +122,7 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
                 let length = frame.length.min(bytes.len());
                 let offered =
                     RxFrame { bytes: &bytes[..length], arrived: now, checksum: RxChecksum::Unverified };
-                if lane.offer(offered, now) {
+                if lane.offer(offered, medium, now) {
                     return Some(frame);
                 }
             }

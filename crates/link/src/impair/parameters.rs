@@ -9,6 +9,9 @@ use thiserror::Error;
 pub struct Impairment {
     /// How many frames are thrown away.
     pub loss: Probability,
+    /// How many frames meet a congested router, which marks those whose senders have agreed to that
+    /// (RFC 3168) and throws the others away.
+    pub mark: Probability,
     /// How many frames arrive twice, the copy right behind the original.
     pub duplicate: Probability,
     /// How many frames arrive with one bit turned over, anywhere in them. What a frame check sequence
@@ -33,6 +36,7 @@ impl Impairment {
     /// Nothing is done.
     pub const NONE: Self = Self {
         loss: Probability::NEVER,
+        mark: Probability::NEVER,
         duplicate: Probability::NEVER,
         corrupt: Probability::NEVER,
         reorder: Probability::NEVER,
@@ -48,6 +52,7 @@ impl Impairment {
         let wrong_number = || ImpairmentError::Number { key: key.to_owned(), value: value.to_owned() };
         match key {
             "loss" => self.loss = value.parse()?,
+            "mark" => self.mark = value.parse()?,
             "duplicate" => self.duplicate = value.parse()?,
             "corrupt" => self.corrupt = value.parse()?,
             "reorder" => self.reorder = value.parse()?,
@@ -72,8 +77,8 @@ impl Default for Impairment {
 
 /// What is done to the frames of both directions, seen from the host that has the link.
 ///
-/// As text: `loss=1%,duplicate=0.5%,reorder=1%,reorder-by=3,reorder-within=10ms,delay=10ms,jitter=2ms,
-/// corrupt=0.1%,limit=10000`, each item once, in any order; `rx.` or `tx.` in front of a name makes it one
+/// As text: `loss=1%,mark=1%,duplicate=0.5%,reorder=1%,reorder-by=3,reorder-within=10ms,delay=10ms,
+/// jitter=2ms,corrupt=0.1%,limit=10000`, each item once, in any order; `rx.` or `tx.` in front of a name makes it one
 /// for received or for sent frames only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impairments {
@@ -162,7 +167,7 @@ impl FromStr for Probability {
 pub enum ImpairmentError {
     /// There is no such impairment.
     #[error(
-        "there is no impairment `{key}`: choose loss, duplicate, corrupt, reorder, reorder-by, reorder-within, delay, jitter, limit"
+        "there is no impairment `{key}`: choose loss, mark, duplicate, corrupt, reorder, reorder-by, reorder-within, delay, jitter, limit"
     )]
     Unknown {
         /// What was written.
@@ -204,11 +209,12 @@ mod tests {
 
     #[test]
     fn text_is_read_item_by_item_for_both_directions_or_one() {
-        let text = "loss=1%, duplicate=0.5%,reorder=2%,delay=10ms,jitter=200us,corrupt=0.1%,tx.reorder-by=5,rx.limit=7,";
+        let text = "loss=1%, mark=3%,duplicate=0.5%,reorder=2%,delay=10ms,jitter=200us,corrupt=0.1%,tx.reorder-by=5,rx.limit=7,";
         let read: Impairments = text.parse().unwrap();
         let percent = |percent| Probability::from_percent(percent).unwrap();
         let both = Impairment {
             loss: percent(1.0),
+            mark: percent(3.0),
             duplicate: percent(0.5),
             reorder: percent(2.0),
             corrupt: percent(0.1),

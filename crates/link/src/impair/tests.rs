@@ -1,7 +1,12 @@
 use super::*;
 use crate::memory::{MemoryConfig, MemoryLink, pair_with_clock};
 use crate::{ManualClock, Waiter};
+use linerate_stack::Medium;
 use linerate_units::Duration;
+use linerate_wire::{
+    Ecn, EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, TypeOfService, VlanTags,
+};
+use std::net::Ipv4Addr;
 
 type Inner = MemoryLink<ManualClock>;
 
@@ -99,6 +104,8 @@ fn each_impairment_hits_its_share_and_the_two_directions_are_hit_apart() {
     let expected = ImpairCounters {
         offered: 10_000,
         lost: 105,
+        marked: 0,
+        unmarkable: 0,
         duplicated: 201,
         corrupted: 462,
         reordered: 959,
@@ -222,6 +229,44 @@ fn a_damaged_frame_differs_in_one_bit_and_is_no_longer_called_verified() {
     let mut ones = 0;
     bench.theirs.receive(1, |frame| ones = frame.bytes.iter().map(|byte| byte.count_ones()).sum()).unwrap();
     assert_eq!(ones, 1);
+}
+
+/// A packet of 20 bytes of header and nothing else, with these congestion bits.
+fn packet(ecn: Ecn) -> [u8; 20] {
+    let (source, destination) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
+    let type_of_service = TypeOfService::default().with_ecn(ecn);
+    let mut bytes = [0; 20];
+    Ipv4Header { type_of_service, ..Ipv4Header::new(source, destination, Protocol::TCP) }.emit(0, &mut bytes);
+    bytes
+}
+
+#[test]
+fn a_congested_router_marks_what_may_be_marked_and_drops_the_rest() {
+    for medium in [Medium::Ip, Medium::Ethernet] {
+        let clock = ManualClock::new(Instant::from_nanos(1_000));
+        let config = MemoryConfig { medium, ..MemoryConfig::default() };
+        let (left, mut theirs) = pair_with_clock(config, clock.clone()).unwrap();
+        let mut ours = Impair::with_clock(left, "mark=100%".parse().unwrap(), 1, clock);
+        for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ce] {
+            let at = medium.header_length();
+            let fill = |bytes: &mut [u8]| {
+                if at > 0 {
+                    let (destination, source) = (MacAddress::BROADCAST, MacAddress::ZERO);
+                    let (tags, ether_type) = (VlanTags::NONE, EtherType::IPV4);
+                    EthernetHeader { destination, source, tags, ether_type }.emit(bytes);
+                }
+                bytes[at..at + 20].copy_from_slice(&packet(ecn));
+                Some(TxFrame { length: at + 20 })
+            };
+            assert_eq!(ours.transmit(1, fill), Ok(1));
+        }
+        let mut arrived = Vec::new();
+        let seen = |frame: RxFrame<'_>| arrived.push(frame.bytes[medium.header_length()..].to_vec());
+        theirs.receive(9, seen).unwrap();
+        assert_eq!(arrived, [packet(Ecn::Ce), packet(Ecn::Ce)], "{medium:?}");
+        let counted = ImpairCounters { offered: 3, marked: 2, unmarkable: 1, ..ImpairCounters::default() };
+        assert_eq!(ours.transmitted(), &counted);
+    }
 }
 
 #[test]

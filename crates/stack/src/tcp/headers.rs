@@ -5,8 +5,8 @@ use core::net::SocketAddrV4;
 use core::num::NonZeroU8;
 use linerate_tcp::Transmit;
 use linerate_wire::{
-    EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, TcpHeader, TypeOfService, VlanTags,
-    checksum,
+    Ecn, EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, TcpHeader, TypeOfService,
+    VlanTags, checksum,
 };
 
 const IP: usize = EthernetHeader::LENGTH;
@@ -47,9 +47,9 @@ impl Headers {
         EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type }.emit(&mut self.bytes);
     }
 
-    /// Says how routers are to treat the packets.
+    /// Says how routers are to treat the packets. The two bits of congestion are the connection's.
     pub(crate) fn set_type_of_service(&mut self, type_of_service: TypeOfService) {
-        self.bytes[IP + 1] = type_of_service.byte();
+        self.bytes[IP + 1] = type_of_service.with_ecn(Ecn::NotEct).byte();
         self.ip_sum = Sum::of(&self.bytes[IP..]);
     }
 
@@ -67,11 +67,13 @@ impl Headers {
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
     pub(crate) fn complete(&self, medium: usize, sent: &Transmit, frame: &mut [u8]) -> usize {
         let total = Ipv4Header::LENGTH + sent.length;
-        let ip_checksum = self.ip_sum.add_u16(total as u16).finish();
+        let ecn = sent.ecn as u8;
+        let ip_checksum = self.ip_sum.add_u16(total as u16).add_u16(u16::from(ecn)).finish();
         let tcp_checksum = (self.tcp_sum + sent.sum).add_u16(sent.length as u16).finish();
         let tcp = medium + Ipv4Header::LENGTH;
         let frame = &mut frame[..medium + total];
         frame[..tcp].copy_from_slice(&self.bytes[IP - medium..]);
+        frame[medium + 1] |= ecn;
         frame[medium + 2..medium + 4].copy_from_slice(&(total as u16).to_be_bytes());
         frame[medium + 10..medium + 12].copy_from_slice(&ip_checksum.to_be_bytes());
         frame[tcp..tcp + 4].copy_from_slice(&self.ports);
@@ -98,7 +100,7 @@ mod tests {
             let mut frame = [0xa5; 100];
             let segment = &mut frame[medium + 20..medium + 47];
             TcpHeader::default().emit(0, segment);
-            let sent = Transmit { length: 27, sum: Sum::of(segment) };
+            let sent = Transmit { length: 27, sum: Sum::of(segment), ecn: Ecn::Ect0 };
             let length = headers.complete(medium, &sent, &mut frame);
             assert_eq!(length, medium + 47);
             if medium > 0 {
@@ -108,6 +110,7 @@ mod tests {
             }
             let packet = Ipv4Packet::parse(&frame[medium..length]).unwrap();
             assert_eq!((packet.header.source, packet.header.destination), (*local.ip(), *peer.ip()));
+            assert_eq!(packet.header.type_of_service.ecn(), Ecn::Ect0);
             assert!((packet.header.pseudo_header(27) + Sum::of(packet.payload)).is_valid());
             let segment = Segment::parse(packet.payload).unwrap();
             assert_eq!((segment.source_port, segment.destination_port), (40_001, 80));

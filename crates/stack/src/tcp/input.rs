@@ -8,7 +8,9 @@ use crate::stack::Stack;
 use core::net::SocketAddrV4;
 use linerate_tcp::{Disposition, IcmpReport, ListenVerdict, Reset, judge_listen, judge_unconnected};
 use linerate_units::Instant;
-use linerate_wire::{IcmpError, Ipv4Header, Protocol, Quote, Segment, Sum, TcpFlags, TcpHeader, Unreachable};
+use linerate_wire::{
+    Ecn, IcmpError, Ipv4Header, Protocol, Quote, Segment, Sum, TcpFlags, TcpHeader, Unreachable,
+};
 
 impl Stack {
     pub(crate) fn handle_tcp(&mut self, arrived: &Arrived<'_>) {
@@ -44,7 +46,15 @@ impl Stack {
             return;
         }
         let Some(socket) = self.sockets.tcp_at(index) else { return };
-        match socket.connection.handle_segment(arrived.arrival.at, segment) {
+        let (now, connection) = (arrived.arrival.at, &mut socket.connection);
+        let is_marked = arrived.header.type_of_service.ecn() == Ecn::Ce;
+        let disposition = if is_marked {
+            self.counted.tcp_extra.marked_segments += 1;
+            connection.handle_marked_segment(now, segment)
+        } else {
+            connection.handle_segment(now, segment)
+        };
+        match disposition {
             Disposition::OpenAgain => {
                 self.counted.tcp_extra.time_wait_recycled += 1;
                 self.retire(index);

@@ -66,6 +66,13 @@ impl Cubic {
         self.window.add(next.saturating_sub(cwnd));
     }
 
+    /// This window was too much (RFC 9438 §4.6), and fast convergence (§4.7).
+    fn note_congestion(&mut self) {
+        let cwnd = self.window.cwnd();
+        let gives_way = self.w_max.is_some_and(|w_max| cwnd < w_max);
+        self.w_max = Some(if gives_way { part(cwnd, CONVERGENCE) } else { cwnd });
+    }
+
     /// SSTHRESH = flight · β (RFC 9438 §4.6), for a loss however noticed.
     fn reduce(&mut self, flight: u32) {
         self.hystart = None;
@@ -110,13 +117,17 @@ impl Controller for Cubic {
         }
     }
 
-    /// RFC 9438 §4.6, and fast convergence (§4.7).
     fn on_loss(&mut self, flight: u32) {
-        let cwnd = self.window.cwnd();
-        let gives_way = self.w_max.is_some_and(|w_max| cwnd < w_max);
-        self.w_max = Some(if gives_way { part(cwnd, CONVERGENCE) } else { cwnd });
+        self.note_congestion();
         self.reduce(flight);
         self.window.set_to_threshold_plus(3);
+    }
+
+    /// RFC 9438 §4.6: SSTHRESH keeps two segments, the window one.
+    fn on_mark(&mut self, flight: u32) {
+        self.note_congestion();
+        self.reduce(flight);
+        self.window.reduce_to(part(flight, BETA));
     }
 
     fn on_duplicate(&mut self) {

@@ -125,6 +125,13 @@ pub(crate) trait Controller {
     /// Three duplicate acknowledgements have come.
     fn on_loss(&mut self, flight: u32);
 
+    /// A router has marked a segment where it would have dropped one without ECN (RFC 3168 §6.1.2): the
+    /// window shrinks as for a loss, and nothing has to be sent again. RFC 8511 would let it keep more
+    /// after a mark than after a loss; like Linux's controllers, ours do not.
+    fn on_mark(&mut self, flight: u32) {
+        self.window_mut().reduce_to(flight / 2);
+    }
+
     /// One more duplicate acknowledgement during recovery: a segment has left the network.
     fn on_duplicate(&mut self) {}
 

@@ -54,6 +54,13 @@ impl Window {
         self.ssthresh = (flight / 2).max(2 * self.mss);
     }
 
+    /// What a congestion mark leaves: `target`, and at least one segment of it (RFC 3168 §6.1.2, RFC 9438
+    /// §4.6).
+    pub(crate) fn reduce_to(&mut self, target: u32) {
+        self.ssthresh = target.max(2 * self.mss);
+        self.set(self.cwnd.min(target));
+    }
+
     /// SSTHRESH as the controller reckons it.
     pub(crate) const fn set_threshold(&mut self, ssthresh: u32) {
         self.ssthresh = ssthresh;

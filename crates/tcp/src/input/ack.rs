@@ -31,8 +31,14 @@ impl Connection {
             self.challenge(now);
             return Err(Refusal::BadAck);
         }
+        let is_echo = self.is_echo(segment);
+        if is_echo {
+            self.on_echo(segment);
+        }
         if ack.after(self.snd.una) {
-            self.acknowledge(now, segment);
+            // A window whose use was echoed as too much does not grow (RFC 3168 §6.1.2).
+            let limited = self.is_window_used() && !is_echo;
+            self.acknowledge(now, segment, limited);
         } else if self.is_duplicate_ack(segment, text) {
             self.on_duplicate_ack();
         }
@@ -55,7 +61,7 @@ impl Connection {
         let ack = segment.ack;
         if ack.after(self.snd.una) && !ack.after(self.snd.max) {
             self.snd.wnd = self.snd.wnd.saturating_sub(ack - self.snd.una);
-            self.acknowledge(now, segment);
+            self.acknowledge(now, segment, self.is_window_used());
             if self.sender.is_fin_acknowledged(self.snd.una) {
                 self.on_fin_acknowledged(now);
             }
@@ -96,10 +102,10 @@ impl Connection {
         self.agreement.selective_acks && first.is_some_and(|block| block.left.after(segment.ack))
     }
 
-    /// Takes an acknowledgement of something new; both paths end here.
-    pub(super) fn acknowledge(&mut self, now: Instant, segment: &Segment<'_>) {
+    /// Takes an acknowledgement of something new; both paths end here. `limited` says whether the
+    /// congestion window was what had held us back.
+    pub(super) fn acknowledge(&mut self, now: Instant, segment: &Segment<'_>, limited: bool) {
         let ack = segment.ack;
-        let limited = self.is_window_used();
         let round_trip = self.measure_round_trip(now, segment);
         let acknowledged = Acknowledged {
             bytes: ack - self.snd.una,
@@ -134,7 +140,7 @@ impl Connection {
     /// that is not used must not grow (RFC 7661 §4.1). Of acknowledgements that come together, the
     /// first leaves the window open for as long as the others are judged: they count if data had to
     /// wait when we could last send.
-    fn is_window_used(&self) -> bool {
+    pub(super) fn is_window_used(&self) -> bool {
         self.is_window_full() || (self.sender.held_back && self.sender.has_unsent(self.snd.nxt))
     }
 

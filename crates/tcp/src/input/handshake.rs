@@ -31,7 +31,7 @@ impl Connection {
         self.learn_from_syn(segment, now);
         if acks {
             self.establish(now);
-            self.acknowledge(now, segment);
+            self.acknowledge(now, segment, self.is_window_used());
         } else {
             // Both ends open at the same time (§3.5, figure 7).
             self.state = State::SynReceived;

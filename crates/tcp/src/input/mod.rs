@@ -15,7 +15,7 @@ mod urgent;
 use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Segment, TcpFlags};
-use predict::{Prediction, predict};
+use predict::{MissReason, Prediction, predict};
 
 /// What became of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,19 @@ impl Connection {
         Disposition::Accepted
     }
 
+    /// The same for a segment whose packet bore the mark of a congested router, CE (RFC 3168 §6.1.3).
+    pub fn handle_marked_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+        self.statistics.segments_received += 1;
+        self.statistics.prediction.count_miss(MissReason::Mark);
+        let disposition = self.handle_unpredicted(now, segment);
+        // On anything but data inside the window the mark could be anybody's (§6.1.5).
+        if disposition == Disposition::Accepted && !segment.payload.is_empty() {
+            self.take_mark();
+        }
+        self.refresh_prediction();
+        disposition
+    }
+
     fn handle_unpredicted(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         match self.state {
             State::Closed => Disposition::Refused(Refusal::Closed),
@@ -92,6 +105,7 @@ impl Connection {
         }
         self.note_timestamp(now, segment);
         self.heard = now;
+        self.check_window_reduced(segment);
         self.check_ack(now, segment, &text)?;
         self.check_urgent(segment);
         self.take_text(now, &text)?;

@@ -50,6 +50,8 @@ pub enum MissReason {
     State,
     /// SYN, FIN, RST, URG, an ECN bit, or no ACK.
     Flags,
+    /// Its packet bore a congestion mark.
+    Mark,
     /// Options other than the agreed ones: SACK blocks, as a rule.
     Options,
     /// Not the next sequence number: a loss, a duplicate, or reordering.
@@ -70,10 +72,11 @@ pub enum MissReason {
 
 impl MissReason {
     /// All reasons.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Disabled,
         Self::State,
         Self::Flags,
+        Self::Mark,
         Self::Options,
         Self::Sequence,
         Self::Reassembly,
@@ -91,6 +94,7 @@ impl MissReason {
             Self::Disabled => "disabled",
             Self::State => "state",
             Self::Flags => "flags",
+            Self::Mark => "mark",
             Self::Options => "options",
             Self::Sequence => "sequence",
             Self::Reassembly => "reassembly",
@@ -207,7 +211,7 @@ impl Connection {
         self.heard = now;
         self.note_predicted_timestamp(now, segment);
         if acked > 0 {
-            self.acknowledge(now, segment);
+            self.acknowledge(now, segment, self.is_window_used());
         }
         self.update_window(segment);
     }

@@ -42,6 +42,7 @@ impl Connection {
             self.challenge(now);
             return Err(Refusal::Challenged);
         }
+        self.ecn.note_heard_syn(segment.flags());
         if !segment.flags().contains(TcpFlags::ACK) {
             self.syn_due = true;
             self.output_due = true;

@@ -5,7 +5,7 @@ use super::Transmit;
 use super::choose::{Choice, Piece};
 use crate::{Connection, State};
 use linerate_units::Instant;
-use linerate_wire::{SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
+use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
 impl Connection {
     pub(super) fn build(&mut self, now: Instant, choice: Choice, bytes: &mut [u8]) -> Transmit {
@@ -19,11 +19,10 @@ impl Connection {
 
     fn build_syn(&mut self, now: Instant, bytes: &mut [u8]) -> Transmit {
         let answers = self.state != State::SynSent;
-        let ack = if answers { TcpFlags::ACK } else { TcpFlags::empty() };
         let header = TcpHeader {
             seq: self.snd.iss,
             ack: if answers { self.rcv.nxt } else { SeqNum::new(0) },
-            flags: TcpFlags::SYN | ack,
+            flags: self.flags_of_syn(),
             window: self.offer_on_syn(),
             ..TcpHeader::default()
         };
@@ -37,7 +36,13 @@ impl Connection {
             ..TcpOptions::default()
         };
         let length = write_header(&header, &options, bytes);
-        Transmit { length, sum: Sum::of(&bytes[..length]) }
+        Transmit { length, sum: Sum::of(&bytes[..length]), ecn: Ecn::NotEct }
+    }
+
+    /// The control bits of our SYN, or of the SYN-ACK.
+    pub(super) fn flags_of_syn(&self) -> TcpFlags {
+        let ack = if self.state == State::SynSent { TcpFlags::empty() } else { TcpFlags::ACK };
+        TcpFlags::SYN | ack | self.ecn_flags_of_syn()
     }
 
     /// The window of a SYN is not scaled (RFC 7323 §2.2); what it says is an offer all the same.
@@ -54,6 +59,13 @@ impl Connection {
         flags.set(TcpFlags::FIN, piece.fin);
         // RFC 9293 §3.9.1.2: the last segment of what was written is pushed.
         flags.set(TcpFlags::PSH, piece.length > 0 && piece.seq + piece.length == self.sender.buffer.end());
+        // What is sent again, and what probes a closed window, is left to be dropped (RFC 3168 §6.1.5,
+        // §6.1.6): its mark would tell nothing of what was dropped before.
+        let mut ecn = Ecn::NotEct;
+        if self.is_new_data(piece) {
+            ecn = self.ecn.codepoint();
+            flags |= self.ecn.flags_of_new_data();
+        }
         let mut header = self.header(piece.seq, flags);
         if let Some(pointer) = self.urgent_pointer(piece.seq) {
             header.flags |= TcpFlags::URG;
@@ -64,7 +76,12 @@ impl Connection {
         let length = header_length + piece.length as usize;
         let header_sum = Sum::of(&bytes[..header_length]);
         let payload_sum = self.sender.buffer.copy_and_sum(piece.seq, &mut bytes[header_length..length]);
-        Transmit { length, sum: header_sum.append(payload_sum, header_length) }
+        Transmit { length, sum: header_sum.append(payload_sum, header_length), ecn }
+    }
+
+    /// Does the piece begin with data that was never sent, and that the peer has room for?
+    pub(super) fn is_new_data(&self, piece: Piece) -> bool {
+        piece.length > 0 && !piece.probe && !piece.seq.before(self.snd.max)
     }
 
     /// SEG.SEQ of a segment without data: the next number that was never sent, even while old ones
@@ -80,11 +97,12 @@ impl Connection {
         let header = self.header(seq, TcpFlags::ACK);
         let options = self.stamped_options(now);
         let length = write_header(&header, &options, bytes);
-        Transmit { length, sum: Sum::of(&bytes[..length]) }
+        Transmit { length, sum: Sum::of(&bytes[..length]), ecn: Ecn::NotEct }
     }
 
     /// A header that acknowledges all there is and offers the window anew.
     fn header(&mut self, seq: SeqNum, flags: TcpFlags) -> TcpHeader {
+        let flags = flags | self.ecn.echo();
         TcpHeader { seq, ack: self.rcv.nxt, flags, window: self.offer_window(), ..TcpHeader::default() }
     }
 

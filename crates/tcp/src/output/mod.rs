@@ -8,7 +8,7 @@ use crate::timers::Timer;
 use crate::{Connection, State};
 use choose::{Choice, Piece};
 use linerate_units::{Duration, Instant};
-use linerate_wire::Sum;
+use linerate_wire::{Ecn, Sum};
 
 /// A segment that was written into a frame.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,8 @@ pub struct Transmit {
     /// The sum over all of them, with ports and checksum zero: what the checksum still needs is the
     /// ports and the pseudo-header.
     pub sum: Sum,
+    /// The ECN codepoint that its packet bears (RFC 3168 §6.1).
+    pub ecn: Ecn,
 }
 
 impl Connection {
@@ -68,6 +70,7 @@ impl Connection {
     }
 
     fn remember_syn(&mut self, now: Instant) {
+        self.ecn.note_sent_syn(self.flags_of_syn());
         self.syn_due = false;
         if self.snd.max == self.snd.iss {
             self.sender.rtt.start_timing(self.snd.iss + 1, now);
@@ -84,6 +87,9 @@ impl Connection {
         let end = piece.end();
         if self.snd.flight() == 0 {
             self.sender.congestion.controller().on_idle(now.since(self.sender.progressed));
+        }
+        if self.is_new_data(piece) {
+            self.ecn.on_new_data_sent();
         }
         if piece.seq.before(self.snd.max) {
             self.statistics.retransmitted_segments += 1;

@@ -1,7 +1,7 @@
 //! A reset (RFC 9293 §3.5.2): for a connection that ends, and for segments that belong to none.
 
 use super::Transmit;
-use linerate_wire::{Segment, SeqNum, Sum, TcpFlags, TcpHeader};
+use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader};
 
 /// What a reset says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,6 @@ impl Reset {
             ..TcpHeader::default()
         };
         header.emit(0, bytes);
-        Transmit { length: TcpHeader::LENGTH, sum: Sum::of(&bytes[..TcpHeader::LENGTH]) }
+        Transmit { length: TcpHeader::LENGTH, sum: Sum::of(&bytes[..TcpHeader::LENGTH]), ecn: Ecn::NotEct }
     }
 }

@@ -97,6 +97,7 @@ impl Connection {
         let flight = self.sender.loss.flight;
         let controller = self.sender.congestion.controller();
         controller.on_loss(flight);
+        self.ecn.on_reduced();
         let loss = &mut self.sender.loss;
         loss.recover = self.snd.max;
         loss.retransmit_due = true;
@@ -175,6 +176,7 @@ impl Connection {
         } else {
             self.sender.congestion.controller().window_mut().restart();
         }
+        self.ecn.on_reduced();
         self.sender.loss = Loss {
             phase: Phase::AfterTimeout,
             duplicates: 0,

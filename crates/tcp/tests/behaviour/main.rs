@@ -4,6 +4,7 @@
 mod close;
 mod congestion;
 mod delayed_ack;
+mod ecn;
 mod fast_path;
 mod handshake;
 mod icmp;

@@ -16,7 +16,7 @@ use linerate_tcp::{
     Config, Connection, Disposition, Error, Event, ListenVerdict, Path, Seeds, State, judge_listen,
 };
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Segment, SeqNum, Sum, TcpHeader, TcpOptions, Timestamps};
+use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpHeader, TcpOptions, Timestamps};
 use std::collections::VecDeque;
 
 /// Where the connection's numbers begin: close to the end of the circle, so that every script
@@ -38,9 +38,14 @@ pub fn pattern(position: usize) -> u8 {
 pub struct Sent {
     /// When it left.
     pub at: Instant,
+    /// The ECN codepoint of its packet.
+    pub ecn: Ecn,
     /// What it says, both ends' numbers counted from their SYN.
     pub says: Notation,
 }
+
+/// How a segment is given to a connection: with a mark or without.
+type Handle = fn(&mut Connection, Instant, &Segment<'_>) -> Disposition;
 
 /// A connection, and a peer played by the test.
 #[derive(Debug)]
@@ -123,11 +128,18 @@ impl Script {
         let _ = self.judge(text);
     }
 
+    /// The peer's segment arrives, and a router has marked it.
+    #[track_caller]
+    pub fn send_marked(&mut self, text: &str) {
+        self.flush();
+        let _ = self.deliver(text, Connection::handle_marked_segment);
+    }
+
     /// The peer's segment arrives; what the connection makes of it.
     #[track_caller]
     pub fn judge(&mut self, text: &str) -> Disposition {
         self.flush();
-        self.deliver(text)
+        self.deliver(text, Connection::handle_segment)
     }
 
     /// Segments of the peer arrive so close together that nothing can leave between them.
@@ -135,19 +147,19 @@ impl Script {
     pub fn send_together(&mut self, texts: &[&str]) {
         self.flush();
         for text in texts {
-            let _ = self.deliver(text);
+            let _ = self.deliver(text, Connection::handle_segment);
         }
     }
 
     #[track_caller]
-    fn deliver(&mut self, text: &str) -> Disposition {
+    fn deliver(&mut self, text: &str, handle: Handle) -> Disposition {
         let mut says = Notation::parse(text);
         if says.options.timestamps.is_some() {
             self.peer_stamps = true;
         } else if self.peer_stamps && !says.bare {
             says.options.timestamps = Some(Timestamps { value: self.clock(), echo: self.heard_stamp });
         }
-        self.arrive(&bytes_of(&says))
+        self.arrive(&bytes_of(&says), handle)
     }
 
     /// What the peer's timestamps say now.
@@ -162,12 +174,12 @@ impl Script {
         low_word(at.as_millis()).wrapping_add(TIMESTAMP_OFFSET)
     }
 
-    fn arrive(&mut self, bytes: &[u8]) -> Disposition {
+    fn arrive(&mut self, bytes: &[u8], handle: Handle) -> Disposition {
         let segment = Segment::parse(bytes).expect("a segment");
         let mut twin = self.connection.clone();
         twin.set_header_prediction(false);
-        let disposition = self.connection.handle_segment(self.now, &segment);
-        let twins = twin.handle_segment(self.now, &segment);
+        let disposition = handle(&mut self.connection, self.now, &segment);
+        let twins = handle(&mut twin, self.now, &segment);
         self.connection.check();
         twin.check();
         assert_eq!(disposition, twins, "fast and slow path differ about {segment:?}");
@@ -353,7 +365,7 @@ impl Script {
             if let Some(stamps) = says.options.timestamps {
                 self.heard_stamp = stamps.value;
             }
-            self.sent.push_back(Sent { at: self.now, says });
+            self.sent.push_back(Sent { at: self.now, ecn: transmit.ecn, says });
         }
         self.connection.check();
     }

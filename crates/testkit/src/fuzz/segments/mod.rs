@@ -10,7 +10,9 @@ mod peer;
 
 use super::choices::Choices;
 use crate::script::pattern;
-use linerate_tcp::{Config, CongestionName, Connection, ListenVerdict, Path, Profile, Seeds, judge_listen};
+use linerate_tcp::{
+    Config, CongestionName, Connection, EcnRule, ListenVerdict, Path, Profile, Seeds, judge_listen,
+};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, Sum, TcpFlags};
 use peer::{syn_options, write};
@@ -201,6 +203,7 @@ fn choose_config(choices: &mut Choices<'_>) -> Config {
         window_scaling: switches & 4 != 0,
         selective_acks: switches & 8 != 0,
         reassembly_stretches: if switches & 16 != 0 { 3 } else { 64 },
+        ecn: if switches & 64 != 0 { EcnRule::Request } else { config.ecn },
         linger: (switches & 32 != 0).then(|| Duration::from_secs(3)),
         ..config
     }

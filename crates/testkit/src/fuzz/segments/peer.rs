@@ -3,7 +3,7 @@
 use super::Story;
 use crate::fuzz::choices::Choices;
 use crate::script::pattern;
-use linerate_tcp::{Disposition, IcmpReport, State};
+use linerate_tcp::{Connection, Disposition, IcmpReport, State};
 use linerate_wire::{SackBlock, Segment, SeqNum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 
 impl Story<'_> {
@@ -94,7 +94,11 @@ impl Story<'_> {
     fn arrive(&mut self, bytes: &[u8]) {
         let Ok(segment) = Segment::parse(bytes) else { return };
         let opening = self.connection.state() == State::SynSent;
-        let disposition = self.both(|connection, now| connection.handle_segment(now, &segment));
+        // The segment itself says whether a router has marked it, so that stories that were kept still
+        // mean what they meant.
+        let is_marked = segment.payload.len() % 4 == 1;
+        let handle = if is_marked { Connection::handle_marked_segment } else { Connection::handle_segment };
+        let disposition = self.both(|connection, now| handle(connection, now, &segment));
         if opening && self.connection.state() != State::SynSent {
             self.irs = segment.seq;
         }

@@ -1,0 +1,291 @@
+//! Explicit congestion notification (RFC 3168): what the SYNs agree on, which segments may be marked, and
+//! what a mark does at both ends.
+
+use crate::{SYN_ACK, ms, secs};
+use linerate_tcp::{Config, CongestionName, EcnRule, MissReason, State};
+use linerate_testkit::{Connections, End, Fate, Network, Script};
+use linerate_wire::{Ecn, TcpFlags};
+
+const REQUEST: Config = Config { ecn: EcnRule::Request, ..Config::modern() };
+const YES: &str = "SE. 0:0(0) ack 1 win 65535 mss 1000";
+
+/// Established by our request, with segments of exactly 1,000 bytes.
+fn agreed(config: &Config) -> Script {
+    let mut host = Script::connect(&Config { ecn: EcnRule::Request, ..*config });
+    host.expect("SEW 0:0(0)");
+    host.send(YES);
+    host.expect(". 1:1(0) ack 1");
+    assert!(host.connection.information().ecn);
+    host
+}
+
+fn window(host: &Script) -> u32 {
+    host.connection.information().congestion_window
+}
+
+/// The codepoints of everything that was sent and not expected yet.
+fn codepoints(host: &mut Script) -> Vec<Ecn> {
+    host.take_sent().into_iter().map(|sent| sent.ecn).collect()
+}
+
+#[test]
+fn a_syn_that_asks_is_answered_and_none_of_the_handshake_may_be_marked() {
+    let mut host = Script::accept(&Config::modern(), "SEW 0:0(0) win 65535 mss 1000");
+    let answer = host.expect("SE. 0:0(0) ack 1");
+    assert_eq!(answer.ecn, Ecn::NotEct);
+    host.send(". 1:1(0) ack 1");
+    assert!(host.connection.information().ecn);
+
+    let mut host = Script::connect(&REQUEST);
+    assert_eq!(host.expect("SEW 0:0(0)").ecn, Ecn::NotEct);
+    host.send(YES);
+    assert_eq!(host.expect(". 1:1(0) ack 1").ecn, Ecn::NotEct);
+}
+
+#[test]
+fn who_does_not_ask_or_is_not_willing_gets_none() {
+    for (rule, syn) in [
+        (EcnRule::Off, "SEW 0:0(0) win 65535 mss 1000"),
+        (EcnRule::Accept, "S 0:0(0) win 65535 mss 1000"),
+        (EcnRule::Request, "SE 0:0(0) win 65535 mss 1000"),
+        (EcnRule::Request, "SW 0:0(0) win 65535 mss 1000"),
+    ] {
+        let mut host = Script::accept(&Config { ecn: rule, ..Config::modern() }, syn);
+        host.expect("S. 0:0(0) ack 1");
+        host.send(". 1:1(0) ack 1");
+        assert!(!host.connection.information().ecn, "{syn}");
+        host.write(3_000);
+        assert_eq!(codepoints(&mut host), [Ecn::NotEct; 3], "{syn}");
+    }
+    for answer in [SYN_ACK, "SW. 0:0(0) ack 1 win 65535", "SEW. 0:0(0) ack 1 win 65535"] {
+        let mut host = Script::connect(&REQUEST);
+        host.expect("SEW 0:0(0)");
+        host.send(answer);
+        assert!(!host.connection.information().ecn, "{answer}");
+    }
+}
+
+/// §6.1.1.1: there are boxes that drop what they do not know.
+#[test]
+fn a_syn_that_is_not_answered_goes_again_without_asking() {
+    let mut host = Script::connect(&REQUEST);
+    host.expect("SEW 0:0(0)");
+    host.expect_after(secs(1), "S 0:0(0)");
+    host.send(YES);
+    host.expect(". 1:1(0) ack 1");
+    assert!(!host.connection.information().ecn, "our last SYN has said no");
+    host.write(1_000);
+    assert_eq!(codepoints(&mut host), [Ecn::NotEct]);
+    // The peer has heard the first SYN: what it marks must be echoed (§6.1.1).
+    host.send_marked("P. 1:1001(1000) ack 1001");
+    host.expect("E. 1001:1001(0) ack 1001");
+}
+
+#[test]
+fn a_peer_that_falls_back_is_answered_without() {
+    let mut host = Script::accept(&Config::modern(), "SEW 0:0(0) win 65535 mss 1000");
+    host.expect("SE. 0:0(0) ack 1");
+    host.send("S 0:0(0) win 65535 mss 1000");
+    host.expect("S. 0:0(0) ack 1");
+    host.send(". 1:1(0) ack 1");
+    assert_eq!(host.connection.state(), State::Established);
+    assert!(!host.connection.information().ecn);
+}
+
+#[test]
+fn two_ends_that_open_at_the_same_time_agree_too() {
+    let mut host = Script::connect(&REQUEST);
+    host.expect("SEW 0:0(0)");
+    host.send("SEW 0:0(0) win 65535 mss 1000");
+    host.expect("SE. 0:0(0) ack 1");
+    host.send("SE. 0:0(0) ack 1 win 65535 mss 1000");
+    assert_eq!(host.connection.state(), State::Established);
+    assert!(host.connection.information().ecn);
+}
+
+/// §6.1.2, §6.1.4, §6.1.5.
+#[test]
+fn new_data_may_be_marked_and_nothing_else() {
+    let mut host = agreed(&Config::modern());
+    host.write(2_000);
+    assert_eq!(codepoints(&mut host), [Ecn::Ect0; 2]);
+    host.pass_time(ms(200));
+    assert_eq!(codepoints(&mut host), [Ecn::NotEct], "what is sent again");
+    host.send("P. 1:1001(1000) ack 2001");
+    assert_eq!(codepoints(&mut host), [Ecn::NotEct], "an acknowledgement");
+    host.application(linerate_tcp::Connection::shutdown_write);
+    assert_eq!(codepoints(&mut host), [Ecn::NotEct], "a FIN alone");
+}
+
+/// §6.1.6.
+#[test]
+fn a_window_probe_may_not_be_marked_and_says_nothing_of_the_window() {
+    let mut host = agreed(&Config::modern());
+    host.write(1_000);
+    host.take_sent();
+    host.send("E. 1:1(0) ack 1001 win 0");
+    host.write(1_000);
+    host.pass_time(ms(500));
+    let probe = host.expect(". 1001:1002(1) ack 1");
+    assert_eq!(probe.ecn, Ecn::NotEct);
+    host.take_sent();
+    // The byte that probed is sent again with those behind it; what follows is new.
+    host.send(". 1:1(0) ack 1002 win 65535");
+    assert_eq!(host.expect("PW. 1002:2001(999) ack 1").ecn, Ecn::Ect0);
+}
+
+#[test]
+fn a_mark_is_echoed_at_once_and_until_the_peer_says_that_it_has_slowed_down() {
+    let mut host = agreed(&Config { acks: linerate_tcp::AckRule::Modern { quick: 0 }, ..Config::modern() });
+    host.send_marked(". 1:1001(1000) ack 1");
+    host.expect("E. 1:1(0) ack 1001");
+    host.send(". 1001:2001(1000) ack 1");
+    host.send(". 2001:3001(1000) ack 1");
+    host.expect("E. 1:1(0) ack 3001");
+    host.write(10);
+    host.expect("PE. 1:11(10) ack 3001");
+    host.send("W. 3001:4001(1000) ack 11");
+    host.expect(". 11:11(0) ack 4001");
+    host.send_marked("W. 4001:5001(1000) ack 11");
+    host.expect("E. 11:11(0) ack 5001");
+    assert_eq!(host.connection.statistics().marked_segments, 2);
+}
+
+/// §6.1.5: on anything else a mark could be a forger's.
+#[test]
+fn a_mark_on_what_is_not_data_inside_the_window_is_ignored() {
+    let mut host = agreed(&Config::modern());
+    host.send(". 1:1001(1000) ack 1");
+    host.expect(". 1:1(0) ack 1001");
+    host.send_marked(". 1:1001(1000) ack 1");
+    host.expect(". 1:1(0) ack 1001");
+    host.send_marked(". 500001:501001(1000) ack 1");
+    host.expect(". 1:1(0) ack 1001");
+    host.send_marked(". 1001:1001(0) ack 1");
+    host.expect_nothing();
+    host.send(". 1001:2001(1000) ack 1");
+    host.expect(". 1:1(0) ack 2001");
+    assert_eq!(host.connection.statistics().marked_segments, 0);
+}
+
+#[test]
+fn marks_and_echoes_that_nobody_agreed_on_are_ignored() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.send_marked("P. 1:1001(1000) ack 1");
+    host.expect(". 1:1(0) ack 1001");
+    host.write(1_460);
+    host.take_sent();
+    let before = window(&host);
+    host.send("EW. 1001:1001(0) ack 1461");
+    assert!(window(&host) >= before);
+    host.write(10);
+    host.expect("P. 1461:1471(10) ack 1001");
+}
+
+/// §6.1.2: as a loss, and nothing is sent again; RFC 9438 §4.6 has CUBIC keep seven tenths.
+#[test]
+fn an_echo_takes_from_the_window_what_a_loss_would_once_a_window() {
+    for (congestion, left) in [
+        (CongestionName::Tahoe, 5_000),
+        (CongestionName::Reno, 5_000),
+        (CongestionName::NewReno, 5_000),
+        (CongestionName::Cubic, 7_000),
+    ] {
+        let mut host = agreed(&Config { congestion, initial_window: 10, ..Config::modern() });
+        host.write(40_000);
+        assert_eq!(host.take_sent().len(), 10, "{congestion}");
+        host.send("E. 1:1(0) ack 1001");
+        assert_eq!(window(&host), left, "{congestion}");
+        host.expect_nothing();
+        // The echo goes on until the peer hears that it was heard; all of it tells of one window.
+        for acked in (2_001..=6_001).step_by(1_000) {
+            host.send(&format!("E. 1:1(0) ack {acked}"));
+        }
+        assert_eq!(window(&host), left, "{congestion}");
+        let sent = host.take_sent();
+        let reduced: Vec<_> = sent.iter().map(|sent| sent.says.flags.contains(TcpFlags::CWR)).collect();
+        assert_eq!(reduced.iter().filter(|&&says| says).count(), 1, "{congestion}");
+        assert!(reduced[0], "the first new segment says it");
+        // An echo of what was sent after the reduction is another window's.
+        let end = 10_001 + 1_000 * u32::try_from(sent.len()).unwrap();
+        host.send(&format!("E. 1:1(0) ack {end}"));
+        assert!(window(&host) < left, "{congestion}");
+        let statistics = host.connection.statistics();
+        assert_eq!((statistics.mark_reductions, statistics.mark_echoes), (2, 7), "{congestion}");
+        assert_eq!(statistics.retransmitted_segments, 0, "{congestion}");
+    }
+}
+
+/// §6.1.2: whatever the reason was, and never on what is sent again.
+#[test]
+fn a_loss_is_told_to_the_peer_with_the_next_new_data() {
+    let mut host = agreed(&Config { limited_transmit: false, ..Config::modern() });
+    host.write(30_000);
+    host.take_sent();
+    for _ in 0..3 {
+        host.send(". 1:1(0) ack 1");
+    }
+    host.expect(". 1:1001(1000) ack 1");
+    host.send(". 1:1(0) ack 10001");
+    let first = host.expect("W. 10001:11001(1000) ack 1");
+    assert_eq!(first.ecn, Ecn::Ect0);
+    host.expect(". 11001:12001(1000) ack 1");
+}
+
+#[test]
+fn echoes_take_the_slow_path_and_what_is_not_marked_the_fast_one() {
+    let mut host = agreed(&Config::modern());
+    for start in (1..10_001).step_by(1_000) {
+        host.send(&format!(". {start}:{}(1000) ack 1", start + 1_000));
+    }
+    assert_eq!(host.connection.statistics().prediction.data, 10);
+    host.send_marked(". 10001:11001(1000) ack 1");
+    assert_eq!(host.connection.statistics().prediction.missed(MissReason::Mark), 1);
+    host.send(". 11001:12001(1000) ack 1");
+    assert_eq!(host.connection.statistics().prediction.data, 11, "an echo of ours spoils nothing");
+}
+
+/// §6.1.1: what was agreed on does not outlive the connection.
+#[test]
+fn in_time_wait_nothing_is_echoed() {
+    let mut host = agreed(&Config::modern());
+    host.send_marked(". 1:1001(1000) ack 1");
+    host.expect("E. 1:1(0) ack 1001");
+    host.read(1_000);
+    host.application(linerate_tcp::Connection::shutdown_write);
+    host.expect("FE. 1:1(0) ack 1001");
+    host.send("F. 1001:1001(0) ack 2");
+    host.expect(". 2:2(0) ack 1002");
+    assert_eq!(host.connection.state(), State::TimeWait);
+}
+
+/// A router that marks where it would have dropped: nothing is lost, and the window stays small.
+#[test]
+fn a_transfer_over_a_router_that_marks_loses_nothing() {
+    for congestion in CongestionName::ALL {
+        let config = Config { congestion, ..REQUEST };
+        let network = Network::clean(ms(10));
+        let mut pair = Connections::new(&config, &Config::modern(), network, 3).established();
+        let mut count = 0;
+        pair.set_filter(move |_, from, segment| {
+            count += u32::from(from == End::Client && !segment.payload.is_empty());
+            (from == End::Client && count % 50 == 49).then_some(Fate::Mark)
+        });
+        let mut read = 0;
+        let mut written = 0;
+        let data = [7; 4_096];
+        pair.run_until("a megabyte has arrived", |pair| {
+            let now = pair.now;
+            if written < 1_000_000 {
+                written += pair.client.write(now, &data).unwrap();
+            }
+            read += pair.read_all(End::Server).unwrap().len();
+            read >= 1_000_000
+        });
+        let sender = pair.client.statistics().clone();
+        let marked = pair.server().statistics().marked_segments;
+        assert!(marked > 5, "{congestion}: {marked}");
+        assert!(sender.mark_reductions > 3 && sender.mark_reductions <= marked, "{congestion}: {sender:?}");
+        assert_eq!((sender.retransmitted_segments, sender.retransmission_timeouts), (0, 0), "{congestion}");
+    }
+}
