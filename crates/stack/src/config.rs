@@ -66,6 +66,10 @@ pub struct Limits {
     pub icmp_errors: (u32, u32),
     /// Resets for connections that do not exist a second, and how many more after a quiet time.
     pub resets: (u32, u32),
+    /// Challenge acknowledgements (RFC 5961) a second, of all connections together; the number of each
+    /// second is drawn from around this one. Each connection has its own limit besides
+    /// ([`linerate_tcp::Config::challenge_interval`]).
+    pub challenges: u32,
     /// Echo replies and errors about echo requests that wait for the application.
     pub echo_events: usize,
 }
@@ -82,6 +86,7 @@ impl Default for Limits {
             local_bytes: 1 << 20,
             icmp_errors: (1_000, 50),
             resets: (1_000, 200),
+            challenges: 1_000,
             echo_events: 64,
         }
     }

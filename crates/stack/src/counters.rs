@@ -167,6 +167,12 @@ counters! {
         time_wait_overflows "TCPTimeWaitOverflow",
         /// SYNs that opened a new incarnation of a connection in TIME-WAIT.
         time_wait_recycled "TWRecycled",
+        /// Resets of connections in TIME-WAIT, which were ignored (RFC 1337).
+        time_wait_resets "TimeWaitResets",
+        /// Challenge acknowledgements (RFC 5961), and answers to empty segments from outside the window.
+        challenges "TCPChallengeACK",
+        /// Of these, the ones that were not sent because there had been too many.
+        challenges_limited "ChallengesLimited",
         /// Resets for no connection that were not sent because there had been too many.
         resets_limited "ResetsLimited",
         /// Connections reset because no application held them and there were too many of these.

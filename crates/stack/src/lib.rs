@@ -79,6 +79,7 @@ extern crate alloc;
 
 mod address_table;
 mod arp;
+mod challenge_limit;
 mod config;
 mod counters;
 mod demux;

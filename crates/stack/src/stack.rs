@@ -2,6 +2,7 @@
 //! is in the files of the protocols: `receive` and `ipv4` from the link upwards, `transmit` towards the
 //! link, `arp`, `icmp`, `udp`, `tcp` and `listen`.
 
+use crate::challenge_limit::ChallengeLimit;
 use crate::config::{Limits, StackConfig};
 use crate::counters::Counters;
 use crate::demux::Demux;
@@ -72,6 +73,7 @@ pub struct Stack {
     pub(crate) echoes: EchoFlows,
     pub(crate) icmp_errors: TokenBucket,
     pub(crate) resets: TokenBucket,
+    pub(crate) challenges: ChallengeLimit,
     pub(crate) answer_broadcast_echo: bool,
     pub(crate) limits: Limits,
     pub(crate) counted: Counters,
@@ -117,6 +119,7 @@ impl Stack {
             echoes: EchoFlows::default(),
             icmp_errors: TokenBucket::new(limits.icmp_errors.0, limits.icmp_errors.1),
             resets: TokenBucket::new(limits.resets.0, limits.resets.1),
+            challenges: ChallengeLimit::new(limits.challenges, keys.visible("challenges")),
             answer_broadcast_echo: config.answer_broadcast_echo,
             limits,
             counted: Counters::default(),

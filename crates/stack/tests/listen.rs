@@ -247,3 +247,25 @@ fn a_narrow_path_cuts_segments_and_is_remembered_for_the_next_connection() {
     pair.run_for(Duration::from_millis(1));
     assert_eq!(pair.stack(Side::Left).tcp(next).unwrap().effective_mss(), 1_200 - 52);
 }
+
+#[test]
+fn challenges_of_all_connections_together_have_a_limit() {
+    let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
+        config.limits.challenges = 10;
+        // With timestamps, forgeries without them are not even challenged.
+        config.tcp.timestamps = false;
+    });
+    let listener = listen(&mut pair, 100, 100);
+    let clients: Vec<_> = (0..50).map(|_| connect(&mut pair)).collect();
+    pair.run_for(Duration::from_millis(1));
+    // A SYN inside a connection is a forgery, whatever its number.
+    for client in clients {
+        let local = pair.stack(Side::Left).tcp_local_addr(client).unwrap();
+        put(&mut pair, forged(local, TcpFlags::SYN, 1, 0));
+    }
+    pair.run_for(Duration::from_millis(1));
+    let counted = pair.stack(Side::Right).counters().tcp_extra;
+    assert!((5..=15).contains(&counted.challenges), "{} challenges", counted.challenges);
+    assert_eq!(counted.challenges + counted.challenges_limited, 50);
+    assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
+}

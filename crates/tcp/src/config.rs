@@ -97,6 +97,11 @@ pub struct Config {
     pub give_up_after: Duration,
     /// The same for a SYN; at least three minutes by the RFC.
     pub give_up_syn_after: Duration,
+    /// The least time between two challenge acknowledgements (RFC 5961 §7), and between two answers to
+    /// empty segments from outside the window.
+    pub challenge_interval: Duration,
+    /// A reset does not end TIME-WAIT (RFC 1337 §3, its fix 1).
+    pub time_wait_outlives_resets: bool,
     /// Maximum segment lifetime; TIME-WAIT lasts twice as long.
     pub msl: Duration,
     /// How long a connection that no application holds waits for the peer's FIN, or for a closed
@@ -138,6 +143,8 @@ impl Config {
             persist: (Duration::from_millis(200), Duration::from_secs(60)),
             give_up_after: Duration::from_secs(15 * 60),
             give_up_syn_after: Duration::from_secs(180),
+            challenge_interval: Duration::from_millis(100),
+            time_wait_outlives_resets: true,
             msl: Duration::from_secs(30),
             orphan_patience: Duration::from_secs(60),
             reassembly_stretches: 64,
@@ -171,6 +178,7 @@ impl Config {
                 granularity: Duration::from_millis(500),
             },
             persist: (Duration::from_secs(5), Duration::from_secs(60)),
+            time_wait_outlives_resets: false,
             ..Self::modern()
         }
     }

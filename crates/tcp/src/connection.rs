@@ -61,6 +61,8 @@ pub struct Connection {
     pub(crate) events: Events,
     /// An acknowledgement must leave, alone or with data.
     pub(crate) ack_due: bool,
+    /// It is due for a challenge and nothing else, so the host may withhold it.
+    pub(crate) challenge_due: bool,
     /// `poll_transmit` may have something.
     pub(crate) output_due: bool,
     pub(crate) rcv: ReceiveSequence,
@@ -144,6 +146,7 @@ impl Connection {
             state,
             events: Events::empty(),
             ack_due: false,
+            challenge_due: false,
             output_due: true,
             rcv: ReceiveSequence::new(SeqNum::new(0)),
             snd: SendSequence::new(iss),
@@ -452,6 +455,7 @@ impl Connection {
     /// An acknowledgement must leave at the next opportunity.
     pub(crate) fn owe_ack(&mut self) {
         self.ack_due = true;
+        self.challenge_due = false;
         self.output_due = true;
     }
 

@@ -40,8 +40,10 @@ pub struct Statistics {
     pub small_window_timeouts: u64,
     /// Keep-alive probes sent.
     pub keep_alive_probes: u64,
-    /// Challenge acknowledgements sent (RFC 5961).
+    /// Challenge acknowledgements that were due (RFC 5961).
     pub challenge_acks: u64,
+    /// Acknowledgements of that kind that the host withheld, because it had sent too many.
+    pub challenges_withheld: u64,
     /// Segments refused for their old timestamp.
     pub old_timestamps: u64,
     /// Segments with data whose packet bore a congestion mark (RFC 3168).

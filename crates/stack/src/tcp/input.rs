@@ -6,7 +6,9 @@ use crate::icmp::reported_mtu;
 use crate::ipv4::Arrived;
 use crate::stack::Stack;
 use core::net::SocketAddrV4;
-use linerate_tcp::{Disposition, IcmpReport, ListenVerdict, Reset, judge_listen, judge_unconnected};
+use linerate_tcp::{
+    Disposition, IcmpReport, ListenVerdict, Refusal, Reset, judge_listen, judge_unconnected,
+};
 use linerate_units::Instant;
 use linerate_wire::{
     Ecn, IcmpError, Ipv4Header, Protocol, Quote, Segment, Sum, TcpFlags, TcpHeader, Unreachable,
@@ -60,7 +62,26 @@ impl Stack {
                 self.retire(index);
                 self.handle_unconnected(arrived, segment);
             }
-            Disposition::Accepted | Disposition::Refused(_) => self.settle(index),
+            Disposition::Accepted => self.settle(index),
+            Disposition::Refused(refusal) => {
+                self.counted.tcp_extra.time_wait_resets += u64::from(refusal == Refusal::ResetInTimeWait);
+                self.limit_challenges(arrived.arrival.at, index);
+                self.settle(index);
+            }
+        }
+    }
+
+    /// Withholds a challenge if the host has sent too many (RFC 5961 §7).
+    fn limit_challenges(&mut self, now: Instant, index: u32) {
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        if !socket.connection.owes_challenge() {
+            return;
+        }
+        if self.challenges.take(now) {
+            self.counted.tcp_extra.challenges += 1;
+        } else {
+            socket.connection.withhold_challenge();
+            self.counted.tcp_extra.challenges_limited += 1;
         }
     }
 

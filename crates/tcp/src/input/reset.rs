@@ -3,12 +3,8 @@
 use super::Refusal;
 use crate::options::before;
 use crate::{Connection, Error, State};
-use linerate_units::{Duration, Instant};
+use linerate_units::Instant;
 use linerate_wire::{Segment, TcpFlags};
-
-/// At most one challenge in this time: an attacker must not learn from their rhythm, nor use us as
-/// an amplifier (RFC 5961 §7).
-const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Connection {
     /// Was it a reset that has ended the connection? It counts only at exactly `rcv.nxt`; elsewhere
@@ -16,6 +12,11 @@ impl Connection {
     pub(super) fn check_reset(&mut self, now: Instant, segment: &Segment<'_>) -> Result<bool, Refusal> {
         if !segment.flags().contains(TcpFlags::RST) {
             return Ok(false);
+        }
+        // An old segment that we answer makes a peer that has forgotten the connection send just this
+        // reset; TIME-WAIT must outlive it, or the next old segment meets a new connection (RFC 1337).
+        if self.state == State::TimeWait && self.config.time_wait_outlives_resets {
+            return Err(Refusal::ResetInTimeWait);
         }
         if segment.seq != self.rcv.nxt {
             if !segment.seq.within(self.rcv.nxt, self.rcv.window()) {
@@ -54,7 +55,28 @@ impl Connection {
     pub(super) fn challenge(&mut self, now: Instant) {
         if self.may_challenge(now) {
             self.statistics.challenge_acks += 1;
-            self.owe_ack();
+            self.owe_challenge();
+        }
+    }
+
+    fn owe_challenge(&mut self) {
+        self.challenge_due |= !self.ack_due;
+        self.ack_due = true;
+        self.output_due = true;
+    }
+
+    /// Does an acknowledgement wait that answers what may be a forgery, and says nothing else? A host
+    /// that has sent too many of these calls [`Connection::withhold_challenge`].
+    #[must_use]
+    pub const fn owes_challenge(&self) -> bool {
+        self.ack_due && self.challenge_due
+    }
+
+    /// Leaves out the challenge that waits, if one does (RFC 5961 §7).
+    pub fn withhold_challenge(&mut self) {
+        if self.owes_challenge() {
+            self.ack_due = false;
+            self.statistics.challenges_withheld += 1;
         }
     }
 
@@ -63,15 +85,19 @@ impl Connection {
     /// fall silent.
     pub(super) fn answer_unacceptable(&mut self, now: Instant, segment: &Segment<'_>) {
         let says_something = !segment.payload.is_empty() || segment.flags().contains(TcpFlags::FIN);
-        if says_something || self.may_challenge(now) {
+        if says_something {
             self.owe_ack();
+        } else if self.may_challenge(now) {
+            self.owe_challenge();
         }
     }
 
+    /// At most one in a while: an attacker must not learn from their rhythm, nor use us as an amplifier
+    /// (RFC 5961 §7).
     fn may_challenge(&mut self, now: Instant) -> bool {
         let may = now >= self.next_challenge;
         if may {
-            self.next_challenge = now + CHALLENGE_INTERVAL;
+            self.next_challenge = now + self.config.challenge_interval;
         }
         may
     }

@@ -2,7 +2,7 @@
 //! care.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, Connection, Disposition, Error, Event, State};
+use linerate_tcp::{Config, Connection, Disposition, Error, Event, Refusal, State};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
@@ -363,4 +363,38 @@ fn a_direction_that_nobody_reads_is_acknowledged_and_thrown_away() {
         assert!(sent.says.window >= Some(2_048), "the window closes on a peer that nobody hears: {sent:?}");
     }
     assert_eq!(host.read_nothing(), Ok(0));
+}
+
+/// RFC 1337 §1: the peer has forgotten the connection, an old segment makes us acknowledge, and the reset
+/// that answers this must not end TIME-WAIT, or the next old segment would be taken by (H1), confuse (H2)
+/// or end (H3) the connection that comes after.
+#[test]
+fn a_reset_does_not_assassinate_time_wait() {
+    let mut host = established();
+    host.application(Connection::shutdown_write);
+    host.expect("F. 1:1(0) ack 1");
+    host.send("F. 1:1(0) ack 2");
+    host.expect(". 2:2(0) ack 2");
+    host.pass_time(secs(10));
+    host.send(". 1:1(0) ack 1");
+    host.expect(". 2:2(0) ack 2");
+    assert_eq!(host.judge("R 2:2(0)"), Disposition::Refused(Refusal::ResetInTimeWait));
+    host.expect_nothing();
+    assert_eq!(host.connection.state(), State::TimeWait);
+    // An old segment of data still meets TIME-WAIT, and not a new connection.
+    host.send("P. 1:101(100) ack 1");
+    host.expect(". 2:2(0) ack 2");
+    expect_end_after(&mut host, secs(50));
+}
+
+#[test]
+fn a_reset_ends_time_wait_where_that_is_wanted_as_in_1988() {
+    let config = Config { time_wait_outlives_resets: false, ..Config::modern() };
+    let mut host = Script::established(&config, SYN_ACK);
+    host.application(Connection::shutdown_write);
+    host.expect("F. 1:1(0) ack 1");
+    host.send("F. 1:1(0) ack 2");
+    host.expect(". 2:2(0) ack 2");
+    host.send("R 2:2(0)");
+    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, None));
 }

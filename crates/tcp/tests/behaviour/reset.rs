@@ -287,3 +287,24 @@ fn raw(says: &Notation) -> Vec<u8> {
     header.emit(0, &mut bytes);
     bytes
 }
+
+/// The host has sent enough: what answers a forgery can be left out, what tells the peer something cannot.
+#[test]
+fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
+    let mut host = established();
+    let withhold = |connection: &mut Connection, _| {
+        let owes = connection.owes_challenge();
+        connection.withhold_challenge();
+        owes
+    };
+    assert_eq!(host.judge("R 50:50(0)"), Disposition::Refused(Refusal::Challenged));
+    assert!(host.application(withhold));
+    host.expect_nothing();
+    host.pass_time(ms(200));
+    // Data that came twice, and a forgery right behind it.
+    host.send(". 1:11(10) ack 1");
+    host.take_sent();
+    host.send_together(&[". 1:11(10) ack 1", "R 50:50(0)"]);
+    assert!(!host.application(withhold));
+    host.expect(". 1:1(0) ack 11");
+}
