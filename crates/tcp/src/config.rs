@@ -97,6 +97,14 @@ pub struct Config {
     pub give_up_after: Duration,
     /// The same for a SYN; at least three minutes by the RFC.
     pub give_up_syn_after: Duration,
+    /// Give a peer up that does not acknowledge what was written for so long, whatever R2 says;
+    /// [`crate::Connection::set_user_timeout`] changes it. `None` leaves it to R2.
+    pub user_timeout: Option<Duration>,
+    /// Tell the peer the user timeout, and let it change ours unless the application has set one (RFC
+    /// 5482: ENABLED). Rare middleboxes drop segments with unknown options.
+    pub user_timeout_option: bool,
+    /// The least and the largest user timeout that a peer can make us adopt (L_LIMIT, U_LIMIT).
+    pub user_timeout_limits: (Duration, Duration),
     /// The least time between two challenge acknowledgements (RFC 5961 §7), and between two answers to
     /// empty segments from outside the window.
     pub challenge_interval: Duration,
@@ -142,6 +150,9 @@ impl Config {
             },
             persist: (Duration::from_millis(200), Duration::from_secs(60)),
             give_up_after: Duration::from_secs(15 * 60),
+            user_timeout: None,
+            user_timeout_option: false,
+            user_timeout_limits: (Duration::from_secs(100), Duration::from_secs(3_600)),
             give_up_syn_after: Duration::from_secs(180),
             challenge_interval: Duration::from_millis(100),
             time_wait_outlives_resets: true,

@@ -11,6 +11,7 @@ use crate::send::loss::R1;
 use crate::send::rtt::RoundTrip;
 use crate::send::{SendSequence, Sender};
 use crate::timers::{Timer, Timers};
+use crate::user_timeout::UserTimeouts;
 use crate::{Error, Information, KeepAlive, State, Statistics, Trouble};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpHeader, TcpOptions};
@@ -79,6 +80,7 @@ pub struct Connection {
     pub(crate) ecn: Notification,
     pub(crate) config: Config,
     pub(crate) path: Path,
+    pub(crate) user_timeouts: UserTimeouts,
     pub(crate) keep_alive: Option<KeepAlive>,
     /// Probes since the peer was last heard, and when the last of them was due.
     pub(crate) keep_alive_probes: u32,
@@ -161,6 +163,7 @@ impl Connection {
             ecn: Notification::new(config.ecn),
             config,
             path,
+            user_timeouts: UserTimeouts::new(config.user_timeout, config.user_timeout_option),
             keep_alive: config.keep_alive,
             keep_alive_probes: 0,
             keep_alive_probed: now,
@@ -187,6 +190,7 @@ impl Connection {
             self.timestamps.on = self.config.timestamps;
             self.timestamps.take(timestamps, now);
         }
+        self.note_user_timeout(now, &options);
         self.set_mss(u32::from(options.mss.unwrap_or(DEFAULT_PEER_MSS)));
         self.sender.congestion = crate::congestion::Congestion::new(
             self.config.congestion,
@@ -222,6 +226,9 @@ impl Connection {
         if let Some(keep_alive) = self.keep_alive {
             self.timers.set(Timer::KeepAlive, now, keep_alive.idle);
         }
+        if self.sender.has_unsent(self.snd.nxt) {
+            self.watch_user_timeout(now);
+        }
         self.output_due = true;
     }
 
@@ -237,8 +244,9 @@ impl Connection {
         if self.sender.fin || !self.state.may_write() {
             return Err(Error::Shutdown);
         }
-        if !self.sender.has_unsent(self.snd.nxt) && self.snd.flight() == 0 {
+        if !self.has_undelivered() {
             self.forget_window_after_idle(now);
+            self.watch_user_timeout(now);
         }
         let taken = self.sender.buffer.append(data);
         self.output_due |= taken > 0;
@@ -347,6 +355,9 @@ impl Connection {
     pub fn shutdown_write(&mut self, now: Instant) {
         if self.sender.fin || !self.state.may_write() {
             return;
+        }
+        if !self.has_undelivered() {
+            self.watch_user_timeout(now);
         }
         self.sender.fin = true;
         self.state = self.state.after_close();

@@ -65,6 +65,7 @@ mod state;
 mod stats;
 mod timeout;
 mod timers;
+mod user_timeout;
 
 pub use config::{Config, KeepAlive, LARGEST_BUFFER, NagleRule, Profile, UnknownProfile};
 pub use congestion::{CongestionName, UnknownCongestion};

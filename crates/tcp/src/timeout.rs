@@ -24,6 +24,7 @@ impl Connection {
                 self.statistics.delayed_ack_timeouts += 1;
                 self.owe_ack();
             }
+            Timer::UserTimeout => self.on_user_timeout(now),
             Timer::KeepAlive => self.on_keep_alive(now),
             Timer::TimeWait => self.end(None),
             Timer::Orphan => self.on_orphan(),
@@ -66,7 +67,7 @@ impl Connection {
         } else if self.snd.flight() > 0 || self.sender.has_unsent(self.snd.nxt) {
             // The retransmission and persist timers are asking already.
             self.timers.set(Timer::KeepAlive, now, keep_alive.interval);
-        } else if self.keep_alive_probes >= keep_alive.probes {
+        } else if self.is_given_up_by_keep_alive(silence, keep_alive.probes) {
             self.abort_with(self.reason_for_silence());
         } else {
             self.keep_alive_probes += 1;

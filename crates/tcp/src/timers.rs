@@ -15,14 +15,23 @@ pub(crate) enum Timer {
     KeepAlive,
     /// 2·MSL in TIME-WAIT have passed.
     TimeWait,
+    /// What was written has not been acknowledged for as long as was asked for (RFC 5482).
+    UserTimeout,
     /// No application holds the connection, and its patience has a limit.
     Orphan,
 }
 
 impl Timer {
-    const COUNT: usize = 6;
-    pub(crate) const ALL: [Self; Self::COUNT] =
-        [Self::Retransmit, Self::Persist, Self::DelayedAck, Self::KeepAlive, Self::TimeWait, Self::Orphan];
+    const COUNT: usize = 7;
+    pub(crate) const ALL: [Self; Self::COUNT] = [
+        Self::UserTimeout,
+        Self::Retransmit,
+        Self::Persist,
+        Self::DelayedAck,
+        Self::KeepAlive,
+        Self::TimeWait,
+        Self::Orphan,
+    ];
 }
 
 /// The deadlines. A timer that is not set has the deadline [`Instant::NEVER`].

@@ -1,5 +1,5 @@
 //! TCP options: maximum segment size (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323),
-//! selective acknowledgement (RFC 2018).
+//! selective acknowledgement (RFC 2018), user timeout (RFC 5482).
 
 use crate::SeqNum;
 
@@ -14,6 +14,7 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+const USER_TIMEOUT: u8 = 28;
 
 /// TSval and TSecr (RFC 7323 §3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +66,31 @@ impl SackBlocks {
     }
 }
 
+/// How long its sender lets data go unacknowledged before it gives up (RFC 5482 §3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserTimeout {
+    /// The number counts minutes (G = 1), and not seconds.
+    pub minutes: bool,
+    /// Fifteen bits, of which zero is reserved.
+    pub count: u16,
+}
+
+impl UserTimeout {
+    const MINUTES: u16 = 0x8000;
+    /// The largest count.
+    pub const MOST: u16 = 0x7fff;
+
+    /// The timeout of this word, unless it is a reserved one (RFC 5482 §3.4).
+    fn of(word: u16) -> Option<Self> {
+        let count = word & Self::MOST;
+        (count > 0).then_some(Self { minutes: word & Self::MINUTES != 0, count })
+    }
+
+    fn word(self) -> u16 {
+        self.count & Self::MOST | if self.minutes { Self::MINUTES } else { 0 }
+    }
+}
+
 /// The options that this stack understands; each of the others is skipped by its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
@@ -76,6 +102,8 @@ pub struct TcpOptions {
     pub sack_permitted: bool,
     /// Timestamps.
     pub timestamps: Option<Timestamps>,
+    /// User timeout.
+    pub user_timeout: Option<UserTimeout>,
     /// Data received beyond holes.
     pub sack: SackBlocks,
 }
@@ -118,6 +146,9 @@ impl TcpOptions {
             (TIMESTAMPS, data) if data.len() == 8 => {
                 self.timestamps = Some(Timestamps { value: word(data, 0), echo: word(data, 4) });
             }
+            (USER_TIMEOUT, &[high, low]) => {
+                self.user_timeout = UserTimeout::of(u16::from_be_bytes([high, low]));
+            }
             (SACK, data) if !data.is_empty() && data.len().is_multiple_of(8) => {
                 self.sack = SackBlocks::default();
                 for block in data.chunks_exact(8) {
@@ -136,7 +167,9 @@ impl TcpOptions {
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
         let permitted = if self.sack_permitted { 4 } else { 0 };
         let timestamps = if self.timestamps.is_some() { Self::TIMESTAMPS_LENGTH } else { 0 };
-        mss + scale + permitted + timestamps + self.sack_length(mss + scale + permitted + timestamps)
+        let user_timeout = if self.user_timeout.is_some() { 4 } else { 0 };
+        let taken = mss + scale + permitted + timestamps + user_timeout;
+        taken + self.sack_length(taken)
     }
 
     /// Bytes of the SACK option when `taken` bytes of the field are used by others.
@@ -176,6 +209,10 @@ impl TcpOptions {
             put(&timestamps.value.to_be_bytes());
             put(&timestamps.echo.to_be_bytes());
         }
+        if let Some(user_timeout) = self.user_timeout {
+            let [high, low] = user_timeout.word().to_be_bytes();
+            put(&[USER_TIMEOUT, 4, high, low]);
+        }
         let taken = put(&[]);
         let sack_length = self.sack_length(taken);
         if let Some(option_length @ 1..) = sack_length.checked_sub(2) {
@@ -210,6 +247,7 @@ mod tests {
             window_scale: Some(7),
             sack_permitted: true,
             timestamps: Some(Timestamps { value: 1, echo: 2 }),
+            user_timeout: Some(UserTimeout { minutes: true, count: 5 }),
             sack: SackBlocks::default(),
         };
         let mut field = [0xff; 40];
@@ -252,13 +290,14 @@ mod tests {
     /// field, so that there is no padding that could hold anything but zeros.
     #[test]
     fn what_is_written_is_options_with_their_lengths_and_nothing_else() {
-        for bits in 0..32_u32 {
+        for bits in 0..64_u32 {
             let is_set = |bit: u32| bits >> bit & 1 == 1;
             let mut options = TcpOptions {
                 mss: is_set(0).then_some(1_460),
                 window_scale: is_set(1).then_some(7),
                 sack_permitted: is_set(2),
                 timestamps: is_set(3).then_some(Timestamps { value: 1, echo: 2 }),
+                user_timeout: is_set(5).then_some(UserTimeout { minutes: false, count: 9 }),
                 sack: SackBlocks::default(),
             };
             if is_set(4) {
@@ -276,6 +315,15 @@ mod tests {
             assert_eq!(at, length, "{options:?}");
             assert!(kinds >= bits.count_ones());
         }
+    }
+
+    /// RFC 5482 §3.4.
+    #[test]
+    fn a_user_timeout_of_zero_is_none() {
+        let read = |high, low| TcpOptions::parse(&[USER_TIMEOUT, 4, high, low]).user_timeout;
+        assert_eq!((read(0, 0), read(0x80, 0)), (None, None));
+        assert_eq!(read(0x80, 2), Some(UserTimeout { minutes: true, count: 2 }));
+        assert_eq!(read(0x7f, 0xff), Some(UserTimeout { minutes: false, count: UserTimeout::MOST }));
     }
 
     /// RFC 9293 MUST-4: the three options that every implementation has.

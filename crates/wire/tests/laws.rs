@@ -4,7 +4,7 @@ use linerate_wire::{
     ArpOperation, ArpPacket, Echo, EtherType, EthernetFrame, EthernetHeader, FrameLine, IcmpError,
     IcmpMessage, Ipv4Header, Ipv4Packet, MacAddress, PacketLine, Protocol, Quote, Redirect, SackBlock,
     SackBlocks, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, TimeExceeded, Timestamps,
-    TypeOfService, UdpDatagram, UdpHeader, Unreachable, VlanTag, VlanTags,
+    TypeOfService, UdpDatagram, UdpHeader, Unreachable, UserTimeout, VlanTag, VlanTags,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -127,10 +127,19 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
         }
         sack
     });
+    let user_timeout = option::of((any::<bool>(), 1..=UserTimeout::MOST))
+        .prop_map(|pair| pair.map(|(minutes, count)| UserTimeout { minutes, count }));
     let syn = (option::of(any::<u16>()), option::of(any::<u8>()), any::<bool>());
-    (any::<bool>(), syn, timestamps, blocks).prop_map(
-        |(is_syn, (mss, window_scale, sack_permitted), timestamps, sack)| match is_syn {
-            true => TcpOptions { mss, window_scale, sack_permitted, timestamps, ..TcpOptions::default() },
+    (any::<bool>(), syn, timestamps, user_timeout, blocks).prop_map(
+        |(is_syn, (mss, window_scale, sack_permitted), timestamps, user_timeout, sack)| match is_syn {
+            true => TcpOptions {
+                mss,
+                window_scale,
+                sack_permitted,
+                timestamps,
+                user_timeout,
+                ..TcpOptions::default()
+            },
             false => TcpOptions { timestamps, sack, ..TcpOptions::default() },
         },
     )

@@ -202,6 +202,32 @@ impl TcpStream {
         self.look(Connection::keep_alive)
     }
 
+    /// Ends the connection with `TimedOut` when what was written has not been acknowledged for so long,
+    /// whether the peer is silent or keeps its window closed. `None`, the rule, leaves a silent peer a
+    /// quarter of an hour. (`TCP_USER_TIMEOUT`.)
+    ///
+    /// # Errors
+    /// `InvalidInput` for a timeout of zero.
+    pub fn set_user_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(Error::ZeroTimeout.into());
+        }
+        let handle = self.socket.handle;
+        Ok(self.socket.call(|stack, now| {
+            let timeout = timeout.map(Into::into);
+            stack.tcp_configure(now, handle, |connection| connection.set_user_timeout(now, timeout))
+        })?)
+    }
+
+    /// How long what was written may stay unacknowledged, if that was said by the application, or by the
+    /// peer where the configuration lets it.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn user_timeout(&self) -> io::Result<Option<Duration>> {
+        Ok(self.look(Connection::user_timeout)?.map(Into::into))
+    }
+
     /// Why the connection ended, unless both ends agreed to it. Taking it does not make it go away.
     ///
     /// # Errors

@@ -37,12 +37,27 @@ fn a_write_for_which_there_is_no_room_in_time_would_block() {
 }
 
 #[test]
+fn what_nobody_reads_for_longer_than_the_user_timeout_ends_the_connection() {
+    let (left, right) = networks();
+    let (_near, mut far) = connection(&left, &right);
+    far.set_user_timeout(Some(SHORT)).unwrap();
+    assert_eq!(far.user_timeout().unwrap(), Some(SHORT));
+    let error = loop {
+        if let Err(error) = far.write(&[0; 100_000]) {
+            break error;
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+}
+
+#[test]
 fn a_timeout_of_no_time_is_refused() {
     let (left, right) = networks();
     let (near, _far) = connection(&left, &right);
     let kind = |error: std::io::Error| error.kind();
     assert_eq!(near.set_read_timeout(Some(Duration::ZERO)).map_err(kind), Err(ErrorKind::InvalidInput));
     assert_eq!(near.set_write_timeout(Some(Duration::ZERO)).map_err(kind), Err(ErrorKind::InvalidInput));
+    assert_eq!(near.set_user_timeout(Some(Duration::ZERO)).map_err(kind), Err(ErrorKind::InvalidInput));
     let address = SocketAddr::from((LEFT, 9));
     let refused = left.connect_timeout(&address, Duration::ZERO).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidInput);

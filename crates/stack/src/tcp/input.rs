@@ -6,9 +6,7 @@ use crate::icmp::reported_mtu;
 use crate::ipv4::Arrived;
 use crate::stack::Stack;
 use core::net::SocketAddrV4;
-use linerate_tcp::{
-    Disposition, IcmpReport, ListenVerdict, Refusal, Reset, judge_listen, judge_unconnected,
-};
+use linerate_tcp::{Disposition, IcmpReport, ListenVerdict, Refusal, Reset, judge_listen, judge_unconnected};
 use linerate_units::Instant;
 use linerate_wire::{
     Ecn, IcmpError, Ipv4Header, Protocol, Quote, Segment, Sum, TcpFlags, TcpHeader, Unreachable,

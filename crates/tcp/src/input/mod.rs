@@ -106,6 +106,9 @@ impl Connection {
             return Err(Refusal::NoAck);
         }
         self.note_timestamp(now, segment);
+        if self.config.user_timeout_option {
+            self.note_user_timeout(now, &segment.options());
+        }
         self.heard = now;
         self.check_window_reduced(segment);
         self.check_ack(now, segment, &text)?;

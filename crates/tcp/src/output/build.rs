@@ -33,6 +33,7 @@ impl Connection {
             sack_permitted: self.agreement.selective_acks,
             timestamps: (self.timestamps.on || (!answers && self.config.timestamps))
                 .then(|| self.timestamps.stamp(now)),
+            user_timeout: self.user_timeout_option(),
             ..TcpOptions::default()
         };
         let length = write_header(&header, &options, bytes);

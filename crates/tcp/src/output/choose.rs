@@ -133,6 +133,7 @@ impl Connection {
     pub(super) fn options_of_data(&self) -> TcpOptions {
         TcpOptions {
             timestamps: self.timestamps.on.then(Default::default),
+            user_timeout: if self.user_timeouts.due { self.user_timeout_option() } else { None },
             sack: if self.agreement.selective_acks { self.receiver.blocks() } else { Default::default() },
             ..TcpOptions::default()
         }

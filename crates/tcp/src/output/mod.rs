@@ -64,6 +64,7 @@ impl Connection {
         // Every segment but the first SYN acknowledges all that has arrived.
         if self.state != State::SynSent {
             self.ack_due = false;
+            self.user_timeouts.due &= choice == Choice::Syn;
             self.rcv.acked = self.rcv.nxt;
             self.timers.clear(Timer::DelayedAck);
         }

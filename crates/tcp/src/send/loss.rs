@@ -194,11 +194,8 @@ impl Connection {
         if self.sender.silent_since == Instant::NEVER {
             self.sender.silent_since = now;
         }
-        let patience = if self.state.is_synchronized() {
-            self.config.give_up_after
-        } else {
-            self.config.give_up_syn_after
-        };
+        let patience =
+            if self.state.is_synchronized() { self.patience() } else { self.config.give_up_syn_after };
         now.since(self.sender.silent_since) >= patience
     }
 

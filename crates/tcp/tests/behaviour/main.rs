@@ -17,6 +17,7 @@ mod retransmission;
 mod timestamps;
 mod transfer;
 mod urgent;
+mod user_timeout;
 mod zero_window;
 
 use linerate_units::Duration;

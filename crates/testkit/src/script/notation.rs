@@ -1,7 +1,7 @@
 //! Segments in words, as `tcpdump` and packetdrill write them.
 
 use core::fmt;
-use linerate_wire::{SackBlock, SackBlocks, SeqNum, TcpFlags, TcpOptions, Timestamps};
+use linerate_wire::{SackBlock, SackBlocks, SeqNum, TcpFlags, TcpOptions, Timestamps, UserTimeout};
 
 /// What a segment says: flags, `first:last(length)`, then words in any order.
 ///
@@ -75,6 +75,7 @@ impl Notation {
             "ts" => {
                 self.options.timestamps = Some(Timestamps { value: number(rest), echo: number(rest) });
             }
+            "uto" => self.options.user_timeout = Some(user_timeout(rest.next().expect("a number of s or m"))),
             "sack" => self.options.sack.push(block(rest.next().expect("left-right"))),
             "bare" => self.bare = true,
             other => panic!("no word of a segment: {other}"),
@@ -94,6 +95,7 @@ impl Notation {
         seen.options.mss = self.options.mss.and(sent.options.mss);
         seen.options.window_scale = self.options.window_scale.and(sent.options.window_scale);
         seen.options.timestamps = self.options.timestamps.and(sent.options.timestamps);
+        seen.options.user_timeout = self.options.user_timeout.and(sent.options.user_timeout);
         seen.options.sack_permitted &= self.options.sack_permitted;
         if self.options.sack.is_empty() {
             seen.options.sack = SackBlocks::default();
@@ -130,6 +132,9 @@ impl fmt::Display for Notation {
         }
         if let Some(stamps) = self.options.timestamps {
             write!(f, " ts {} {}", stamps.value, stamps.echo)?;
+        }
+        if let Some(timeout) = self.options.user_timeout {
+            write!(f, " uto {}{}", timeout.count, if timeout.minutes { "m" } else { "s" })?;
         }
         for block in self.options.sack.as_slice() {
             write!(f, " sack {}-{}", block.left, block.right)?;
@@ -171,6 +176,12 @@ fn number<'a, T: core::str::FromStr>(rest: &mut impl Iterator<Item = &'a str>) -
     text.parse().unwrap_or_else(|_| panic!("not a number: {text}"))
 }
 
+/// `90s` or `5m`.
+fn user_timeout(text: &str) -> UserTimeout {
+    let (count, unit) = text.split_at(text.len() - 1);
+    UserTimeout { minutes: unit == "m", count: count.parse().expect("a number of s or m") }
+}
+
 fn block(text: &str) -> SackBlock {
     let (left, right) = text.split_once('-').expect("left-right");
     let number = |text: &str| SeqNum::new(text.parse().expect("a number"));
@@ -188,6 +199,7 @@ mod tests {
             "P. 1:101(100) ack 1 win 500",
             "U. 1:11(10) ack 1 urg 5",
             ". 1:1(0) ack 101 sack 201-301 sack 401-501",
+            ". 1:1(0) ack 1 uto 90s",
         ] {
             assert_eq!(Notation::parse(text).to_string(), text);
         }

@@ -77,6 +77,9 @@ impl fmt::Display for OptionWords<'_> {
         if let Some(timestamps) = self.0.timestamps {
             put(format_args!("TS val {} ecr {}", timestamps.value, timestamps.echo))?;
         }
+        if let Some(timeout) = self.0.user_timeout {
+            put(format_args!("uto {}{}", timeout.count, if timeout.minutes { "m" } else { "s" }))?;
+        }
         for block in self.0.sack.as_slice() {
             put(format_args!("sack {}:{}", block.left, block.right))?;
         }
@@ -89,7 +92,7 @@ mod tests {
     extern crate std;
     use super::*;
     use crate::print::PacketLine;
-    use crate::{Protocol, SackBlock, SeqNum, Sum, Timestamps};
+    use crate::{Protocol, SackBlock, SeqNum, Sum, Timestamps, UserTimeout};
     use core::net::Ipv4Addr;
     use std::string::{String, ToString};
     use std::vec;
@@ -134,9 +137,10 @@ mod tests {
             window_scale: Some(7),
             sack_permitted: true,
             timestamps,
+            user_timeout: Some(UserTimeout { minutes: true, count: 3 }),
             ..TcpOptions::default()
         };
-        let words = "options [mss 1460,wscale 7,sackOK,TS val 5 ecr 6], length 0";
+        let words = "options [mss 1460,wscale 7,sackOK,TS val 5 ecr 6,uto 3m], length 0";
         assert!(line(TcpFlags::SYN, &syn, 0).ends_with(words));
         let mut sack = TcpOptions { timestamps, ..TcpOptions::default() };
         sack.sack.push(SackBlock { left: SeqNum::new(10), right: SeqNum::new(20) });
