@@ -79,7 +79,8 @@ pub struct Config {
     /// Let each of the first two duplicate acknowledgements send a new segment beyond the congestion
     /// window (RFC 3042), so that a window of three segments can still produce three duplicates.
     pub limited_transmit: bool,
-    /// Segments that may be sent before the first acknowledgement (RFC 6928: ten).
+    /// Segments of usual size that may be sent before the first acknowledgement (RFC 6928: ten); of segments
+    /// larger than Ethernet's as many bytes, or two.
     pub initial_window: u32,
     /// When received data is acknowledged.
     pub acks: AckRule,

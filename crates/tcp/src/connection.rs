@@ -215,8 +215,9 @@ impl Connection {
         if self.rcv.pending() > 0 {
             self.owe_ack();
         }
-        if self.sender.rtt.backoff() > 0 {
-            // The handshake lost a segment: begin with one (RFC 5681 §3.1).
+        if self.sender.rtt.backoff() > 1 {
+            // The handshake lost more than one segment: begin with one (RFC 5681 §3.1). A single loss may
+            // be none, over a path that is longer than the first timeout (RFC 6928 §2).
             self.sender.congestion.controller().window_mut().restart();
         }
         self.sender.rtt.restart_after_handshake();
@@ -245,19 +246,11 @@ impl Connection {
             return Err(Error::Shutdown);
         }
         if !self.has_undelivered() {
-            self.forget_window_after_idle(now);
             self.watch_user_timeout(now);
         }
         let taken = self.sender.buffer.append(data);
         self.output_due |= taken > 0;
         Ok(taken)
-    }
-
-    /// RFC 5681 §4.1: a window that was not used for a timeout says nothing about the path now.
-    fn forget_window_after_idle(&mut self, now: Instant) {
-        if now.since(self.sender.last_sent) > self.sender.rtt.timeout() {
-            self.sender.congestion.controller().window_mut().forget_after_idle();
-        }
     }
 
     /// Writes `data` whose last byte is urgent. RFC 6093 advises new programs against it; the peer

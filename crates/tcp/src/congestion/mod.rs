@@ -122,6 +122,11 @@ pub(crate) trait Controller {
     /// Something leaves again, after `idle` without anything in flight.
     fn on_idle(&mut self, _idle: Duration) {}
 
+    /// Nothing was sent for longer than the retransmission timeout (RFC 5681 §4.1).
+    fn forget_after_idle(&mut self) {
+        self.window_mut().forget_after_idle();
+    }
+
     /// Three duplicate acknowledgements have come.
     fn on_loss(&mut self, flight: u32);
 

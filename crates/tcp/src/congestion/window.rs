@@ -3,6 +3,9 @@
 /// The largest window any controller may reach: what window scaling can offer at most.
 const MOST: u32 = 1 << 30;
 
+/// Bytes of the segments that RFC 6928 reckons with: what fits Ethernet without options.
+const USUAL_MSS: u32 = 1_460;
+
 /// A window in bytes.
 ///
 /// Invariant: `mss ≤ cwnd ≤ 2^30`.
@@ -19,7 +22,7 @@ pub(crate) struct Window {
 
 impl Window {
     pub(crate) fn new(mss: u32, initial_segments: u32) -> Self {
-        let initial = mss.saturating_mul(initial_segments.max(1)).min(MOST);
+        let initial = initial_window(mss, initial_segments.max(1));
         Self { cwnd: initial, ssthresh: MOST, mss, credit: 0, initial }
     }
 
@@ -77,8 +80,9 @@ impl Window {
     }
 
     /// Nothing was sent for longer than the retransmission timeout: what is known of the path is
-    /// stale (RFC 5681 §4.1).
+    /// stale (RFC 5681 §4.1). Slow start leads back to where the window was, nearly (RFC 7661 §4.4.3).
     pub(crate) fn forget_after_idle(&mut self) {
+        self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
         self.set(self.cwnd.min(self.initial));
     }
 
@@ -117,5 +121,37 @@ impl Window {
 
     pub(crate) fn check(&self) {
         assert!(self.mss <= self.cwnd && self.cwnd <= MOST, "a congestion window of {}", self.cwnd);
+    }
+}
+
+/// IW (RFC 6928 §2, for ten segments): so many segments, but of large ones no more bytes than of usual
+/// ones, or two.
+fn initial_window(mss: u32, segments: u32) -> u32 {
+    let usual = segments.saturating_mul(USUAL_MSS).max(mss.saturating_mul(2));
+    mss.saturating_mul(segments).min(usual).min(MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_initial_window_is_ten_segments_of_the_usual_size_or_two_large_ones() {
+        let bytes = |mss| Window::new(mss, 10).cwnd();
+        assert_eq!([536, 1_448, 1_460].map(bytes), [5_360, 14_480, 14_600]);
+        assert_eq!([4_000, 8_948, 65_483].map(bytes), [14_600, 17_896, 130_966]);
+        assert_eq!(Window::new(1_460, 1).cwnd(), 1_460);
+        assert_eq!(Window::new(65_483, u32::MAX).cwnd(), MOST);
+    }
+
+    #[test]
+    fn idleness_shrinks_the_window_and_leaves_a_way_back() {
+        let mut window = Window::new(1_000, 10);
+        window.add(90_000);
+        window.set_threshold(20_000);
+        window.forget_after_idle();
+        assert_eq!((window.cwnd(), window.ssthresh()), (10_000, 75_000));
+        window.forget_after_idle();
+        assert_eq!((window.cwnd(), window.ssthresh()), (10_000, 75_000), "once is enough");
     }
 }

@@ -86,8 +86,9 @@ impl Connection {
 
     fn remember_data(&mut self, now: Instant, piece: Piece) {
         let end = piece.end();
-        if self.snd.flight() == 0 {
-            self.sender.congestion.controller().on_idle(now.since(self.sender.progressed));
+        let was_idle = self.snd.flight() == 0 || self.sender.probes > 0;
+        if was_idle && !piece.probe {
+            self.leave_idleness(now);
         }
         if self.is_new_data(piece) {
             self.ecn.on_new_data_sent();
@@ -103,7 +104,6 @@ impl Connection {
         }
         self.snd.max = self.snd.max.later(end);
         self.sender.loss.retransmit_due &= piece.seq != self.snd.una;
-        self.sender.last_sent = now;
         self.acks.on_data_sent();
         if piece.length > 0 && piece.length < self.full_segment() {
             self.sender.small_end = self.sender.small_end.later(end);
@@ -112,6 +112,7 @@ impl Connection {
             self.remember_probe(now);
         } else {
             self.statistics.small_window_timeouts += u64::from(self.sender.probe_due);
+            self.sender.last_sent = now;
             // A fast retransmission lies behind `nxt`, and may reach beyond it only with the FIN.
             self.snd.nxt = self.snd.nxt.later(end);
             self.sender.probes = 0;
@@ -119,6 +120,16 @@ impl Connection {
             self.watch(now);
         }
         self.sender.probe_due = false;
+    }
+
+    /// Something leaves while nothing is in flight. A window that was not used for a timeout says nothing
+    /// about the path now (RFC 5681 §4.1).
+    fn leave_idleness(&mut self, now: Instant) {
+        let controller = self.sender.congestion.controller();
+        controller.on_idle(now.since(self.sender.progressed));
+        if now.since(self.sender.last_sent) > self.sender.rtt.timeout() {
+            controller.forget_after_idle();
+        }
     }
 
     /// A byte beyond a closed window has left; its successor goes when the timer says so again.

@@ -78,7 +78,7 @@ pub(crate) struct Sender {
     pub(crate) expiries: u32,
     /// When the peer last acknowledged something new.
     pub(crate) progressed: Instant,
-    /// When a segment with data last left.
+    /// When a segment with data last left that was no probe of a closed window.
     pub(crate) last_sent: Instant,
 }
 

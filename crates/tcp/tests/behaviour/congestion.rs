@@ -113,8 +113,53 @@ fn after_an_idle_time_the_window_is_the_initial_one() {
             host.send(&format!(". 1:1(0) ack {acked}"));
         }
         assert!(window(&host) > 10_000, "{congestion}");
+        let before = window(&host);
+        host.pass_time(ms(150));
+        host.write(1_000);
+        host.take_sent();
+        assert_eq!(window(&host), before, "{congestion}: that was no timeout");
+        host.send(". 1:1(0) ack 61001");
         host.pass_time(secs(2));
         host.write(1_000);
+        host.take_sent();
         assert_eq!(window(&host), 10_000, "{congestion}");
+        assert!(threshold(&host) >= before / 4 * 3, "{congestion}: and slow start leads back");
+    }
+}
+
+/// RFC 5681 §4.1: who waits for the peer's window does not use the path either.
+#[test]
+fn a_window_that_the_peer_has_closed_for_long_is_not_filled_at_once_when_it_opens() {
+    for congestion in CongestionName::ALL {
+        let mut host = established(&Config { congestion, initial_window: 30, ..Config::modern() });
+        host.write(30_000);
+        host.take_sent();
+        host.send(". 1:1(0) ack 15001");
+        host.write(60_000);
+        let sent = host.take_sent().len();
+        let end = 30_001 + 1_000 * u32::try_from(sent).unwrap();
+        assert!(window(&host) > 30_000, "{congestion}");
+        host.send(&format!(". 1:1(0) ack {end} win 0"));
+        host.pass_time(secs(10));
+        host.take_sent();
+        host.send(&format!(". 1:1(0) ack {end} win 65535"));
+        assert_eq!(host.take_sent().len(), 30, "{congestion}");
+        assert_eq!(window(&host), 30_000, "{congestion}");
+    }
+}
+
+/// RFC 6928 §2, RFC 5681 §3.1.
+#[test]
+fn one_lost_syn_leaves_the_initial_window_and_two_leave_one_segment() {
+    for (losses, segments) in [(0, 10), (1, 10), (2, 1), (3, 1)] {
+        let mut host = Script::connect(&Config::modern());
+        for loss in 0..losses {
+            host.expect("S 0:0(0)");
+            host.pass_time(secs(1 << loss));
+        }
+        host.expect("S 0:0(0)");
+        host.send("S. 0:0(0) ack 1 win 65535 mss 1000");
+        host.write(20_000);
+        assert_eq!(host.take_sent().len(), segments, "after {losses} losses");
     }
 }
