@@ -21,7 +21,7 @@ const ROW: Row = Row { name: "", uses: &[], is_no_std: false, may_be_unsafe: fal
 pub(crate) const TESTKIT: &str = "linerate-testkit";
 
 /// From the top down.
-pub(crate) const ARROW: [Row; 13] = [
+pub(crate) const ARROW: [Row; 14] = [
     Row {
         name: "linerate-units",
         is_no_std: true,
@@ -67,6 +67,13 @@ pub(crate) const ARROW: [Row; 13] = [
         ..ROW
     },
     Row {
+        name: "linerate-script",
+        uses: &["linerate-link"],
+        sentence: "script knows packet scripts and the hosts that they examine, and never the lab, flags, \
+                   terminals, or protocol internals",
+        ..ROW
+    },
+    Row {
         name: "linerate-sim",
         uses: &["linerate-stack"],
         sentence: "sim knows bit times, cables, collisions, rings, DMA, interrupts and CPU cost, and never the \
@@ -102,7 +109,7 @@ pub(crate) const ARROW: [Row; 13] = [
     },
     Row {
         name: "linerate",
-        uses: &["linerate-lab"],
+        uses: &["linerate-lab", "linerate-script"],
         sentence: "cli knows words that people type and what they mean, and never how anything is measured or sent",
         ..ROW
     },

@@ -3,6 +3,7 @@
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::dump::DumpArgs;
 use crate::commands::ping::PingArgs;
+use crate::commands::script::ScriptArgs;
 use crate::commands::sink::SinkArgs;
 use crate::commands::source::SourceArgs;
 use crate::commands::sweep::SweepArgs;
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Dump(DumpArgs),
     /// Ask a host for an echo, from linerate's own host on a TAP device.
     Ping(PingArgs),
+    /// Run packet scripts, in packetdrill's language, against linerate's host in virtual time.
+    Script(ScriptArgs),
     /// Say what this machine can do, what that means for which command, and what would help.
     Doctor(DoctorArgs),
 }

@@ -3,6 +3,7 @@
 pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod ping;
+pub(crate) mod script;
 pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod sweep;
@@ -20,6 +21,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Source(args) => source::run(args, &interrupt),
         Command::Dump(args) => dump::run(args, &interrupt),
         Command::Ping(args) => ping::run(args, &interrupt),
+        Command::Script(args) => script::run(args, &interrupt),
         Command::Doctor(args) => doctor::run(args, &interrupt),
     }
 }

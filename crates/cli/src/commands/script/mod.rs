@@ -1,0 +1,28 @@
+//! `linerate script`: packet scripts, run and compared.
+
+mod record;
+mod run;
+
+use crate::output::Failure;
+use clap::{Args, Subcommand};
+use linerate_lab::Interrupt;
+
+/// What `linerate script` can do.
+#[derive(Debug, Args)]
+pub(crate) struct ScriptArgs {
+    #[command(subcommand)]
+    command: ScriptCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ScriptCommand {
+    /// Run scripts, and say where the host leaves them.
+    Run(run::RunArgs),
+}
+
+/// Does it.
+pub(crate) fn run(args: &ScriptArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    match &args.command {
+        ScriptCommand::Run(args) => run::run(args, interrupt),
+    }
+}

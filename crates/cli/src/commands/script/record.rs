@@ -1,0 +1,80 @@
+//! What a run of scripts leaves behind: a file of JSON, and a capture.
+
+use crate::output::Failure;
+use linerate_link::capture_file::{CaptureWriter, Direction, Record};
+use linerate_link::time_of_day;
+use linerate_script::{Report, ScriptFile, Verdict};
+use linerate_stack::{Capabilities, Medium};
+use linerate_units::Duration;
+use serde::Serialize;
+use std::fs::File;
+use std::path::Path;
+
+/// A script in the file of JSON.
+#[derive(Debug, Serialize)]
+pub(super) struct Row<'a> {
+    file: &'a str,
+    against: &'a str,
+    #[serde(flatten)]
+    verdict: &'a Verdict,
+    seconds: f64,
+    packets: usize,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn new(named: &'a ScriptFile, against: &'a str, report: &'a Report) -> Self {
+        Self {
+            file: &named.name,
+            against,
+            verdict: &report.verdict,
+            seconds: report.took.as_secs_f64(),
+            packets: report.trace.len(),
+        }
+    }
+}
+
+/// Writes a line of JSON for each script.
+pub(super) fn write_json(path: &Path, rows: &[Row<'_>]) -> Result<(), Failure> {
+    let mut text = String::new();
+    for row in rows {
+        let line = serde_json::to_string(row).map_err(|error| Failure::running(error.to_string()))?;
+        text.push_str(&line);
+        text.push('\n');
+    }
+    std::fs::write(path, text).map_err(|error| Failure::input(format!("{}: {error}", path.display())))
+}
+
+/// Writes the packets of all scripts, an interface each.
+#[derive(Debug)]
+pub(super) struct Capture {
+    writer: CaptureWriter<File>,
+    begin: Duration,
+}
+
+impl Capture {
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        let writer = CaptureWriter::create(path)
+            .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+        Ok(Self { writer, begin: time_of_day() })
+    }
+
+    pub(super) fn add(&mut self, named: &ScriptFile, report: &Report) {
+        let mtu = usize::from(named.script.settings.mtu);
+        let capabilities = Capabilities { medium: Medium::Ip, mtu, rate: None };
+        let interface = self.writer.add_interface(&named.name, &capabilities);
+        for packet in &report.trace {
+            self.writer.write(&Record {
+                interface,
+                time: self.begin + packet.at,
+                direction: if packet.sent { Direction::Sent } else { Direction::Received },
+                bytes: &packet.bytes,
+            });
+        }
+        // The next script begins where this one ends, as a reader expects of a file.
+        self.begin += report.took;
+    }
+
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        self.writer.finish().map_err(|error| Failure::running(format!("the capture is not whole: {error}")))
+    }
+}

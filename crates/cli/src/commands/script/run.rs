@@ -1,0 +1,117 @@
+//! `linerate script run`: each script against one host.
+
+use super::record::{Capture, Row, write_json};
+use crate::output::{Failure, Page};
+use clap::Args;
+use linerate_lab::Interrupt;
+use linerate_script::{Options, Report, ScriptFile, Verdict, run_on_stack};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate script run scripts/
+  linerate script run scripts/close/half-close.pkt --pcap half-close.pcapng
+  linerate script run scripts/ --json results.json
+
+A script is a time line in packetdrill's language: calls of an application, segments of a peer (<), segments
+that have to follow (>), assertions about TCP_INFO (%{ … }%), and sysctls in back-quotes. Nothing that a script
+says is executed by a shell or by Python. Time is virtual: a script of two hours takes milliseconds, needs no
+privilege, and always ends the same.
+
+It ends with 0 if all scripts pass, with 1 if one fails, with 2 if one cannot be read or asks for what this host
+does not have.";
+
+/// The flags of `linerate script run`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// Scripts, or folders of which every *.pkt is run
+    #[arg(value_name = "FILE|FOLDER", required = true)]
+    paths: Vec<PathBuf>,
+    /// Stop at the first script that does not pass; without it all are run
+    #[arg(long)]
+    fail_fast: bool,
+    /// Write a line of JSON for each script
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write every packet, an interface for each script
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+}
+
+/// Runs the scripts.
+pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let scripts = ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
+    let mut capture = args.pcap.as_deref().map(Capture::create).transpose()?;
+    let mut page = Page::new();
+    let mut reports: Vec<(&ScriptFile, Report)> = Vec::new();
+    for named in &scripts {
+        if interrupt.is_raised() {
+            return Err(Failure::interrupted("interrupted"));
+        }
+        let report = run_on_stack(&named.script, &Options::default());
+        let passed = tell(&mut page, named, &report)?;
+        if let Some(capture) = &mut capture {
+            capture.add(named, &report);
+        }
+        reports.push((named, report));
+        if args.fail_fast && !passed {
+            break;
+        }
+    }
+    if let Some(capture) = capture {
+        capture.finish()?;
+    }
+    if let Some(path) = &args.json {
+        let rows: Vec<_> = reports.iter().map(|(named, report)| Row::new(named, "stack", report)).collect();
+        write_json(path, &rows)?;
+    }
+    let verdicts: Vec<_> = reports.iter().map(|(_, report)| &report.verdict).collect();
+    page.line(format_args!("{}", summary(&verdicts, scripts.len())))?;
+    page.show()?;
+    judge(&verdicts)
+}
+
+/// What a script has printed, and where it was left; true if it was not.
+pub(super) fn tell(page: &mut Page, named: &ScriptFile, report: &Report) -> Result<bool, Failure> {
+    for line in report.printed.lines() {
+        page.line(format_args!("{}: {line}", named.name))?;
+    }
+    let passed = report.verdict == Verdict::Passed;
+    if !passed {
+        page.line(format_args!("{}", report.verdict.told(&named.name)))?;
+        page.show()?;
+    }
+    Ok(passed)
+}
+
+/// How many scripts did what.
+pub(super) fn summary(verdicts: &[&Verdict], all: usize) -> String {
+    let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| is(verdict)).count();
+    let passed = count(|verdict| matches!(verdict, Verdict::Passed));
+    let mut parts = vec![format!("{passed} passed")];
+    for (count, word) in [
+        (count(|verdict| matches!(verdict, Verdict::Failed(_))), "failed"),
+        (count(|verdict| matches!(verdict, Verdict::Refused { .. })), "refused"),
+        (count(|verdict| matches!(verdict, Verdict::Broken { .. })), "broken off"),
+        (all - verdicts.len(), "not run"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{count} {word}"));
+        }
+    }
+    let word = if all == 1 { "script" } else { "scripts" };
+    format!("{all} {word}: {}", parts.join(", "))
+}
+
+/// The command's own verdict: a script that fails weighs more than one that could not be run.
+pub(super) fn judge(verdicts: &[&Verdict]) -> Result<(), Failure> {
+    let any = |is: fn(&Verdict) -> bool| verdicts.iter().any(|verdict| is(verdict));
+    if any(|verdict| matches!(verdict, Verdict::Failed(_) | Verdict::Broken { .. })) {
+        Err(Failure::running("not every script passed"))
+    } else if any(|verdict| matches!(verdict, Verdict::Refused { .. })) {
+        Err(Failure::input("not every script could be run: see what was refused"))
+    } else {
+        Ok(())
+    }
+}

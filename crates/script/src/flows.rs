@@ -1,0 +1,341 @@
+//! The script's numbers and the wire's: where each connection's sequence numbers begin, which
+//! timestamps and cookies stand for which, and which ports its segments go between.
+
+use crate::packet::{acknowledges, icmp_packet, options_of_bytes, tcp_packet};
+use crate::syntax::{Icmp, IpMarks, Marks, Segment, SegmentOption, SegmentOptions, Settings};
+use linerate_wire::{Ipv4Packet, SeqNum, TcpFlags, TcpHeader};
+use std::collections::BTreeMap;
+
+/// The script's peers begin here, close to the end of the circle, so that scripts cross it.
+const PEER_BEGIN: u32 = u32::MAX - 2_000;
+/// The first port of a peer that the script does not give one.
+const FIRST_PEER_PORT: u16 = 40_001;
+
+/// All connections of a script.
+#[derive(Debug)]
+pub(crate) struct Flows {
+    settings: Settings,
+    list: Vec<Flow>,
+    /// The connection that segments without ports belong to.
+    current: Option<usize>,
+    /// A socket listens that no connection of the script has come to yet.
+    listened: bool,
+    /// What the host gives as cookies, by what the script calls them.
+    cookies: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Flow {
+    local_port: u16,
+    remote_port: u16,
+    local: Option<Origin>,
+    remote: Option<Origin>,
+    /// That of a peer's SYN on a connection that exists, which the host may refuse.
+    offered: Option<Origin>,
+    /// TSval as sent, by what the script says in its place.
+    stamps: BTreeMap<u32, u32>,
+    first_stamp: Option<(u32, u32)>,
+}
+
+/// Where sequence numbers begin.
+#[derive(Clone, Copy, Debug, Default)]
+struct Origin {
+    live: u32,
+    script: u32,
+}
+
+impl Origin {
+    /// From script to wire; a SYN's numbers are not counted from itself.
+    const fn to_live(self, number: u32, syn: bool) -> u32 {
+        number.wrapping_add(self.live).wrapping_sub(if syn { self.script } else { 0 })
+    }
+
+    const fn to_script(self, number: u32, syn: bool) -> u32 {
+        number.wrapping_sub(self.live).wrapping_add(if syn { self.script } else { 0 })
+    }
+}
+
+impl Flows {
+    pub(crate) const fn new(settings: Settings) -> Self {
+        Self { settings, list: Vec::new(), current: None, listened: false, cookies: BTreeMap::new() }
+    }
+
+    /// A socket has begun to listen: the next SYN begins a connection.
+    pub(crate) const fn listen(&mut self) {
+        self.listened = true;
+    }
+
+    /// The packet of a segment that arrives.
+    pub(crate) fn inbound(&mut self, segment: &Segment) -> Vec<u8> {
+        let index = self.flow_of_inbound(segment);
+        self.current = Some(index);
+        let flow = &mut self.list[index];
+        let syn = segment.flags.contains(TcpFlags::SYN);
+        let seq = if syn {
+            let origin = Origin { live: segment.seq.wrapping_add(PEER_BEGIN), script: segment.seq };
+            if flow.remote.is_none() || acknowledges(segment.flags) {
+                flow.remote = Some(origin);
+            } else {
+                flow.offered = Some(origin);
+            }
+            origin.live
+        } else {
+            flow.remote.unwrap_or(Origin { live: PEER_BEGIN, script: 0 }).to_live(segment.seq, false)
+        };
+        let local = flow.local.unwrap_or_default();
+        let ack = if acknowledges(segment.flags) { local.to_live(segment.ack.unwrap_or(0), syn) } else { 0 };
+        let header = TcpHeader {
+            source_port: flow.remote_port,
+            destination_port: flow.local_port,
+            seq: SeqNum::new(seq),
+            ack: SeqNum::new(ack),
+            flags: segment.flags,
+            window: segment.window.unwrap_or(u16::MAX),
+            urgent: segment.urgent.unwrap_or(0),
+        };
+        let SegmentOptions::List(options) = &segment.options else { return Vec::new() };
+        let options: Vec<_> =
+            options.iter().map(|option| flow.option_to_live(option, &self.cookies)).collect();
+        let ends = (self.settings.remote, self.settings.local);
+        tcp_packet(ends, segment.ip, &header, &options, usize::from(segment.length))
+    }
+
+    fn flow_of_inbound(&mut self, segment: &Segment) -> usize {
+        if let Some((remote, local)) = segment.ports {
+            return self.find_or_add(local, remote);
+        }
+        let begins = segment.flags & (TcpFlags::SYN | TcpFlags::ACK) == TcpFlags::SYN && self.listened;
+        match self.current {
+            Some(current) if !begins => current,
+            _ => {
+                let port = FIRST_PEER_PORT.wrapping_add(u16::try_from(self.list.len()).unwrap_or(0));
+                self.find_or_add(self.settings.bind_port, port)
+            }
+        }
+    }
+
+    fn find_or_add(&mut self, local_port: u16, remote_port: u16) -> usize {
+        let ports = (local_port, remote_port);
+        if let Some(known) = self.list.iter().position(|flow| (flow.local_port, flow.remote_port) == ports) {
+            return known;
+        }
+        self.listened = false;
+        self.list.push(Flow {
+            local_port,
+            remote_port,
+            local: None,
+            remote: None,
+            offered: None,
+            stamps: BTreeMap::new(),
+            first_stamp: None,
+        });
+        self.list.len() - 1
+    }
+
+    /// The packet of an ICMP error that arrives: about the current connection.
+    pub(crate) fn inbound_icmp(&self, icmp: &Icmp) -> Option<Vec<u8>> {
+        let flow = &self.list[self.current?];
+        let seq = flow.local.unwrap_or_default().to_live(icmp.quoted.0, false);
+        let mut quoted = [0; 8];
+        quoted[..2].copy_from_slice(&flow.local_port.to_be_bytes());
+        quoted[2..4].copy_from_slice(&flow.remote_port.to_be_bytes());
+        quoted[4..].copy_from_slice(&seq.to_be_bytes());
+        let length = TcpHeader::LENGTH + usize::from(icmp.quoted.1);
+        let Settings { local, remote, .. } = self.settings;
+        Some(icmp_packet(
+            (remote, local, remote),
+            icmp.ip,
+            icmp.kind,
+            icmp.mtu.unwrap_or(0),
+            (quoted, length),
+        ))
+    }
+
+    /// A packet of the host in the script's words. `expected` is what the script has in its place, from
+    /// which it is learnt what the host's timestamps and cookies are called.
+    ///
+    /// # Errors
+    /// What is wrong with the packet.
+    pub(crate) fn outbound(&mut self, packet: &[u8], expected: &Segment) -> Result<Segment, String> {
+        let packet = Ipv4Packet::parse(packet).map_err(|error| error.to_string())?;
+        let pseudo = packet.header.pseudo_header(packet.payload.len());
+        TcpHeader::verify_checksum(packet.payload, pseudo).map_err(|error| error.to_string())?;
+        let live = linerate_wire::Segment::parse(packet.payload).map_err(|error| error.to_string())?;
+        let known = self.list.len();
+        let index = self.find_or_add(live.source_port, live.destination_port);
+        let others = self.current.is_some_and(|current| current != index);
+        if index == known || expected.ports.is_some() || self.current.is_none() {
+            self.current = Some(index);
+        }
+        let flow = &mut self.list[index];
+        let flags = live.flags();
+        let syn = flags.contains(TcpFlags::SYN);
+        if syn && (flow.local.is_none() || flow.offered.is_some()) {
+            let script = if expected.flags.contains(TcpFlags::SYN) { expected.seq } else { 0 };
+            flow.local = Some(Origin { live: live.seq.number(), script });
+            flow.remote = flow.offered.take().or(flow.remote);
+        }
+        let (local, remote) = (flow.local.unwrap_or_default(), flow.remote.unwrap_or_default());
+        let options = options_of_bytes(live.options);
+        let options =
+            options.into_iter().map(|option| flow.option_to_script(option, expected, &mut self.cookies));
+        Ok(Segment {
+            ip: IpMarks {
+                marks: Marks::Byte(packet.header.type_of_service.byte()),
+                ttl: Some(packet.header.ttl),
+            },
+            ports: (expected.ports.is_some() || others && index != known)
+                .then_some((live.source_port, live.destination_port)),
+            flags,
+            seq: local.to_script(live.seq.number(), syn),
+            length: u16::try_from(live.payload.len()).unwrap_or(u16::MAX),
+            ack: acknowledges(flags).then(|| remote.to_script(live.ack.number(), syn)),
+            window: Some(live.window),
+            urgent: flags.contains(TcpFlags::URG).then_some(live.urgent),
+            options: SegmentOptions::List(options.collect()),
+        })
+    }
+}
+
+impl Flow {
+    fn option_to_live(&self, option: &SegmentOption, cookies: &BTreeMap<Vec<u8>, Vec<u8>>) -> SegmentOption {
+        match option {
+            SegmentOption::Sack(blocks) => {
+                let local = self.local.unwrap_or_default();
+                let live = |&(left, right)| (local.to_live(left, false), local.to_live(right, false));
+                SegmentOption::Sack(blocks.iter().map(live).collect())
+            }
+            SegmentOption::Timestamps { value, echo } => {
+                SegmentOption::Timestamps { value: *value, echo: self.echo_to_live(*echo) }
+            }
+            SegmentOption::FastOpen(cookie) => {
+                SegmentOption::FastOpen(cookies.get(cookie).unwrap_or(cookie).clone())
+            }
+            option => option.clone(),
+        }
+    }
+
+    /// The stamp that the host sent where the script says `echo`; between those that were seen, as far
+    /// from the first as the script says.
+    fn echo_to_live(&self, echo: u32) -> u32 {
+        match (self.stamps.get(&echo), self.first_stamp) {
+            (Some(live), _) => *live,
+            (None, Some((script, live))) if echo != 0 => live.wrapping_add(echo.wrapping_sub(script)),
+            _ => echo,
+        }
+    }
+
+    fn option_to_script(
+        &mut self,
+        option: SegmentOption,
+        expected: &Segment,
+        cookies: &mut BTreeMap<Vec<u8>, Vec<u8>>,
+    ) -> SegmentOption {
+        let list: &[SegmentOption] = match &expected.options {
+            SegmentOptions::List(list) => list,
+            SegmentOptions::Any => &[],
+        };
+        match option {
+            SegmentOption::Sack(blocks) => {
+                let remote = self.remote.unwrap_or_default();
+                let script = |(left, right)| (remote.to_script(left, false), remote.to_script(right, false));
+                SegmentOption::Sack(blocks.into_iter().map(script).collect())
+            }
+            SegmentOption::Timestamps { value, echo } => {
+                let said = list.iter().find_map(|option| match option {
+                    SegmentOption::Timestamps { value, .. } => Some(*value),
+                    _ => None,
+                });
+                if let Some(said) = said {
+                    self.stamps.insert(said, value);
+                    self.first_stamp.get_or_insert((said, value));
+                }
+                let (script, live) = self.first_stamp.unwrap_or_default();
+                SegmentOption::Timestamps { value: script.wrapping_add(value.wrapping_sub(live)), echo }
+            }
+            SegmentOption::FastOpen(cookie) if !cookie.is_empty() => {
+                let said = list.iter().find_map(|option| match option {
+                    SegmentOption::FastOpen(said) if !said.is_empty() => Some(said.clone()),
+                    _ => None,
+                });
+                if let Some(said) = said {
+                    cookies.entry(said).or_insert_with(|| cookie.clone());
+                }
+                let called = cookies.iter().find(|(_, live)| **live == cookie).map(|(said, _)| said.clone());
+                SegmentOption::FastOpen(called.unwrap_or(cookie))
+            }
+            option => option,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax::{Action, Script};
+
+    fn segment(text: &str) -> Segment {
+        let script = Script::parse(&format!("0 > {text}"), None).unwrap();
+        match script.events.into_iter().next().unwrap().action {
+            Action::Outbound(segment) => segment,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The host's answer on the wire, whose numbers begin at 1,000.
+    fn answer(packet: &[u8], flags: TcpFlags, seq: u32, options: &[SegmentOption]) -> Vec<u8> {
+        let packet = Ipv4Packet::parse(packet).unwrap();
+        let inbound = linerate_wire::Segment::parse(packet.payload).unwrap();
+        let header = TcpHeader {
+            source_port: inbound.destination_port,
+            destination_port: inbound.source_port,
+            seq: SeqNum::new(seq),
+            ack: inbound.seq + inbound.sequence_length(),
+            flags,
+            window: 100,
+            urgent: 0,
+        };
+        let ends = (packet.header.destination, packet.header.source);
+        tcp_packet(ends, IpMarks::default(), &header, options, 0)
+    }
+
+    #[test]
+    fn numbers_are_counted_from_the_syns_and_stamps_learnt() {
+        let mut flows = Flows::new(Settings::default());
+        let syn = flows.inbound(&segment("S 5:5(0) win 100 <TS val 7 ecr 0>"));
+        let expected = segment("S. 0:0(0) ack 6 <TS val 100 ecr 7>");
+        let stamps = [SegmentOption::Timestamps { value: 90_000, echo: 7 }];
+        let syn_ack = answer(&syn, TcpFlags::SYN | TcpFlags::ACK, 1_000, &stamps);
+        let came = flows.outbound(&syn_ack, &expected).unwrap();
+        assert_eq!((came.seq, came.ack, &came.options), (0, Some(6), &expected.options));
+
+        let data = flows.inbound(&segment(". 1:11(10) ack 1 win 100 <TS val 8 ecr 100>"));
+        let packet = Ipv4Packet::parse(&data).unwrap();
+        let live = linerate_wire::Segment::parse(packet.payload).unwrap();
+        assert_eq!((live.ack.number(), live.options().timestamps.unwrap().echo), (1_001, 90_000));
+        let stamps = [SegmentOption::Timestamps { value: 90_020, echo: 8 }];
+        let ack = answer(&data, TcpFlags::ACK, 1_001, &stamps);
+        let came = flows.outbound(&ack, &segment(". 1:1(0) ack 11 <...>")).unwrap();
+        assert_eq!((came.seq, came.ack), (1, Some(11)));
+        assert_eq!(came.options.to_string(), " <TS val 120 ecr 8>");
+    }
+
+    #[test]
+    fn ports_tell_connections_apart() {
+        let mut flows = Flows::new(Settings::default());
+        let ports = |packet: &[u8]| {
+            let packet = Ipv4Packet::parse(packet).unwrap();
+            let segment = linerate_wire::Segment::parse(packet.payload).unwrap();
+            (segment.source_port, segment.destination_port)
+        };
+        flows.listen();
+        let first = flows.inbound(&segment("S 0:0(0) win 1"));
+        assert_eq!(ports(&first), (FIRST_PEER_PORT, 8_080));
+        assert_eq!(ports(&flows.inbound(&segment("S 0:0(0) win 1"))), ports(&first), "the same again");
+        assert_eq!(ports(&flows.inbound(&segment("7 > 8080 S 0:0(0) win 1"))), (7, 8_080));
+        assert_eq!(ports(&flows.inbound(&segment(". 1:1(0) ack 1 win 1"))), (7, 8_080));
+        flows.listen();
+        assert_ne!(ports(&flows.inbound(&segment("S 0:0(0) win 1"))).0, 7);
+    }
+}

@@ -1,0 +1,57 @@
+//! What Linux's `struct tcp_info` calls the numbers of a connection. Times are microseconds, windows
+//! segments.
+
+use linerate_tcp::{Connection, State};
+use linerate_units::Duration;
+
+/// The field `name`, without its prefix `tcpi_`; none for what this host does not count.
+pub(super) fn field(connection: &Connection, name: &str) -> Option<u64> {
+    let information = connection.information();
+    let statistics = connection.statistics();
+    let segments = |bytes: u32| u64::from(bytes.div_ceil(information.effective_mss.max(1)));
+    let whole_segments = |bytes: u32| u64::from(bytes / information.effective_mss.max(1));
+    Some(match name {
+        "state" => state(connection.state()),
+        "options" => u64::from(connection.information().send_shift > 0 || information.receive_shift > 0) * 4,
+        "snd_wscale" => information.send_shift.into(),
+        "rcv_wscale" => information.receive_shift.into(),
+        "rto" => information.retransmission_timeout.as_micros(),
+        "rtt" => information.smoothed_round_trip.map_or(0, Duration::as_micros),
+        "rttvar" => information.round_trip_variation.as_micros(),
+        "snd_mss" => information.effective_mss.into(),
+        "snd_cwnd" => whole_segments(information.congestion_window),
+        "snd_ssthresh" => match information.slow_start_threshold {
+            // Linux's word for "no threshold yet".
+            threshold if threshold >= 1 << 30 => 0x7fff_ffff,
+            threshold => whole_segments(threshold),
+        },
+        "unacked" => segments(information.in_flight),
+        "notsent_bytes" => information.unsent.into(),
+        "snd_wnd" => information.send_window.into(),
+        "rcv_wnd" => information.receive_window.into(),
+        "total_retrans" => statistics.retransmitted_segments,
+        "bytes_acked" => statistics.bytes_acknowledged,
+        "bytes_received" => statistics.bytes_received,
+        "bytes_sent" => statistics.bytes_sent,
+        "segs_out" => statistics.segments_sent,
+        "segs_in" => statistics.segments_received,
+        "rcv_ooopack" => statistics.out_of_order_segments,
+        _ => return None,
+    })
+}
+
+/// The numbers of <netinet/tcp.h>.
+const fn state(state: State) -> u64 {
+    match state {
+        State::Established => 1,
+        State::SynSent => 2,
+        State::SynReceived => 3,
+        State::FinWait1 => 4,
+        State::FinWait2 => 5,
+        State::TimeWait => 6,
+        State::Closed => 7,
+        State::CloseWait => 8,
+        State::LastAck => 9,
+        State::Closing => 11,
+    }
+}

@@ -1,0 +1,87 @@
+//! The sysctls that linerate's host has something for.
+
+use super::StackMachine;
+use super::options::congestion;
+use crate::syntax::Setting;
+use linerate_units::Duration;
+
+/// The least RTO, from which Linux counts how long its retries last.
+const RTO_MIN_MILLIS: u64 = 200;
+/// The most retries of which that makes sense: 200 ms doubled so often are RTO's 120 seconds.
+const MOST_DOUBLINGS: u32 = 9;
+
+/// Sockets that are made from now on obey the setting.
+///
+/// # Errors
+/// What there is instead.
+pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), String> {
+    let Setting { name, value, .. } = setting;
+    let wrong = || format!("{name}={value}: this value cannot be had");
+    let number = || value.parse::<u64>().map_err(|_| wrong());
+    let switch = || match value.as_str() {
+        "0" => Ok(false),
+        "1" | "2" => Ok(true),
+        _ => Err(wrong()),
+    };
+    let (config, keep_alive) = (&mut machine.config, &mut machine.keep_alive);
+    let short = name.strip_prefix("net.ipv4.").unwrap_or(name);
+    match short {
+        "tcp_congestion_control" => config.congestion = congestion(value).ok_or_else(wrong)?,
+        "tcp_sack" => config.selective_acks = switch()?,
+        "tcp_timestamps" => config.timestamps = switch()?,
+        "tcp_window_scaling" => config.window_scaling = switch()?,
+        "tcp_rmem" => config.receive_buffer = middle(value).ok_or_else(wrong)?,
+        "tcp_wmem" => config.send_buffer = middle(value).ok_or_else(wrong)?,
+        "tcp_fin_timeout" => config.orphan_patience = Duration::from_secs(number()?),
+        "tcp_keepalive_time" => keep_alive.idle = Duration::from_secs(number()?),
+        "tcp_keepalive_intvl" => keep_alive.interval = Duration::from_secs(number()?),
+        "tcp_keepalive_probes" => keep_alive.probes = u32::try_from(number()?).map_err(|_| wrong())?,
+        "tcp_retries2" => {
+            let doublings = u32::try_from(number()?).ok().filter(|&count| count <= 15).ok_or_else(wrong)?;
+            config.give_up_after = patience(doublings);
+        }
+        "tcp_syn_retries" | "tcp_synack_retries" => {
+            let doublings = u32::try_from(number()?).ok().filter(|&count| count <= 6).ok_or_else(wrong)?;
+            config.give_up_syn_after = Duration::from_secs((2 << doublings) - 1);
+        }
+        _ => return as_always(name, short, value),
+    }
+    Ok(())
+}
+
+/// What is always as one value says, and cannot be changed.
+fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
+    const ALWAYS: [(&str, &[&str]); 9] = [
+        ("tcp_no_metrics_save", &["1"]),
+        ("tcp_mtu_probing", &["0"]),
+        ("tcp_fack", &["0"]),
+        ("tcp_abort_on_overflow", &["0"]),
+        ("tcp_tso_win_divisor", &["3"]),
+        ("tcp_notsent_lowat", &["4294967295"]),
+        ("tcp_low_latency", &["0"]),
+        ("tcp_stdurg", &["1"]),
+        ("tcp_syn_linear_timeouts", &["0"]),
+    ];
+    match ALWAYS.iter().find(|(known, _)| *known == short) {
+        Some((_, values)) if values.contains(&value) => Ok(()),
+        Some((_, values)) => Err(format!("{name}={value}: it is always {}", values.join(" or "))),
+        None => Err(format!("{name}: linerate's host has no such setting")),
+    }
+}
+
+/// The default of `least default most`.
+fn middle(value: &str) -> Option<usize> {
+    let mut sizes = value.split_whitespace();
+    let middle = sizes.nth(1)?.parse().ok().filter(|&size| size > 0);
+    if sizes.count() == 1 { middle } else { None }
+}
+
+/// How long so many retries last (tcp_timer.c of Linux: `retransmits_timed_out` counts from the least
+/// RTO, whatever the RTO is).
+const fn patience(retries: u32) -> Duration {
+    if retries <= MOST_DOUBLINGS {
+        return Duration::from_millis(((2 << retries) - 1) * RTO_MIN_MILLIS);
+    }
+    let doubled = ((2 << MOST_DOUBLINGS) - 1) * RTO_MIN_MILLIS;
+    Duration::from_millis(doubled + (retries - MOST_DOUBLINGS) as u64 * 120_000)
+}

@@ -1,0 +1,263 @@
+//! A script: its settings, and its events in the order in which they happen.
+
+use super::SyntaxError;
+use super::call::{CallEvent, Ends, call};
+use super::code::Code;
+use super::cursor::Cursor;
+use super::packet::{Icmp, Marks, Segment, SegmentOptions, icmp, ip_marks, segment};
+use super::settings::Settings;
+use super::shell::{Setting, settings};
+use core::fmt;
+use linerate_units::Duration;
+use std::path::Path;
+
+/// A script that was read, and can be run.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// What it says at its head.
+    pub settings: Settings,
+    /// What happens.
+    pub events: Vec<Event>,
+}
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The line on which it stands.
+    pub line: u32,
+    /// When.
+    pub when: When,
+    /// What.
+    pub action: Action,
+}
+
+/// When something happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// `0.1`: so long after the beginning.
+    At(Duration),
+    /// `+.1`: so long after the event before.
+    After(Duration),
+    /// `*`: whenever.
+    Any,
+    /// `0.1~0.2`: between two moments.
+    Between(Duration, Duration),
+    /// `+.1~+.2`: between two moments after the event before.
+    AfterBetween(Duration, Duration),
+}
+
+/// What happens.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// `<`: a segment arrives at the host.
+    Inbound(Segment),
+    /// `<`: an ICMP error arrives at the host.
+    InboundIcmp(Icmp),
+    /// `>`: the host sends a segment.
+    Outbound(Segment),
+    /// The application calls.
+    Call(CallEvent),
+    /// The connection is judged.
+    Code(Code),
+    /// The host is set up.
+    Settings(Vec<Setting>),
+}
+
+impl Script {
+    /// Reads a script. `folder` is where shell scripts are looked for that it names.
+    ///
+    /// # Errors
+    /// [`SyntaxError`] with the line that cannot be read.
+    pub fn parse(text: &str, folder: Option<&Path>) -> Result<Self, SyntaxError> {
+        let mut cursor = Cursor::new(text, 1);
+        let mut settings = Settings::default();
+        while cursor.take("--") {
+            settings.read(&mut cursor)?;
+        }
+        let mut events = Vec::new();
+        while !cursor.is_at_end() {
+            events.push(Event::read(&mut cursor, folder)?);
+        }
+        if events.is_empty() {
+            return Err(cursor.error("the script is empty: nothing happens in it"));
+        }
+        Ok(Self { settings, events })
+    }
+}
+
+impl Event {
+    fn read(cursor: &mut Cursor<'_>, folder: Option<&Path>) -> Result<Self, SyntaxError> {
+        let line = cursor.line();
+        let when = When::read(cursor)?;
+        let action = match cursor.peek() {
+            Some('<') => {
+                cursor.want("<")?;
+                inbound(cursor)?
+            }
+            Some('>') => {
+                cursor.want(">")?;
+                outbound(cursor)?
+            }
+            Some('`') => {
+                let line = cursor.line();
+                Action::Settings(settings(cursor.enclosed("`", "`")?, line, folder)?)
+            }
+            Some('%') => {
+                let line = cursor.line();
+                Action::Code(Code::read(cursor.enclosed("%{", "}%")?, line)?)
+            }
+            _ => {
+                let ends = read_end(cursor, when)?;
+                Action::Call(call(cursor, ends)?)
+            }
+        };
+        let is_range = matches!(when, When::Any | When::Between(..) | When::AfterBetween(..));
+        if is_range && !matches!(action, Action::Outbound(_)) {
+            return Err(SyntaxError {
+                line,
+                what: "only a packet from the host (>) may come at an uncertain time".into(),
+            });
+        }
+        Ok(Self { line, when, action })
+    }
+}
+
+impl When {
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
+        if cursor.take("*") {
+            return Ok(Self::Any);
+        }
+        let relative = cursor.take("+");
+        if !relative && !cursor.sees_moment() {
+            // Commands and code may stand alone.
+            return match cursor.peek() {
+                Some('`' | '%') => Ok(Self::After(Duration::ZERO)),
+                _ => cursor.expected("a time, such as 0.1, +.1 or *"),
+            };
+        }
+        let first = cursor.seconds()?;
+        if !cursor.take("~") {
+            return Ok(if relative { Self::After(first) } else { Self::At(first) });
+        }
+        if relative {
+            cursor.want("+")?;
+        }
+        let last = cursor.seconds()?;
+        if last < first {
+            return Err(cursor.error("the span of time is backwards"));
+        }
+        Ok(if relative { Self::AfterBetween(first, last) } else { Self::Between(first, last) })
+    }
+}
+
+/// `...0.2`: when a call that waits returns.
+fn read_end(cursor: &mut Cursor<'_>, when: When) -> Result<Option<Ends>, SyntaxError> {
+    if !cursor.take("...") {
+        return Ok(None);
+    }
+    let _ = cursor.take("+");
+    let end = cursor.seconds()?;
+    let (start, ends) = match when {
+        When::After(start) => (start, Ends::After(end)),
+        When::At(start) => (start, Ends::At(end)),
+        _ => return Err(cursor.error("a call that waits begins at a certain time")),
+    };
+    if end < start { Err(cursor.error("the call ends before it begins")) } else { Ok(Some(ends)) }
+}
+
+fn inbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
+    let marks = ip_marks(cursor)?;
+    if marks.marks == Marks::Capable {
+        return Err(cursor.error("[ect01] says what may come from the host: give the packet ect0 or ect1"));
+    }
+    refuse_other_packets(cursor)?;
+    if cursor.take_word("icmp") {
+        return icmp(cursor, marks).map(Action::InboundIcmp);
+    }
+    let segment = segment(cursor, marks)?;
+    if segment.options == SegmentOptions::Any {
+        return Err(cursor.error("<...> says what may come from the host: give the packet its options"));
+    }
+    Ok(Action::Inbound(segment))
+}
+
+fn outbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
+    let marks = ip_marks(cursor)?;
+    refuse_other_packets(cursor)?;
+    if cursor.sees("icmp") {
+        return Err(cursor.error("packets from the host are segments of TCP: ICMP is not expected here"));
+    }
+    segment(cursor, marks).map(Action::Outbound)
+}
+
+fn refuse_other_packets(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
+    match cursor.peek_word() {
+        Some(word @ ("udp" | "ipv4" | "ipv6" | "gre" | "GREv0" | "mpls")) => Err(cursor
+            .error(format!("`{word}`: packets are segments of TCP over IPv4, and ICMP errors about them"))),
+        _ => Ok(()),
+    }
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Any => f.write_str("*"),
+            Self::At(at) => f.write_str(&seconds(at)),
+            Self::After(after) => write!(f, "+{}", seconds(after)),
+            Self::Between(first, last) => write!(f, "{}~{}", seconds(first), seconds(last)),
+            Self::AfterBetween(first, last) => write!(f, "+{}~+{}", seconds(first), seconds(last)),
+        }
+    }
+}
+
+/// Seconds as a script writes them, without zeros at the end.
+pub(crate) fn seconds(span: Duration) -> String {
+    let (whole, nanos) = (span.as_nanos() / 1_000_000_000, span.as_nanos() % 1_000_000_000);
+    let text = format!("{whole}.{nanos:09}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCRIPT: &str = "// a rule\n--tolerance_usecs=5000\n`sysctl -q net.ipv4.tcp_sack=0`\n\
+        0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
+        0...0.2 connect(3, ..., ...) = 0\n\
+        *  > S 0:0(0) <...>\n\
+        +.1 < S. 0:0(0) ack 1 win 100 <mss 1460>\n\
+        +0~+.05 > . 1:1(0) ack 1\n\
+        +0 < icmp unreachable port_unreachable [1:2(1)]\n\
+        +0 %{ assert tcpi_snd_cwnd == 10 }%";
+
+    #[test]
+    fn a_script_is_its_settings_and_its_events() {
+        let script = Script::parse(SCRIPT, None).unwrap();
+        assert_eq!(script.settings.tolerance, Duration::from_millis(5));
+        let whens: Vec<_> = script.events.iter().map(|event| event.when.to_string()).collect();
+        assert_eq!(whens, ["+0", "0", "0", "*", "+0.1", "+0~+0.05", "+0", "+0"]);
+        let lines: Vec<_> = script.events.iter().map(|event| event.line).collect();
+        assert_eq!(lines, [3, 4, 5, 6, 7, 8, 9, 10]);
+        let Action::Call(call) = &script.events[2].action else { panic!("a call") };
+        assert_eq!(call.ends, Some(Ends::At(Duration::from_millis(200))));
+    }
+
+    #[test]
+    fn what_cannot_be_obeyed_is_refused_with_its_line() {
+        for (text, line, says) in [
+            ("", 1, "empty"),
+            ("0 close(3) = 0\n0...", 2, "a time in seconds"),
+            ("\n* < . 1:1(0) win 5", 2, "uncertain time"),
+            ("0 < . 1:1(0) win 5 <...>", 1, "<...> says"),
+            ("0 > udp (5)", 1, "segments of TCP"),
+            ("close(3) = 0", 1, "expected a time"),
+            ("0 `reboot`", 1, "is not run"),
+            ("0.3...0.2 read(3, ..., 1) = 1", 1, "before it begins"),
+            ("0.3~0.2 > . 1:1(0)", 1, "backwards"),
+            ("--nonsense=1\n0 close(3) = 0", 1, "no option --nonsense"),
+        ] {
+            let error = Script::parse(text, None).unwrap_err();
+            assert!(error.line == line && error.what.contains(says), "{text}: {error}");
+        }
+    }
+}

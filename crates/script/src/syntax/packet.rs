@@ -1,0 +1,474 @@
+//! Packets in the script's notation: `S. 0:0(0) ack 1 win 65535 <mss 1460,nop,wscale 7>`.
+
+use super::SyntaxError;
+use super::cursor::Cursor;
+use core::fmt;
+use linerate_wire::{Ecn, TcpFlags};
+
+/// What a script says of the IP header of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IpMarks {
+    /// The congestion bits, or the whole type of service.
+    pub marks: Marks,
+    /// The TTL.
+    pub ttl: Option<u8>,
+}
+
+/// What a script says of the second byte of the IP header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Marks {
+    /// Nothing: zero in a packet to the host, anything in one from it.
+    #[default]
+    Any,
+    /// These congestion bits.
+    Ecn(Ecn),
+    /// ECT(0) or ECT(1); only for packets from the host.
+    Capable,
+    /// The whole byte.
+    Byte(u8),
+}
+
+/// A TCP segment. Numbers are the script's: counted from the SYNs, unless the segment is one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// What stands in the IP header.
+    pub ip: IpMarks,
+    /// Source and destination port, for scripts with several connections.
+    pub ports: Option<(u16, u16)>,
+    /// The control bits.
+    pub flags: TcpFlags,
+    /// SEG.SEQ.
+    pub seq: u32,
+    /// Bytes of data.
+    pub length: u16,
+    /// SEG.ACK.
+    pub ack: Option<u32>,
+    /// SEG.WND as it stands in the header.
+    pub window: Option<u16>,
+    /// SEG.UP.
+    pub urgent: Option<u16>,
+    /// The options.
+    pub options: SegmentOptions,
+}
+
+/// The options of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SegmentOptions {
+    /// `<...>`: whatever they are.
+    Any,
+    /// These.
+    List(Vec<SegmentOption>),
+}
+
+impl Default for SegmentOptions {
+    fn default() -> Self {
+        Self::List(Vec::new())
+    }
+}
+
+/// One option of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SegmentOption {
+    /// End of options.
+    End,
+    /// Padding.
+    Nop,
+    /// The largest segment that the sender takes.
+    Mss(u16),
+    /// The shift of later windows.
+    WindowScale(u8),
+    /// Selective acknowledgements are understood.
+    SackPermitted,
+    /// Selective acknowledgements, left and right edges.
+    Sack(Vec<(u32, u32)>),
+    /// TSval and TSecr.
+    Timestamps {
+        /// TSval.
+        value: u32,
+        /// TSecr.
+        echo: u32,
+    },
+    /// TCP Fast Open: a cookie, or the wish for one (RFC 7413).
+    FastOpen(Vec<u8>),
+    /// An option that the language has no word for, as it came.
+    Other(u8, Vec<u8>),
+}
+
+/// An ICMP error about a segment that the host has sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Icmp {
+    /// What stands in the IP header.
+    pub ip: IpMarks,
+    /// ICMP type and code.
+    pub kind: (u8, u8),
+    /// Their words.
+    pub words: String,
+    /// The MTU of the next hop.
+    pub mtu: Option<u16>,
+    /// First sequence number and length of the segment that is quoted.
+    pub quoted: (u32, u16),
+}
+
+/// The letters of the control bits in the order of writing.
+const LETTERS: [(char, TcpFlags); 8] = [
+    ('S', TcpFlags::SYN),
+    ('F', TcpFlags::FIN),
+    ('R', TcpFlags::RST),
+    ('P', TcpFlags::PSH),
+    ('E', TcpFlags::ECE),
+    ('W', TcpFlags::CWR),
+    ('U', TcpFlags::URG),
+    ('.', TcpFlags::ACK),
+];
+
+/// ICMP errors by their words (RFC 792, RFC 1812 §5.2.7.1).
+const ICMP: [(&str, &str, (u8, u8)); 15] = [
+    ("unreachable", "net_unreachable", (3, 0)),
+    ("unreachable", "host_unreachable", (3, 1)),
+    ("unreachable", "protocol_unreachable", (3, 2)),
+    ("unreachable", "port_unreachable", (3, 3)),
+    ("unreachable", "frag_needed", (3, 4)),
+    ("unreachable", "source_route_failed", (3, 5)),
+    ("unreachable", "net_unknown", (3, 6)),
+    ("unreachable", "host_unknown", (3, 7)),
+    ("unreachable", "net_prohibited", (3, 9)),
+    ("unreachable", "host_prohibited", (3, 10)),
+    ("unreachable", "communication_prohibited", (3, 13)),
+    ("source_quench", "", (4, 0)),
+    ("time_exceeded", "ttl_exceeded", (11, 0)),
+    ("time_exceeded", "reassembly_exceeded", (11, 1)),
+    ("parameter_problem", "", (12, 0)),
+];
+
+/// `[ect0]`, `(tos 0x10)`, `[ttl 3]`, or nothing.
+pub(super) fn ip_marks(cursor: &mut Cursor<'_>) -> Result<IpMarks, SyntaxError> {
+    let close = match cursor.peek() {
+        Some('[') => "]",
+        Some('(') => ")",
+        _ => return Ok(IpMarks::default()),
+    };
+    let _ = cursor.take("[") || cursor.take("(");
+    let mut ip = IpMarks::default();
+    match cursor.word("ect0, ect1, ect01, ce, noecn, tos or ttl")? {
+        "ect0" => ip.marks = Marks::Ecn(Ecn::Ect0),
+        "ect1" => ip.marks = Marks::Ecn(Ecn::Ect1),
+        "ect01" => ip.marks = Marks::Capable,
+        "ce" => ip.marks = Marks::Ecn(Ecn::Ce),
+        "noecn" => ip.marks = Marks::Ecn(Ecn::NotEct),
+        "tos" => ip.marks = Marks::Byte(cursor.number("the type of service")?),
+        "ttl" => ip.ttl = Some(cursor.number("the TTL")?),
+        other => {
+            return Err(cursor.error(format!(
+                "`{other}` is no mark of an IPv4 packet: write ect0, ect1, ect01, ce, noecn, tos or ttl"
+            )));
+        }
+    }
+    cursor.want(close)?;
+    Ok(ip)
+}
+
+/// The part of a segment behind its marks.
+pub(super) fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, SyntaxError> {
+    let ports = match cursor.peek() {
+        Some(first) if first.is_ascii_digit() => {
+            let source = cursor.number("a port")?;
+            cursor.want(">")?;
+            Some((source, cursor.number("a port")?))
+        }
+        _ => None,
+    };
+    let mut segment = Segment { ip, ports, flags: flags(cursor)?, ..Segment::default() };
+    (segment.seq, segment.length) = sequence(cursor)?;
+    if cursor.take_word("ack") {
+        segment.ack = Some(cursor.number("an acknowledgement number")?);
+    }
+    if cursor.take_word("win") {
+        segment.window = Some(cursor.number("a window")?);
+    }
+    if cursor.take_word("urg") {
+        segment.urgent = Some(cursor.number("an urgent pointer")?);
+    }
+    if cursor.take("<") {
+        segment.options = options(cursor)?;
+    }
+    Ok(segment)
+}
+
+fn flags(cursor: &mut Cursor<'_>) -> Result<TcpFlags, SyntaxError> {
+    if cursor.take("-") {
+        return Ok(TcpFlags::empty());
+    }
+    cursor.peek();
+    let letters = cursor.take_while(|next| LETTERS.iter().any(|(letter, _)| *letter == next));
+    if letters.is_empty() {
+        return cursor.expected("control bits (S F R P E W U and . for ACK), such as `P.`");
+    }
+    let found = letters.chars().filter_map(|next| LETTERS.iter().find(|(letter, _)| *letter == next));
+    Ok(found.fold(TcpFlags::empty(), |flags, (_, flag)| flags | *flag))
+}
+
+/// `first:last(length)`.
+fn sequence(cursor: &mut Cursor<'_>) -> Result<(u32, u16), SyntaxError> {
+    let first: u32 = cursor.number("a sequence number")?;
+    cursor.want(":")?;
+    let last: u32 = cursor.number("a sequence number")?;
+    cursor.want("(")?;
+    let length: u16 = cursor.number("a length of data")?;
+    cursor.want(")")?;
+    if first.wrapping_add(u32::from(length)) != last {
+        return Err(cursor.error(format!("{first}:{last}({length}) does not add up")));
+    }
+    Ok((first, length))
+}
+
+fn options(cursor: &mut Cursor<'_>) -> Result<SegmentOptions, SyntaxError> {
+    if cursor.take("...") {
+        cursor.want(">")?;
+        return Ok(SegmentOptions::Any);
+    }
+    let list = cursor.list(">", option)?;
+    let length: usize = list.iter().map(SegmentOption::length).sum();
+    if length > 40 {
+        return Err(cursor.error(format!("the options take {length} bytes, and 40 fit")));
+    }
+    Ok(SegmentOptions::List(list))
+}
+
+fn option(cursor: &mut Cursor<'_>) -> Result<SegmentOption, SyntaxError> {
+    Ok(match cursor.word("an option")? {
+        "nop" => SegmentOption::Nop,
+        "eol" => SegmentOption::End,
+        "mss" => SegmentOption::Mss(cursor.number("an MSS")?),
+        "wscale" => SegmentOption::WindowScale(cursor.number("a shift")?),
+        "sackOK" => SegmentOption::SackPermitted,
+        "sack" => {
+            let mut blocks = Vec::new();
+            while cursor.peek().is_some_and(|next| next.is_ascii_digit()) {
+                let left = cursor.number("a block's left edge")?;
+                cursor.want(":")?;
+                blocks.push((left, cursor.number("a block's right edge")?));
+            }
+            SegmentOption::Sack(blocks)
+        }
+        "TS" => {
+            cursor.want("val")?;
+            let value = cursor.number("TSval")?;
+            cursor.want("ecr")?;
+            SegmentOption::Timestamps { value, echo: cursor.number("TSecr")? }
+        }
+        "FO" => SegmentOption::FastOpen(cookie(cursor)?),
+        other => {
+            return Err(cursor.error(format!(
+                "`{other}` is no option that is known here: nop, eol, mss, wscale, sackOK, sack, TS val … ecr …, FO"
+            )));
+        }
+    })
+}
+
+fn cookie(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, SyntaxError> {
+    let Some(text) = cursor.peek_word() else { return Ok(Vec::new()) };
+    cursor.word("a cookie")?;
+    let bytes = text.as_bytes().chunks(2).map(|pair| {
+        let pair = core::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    let bytes: Option<Vec<u8>> = bytes.collect();
+    bytes.ok_or_else(|| {
+        cursor.error(format!("the cookie {text} is not written in pairs of hexadecimal digits"))
+    })
+}
+
+/// The part of an ICMP error behind `icmp`.
+pub(super) fn icmp(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Icmp, SyntaxError> {
+    let kind = cursor.word("an ICMP error")?;
+    let codes: Vec<&str> = ICMP.iter().filter(|row| row.0 == kind).map(|row| row.1).collect();
+    if codes.is_empty() {
+        return Err(cursor.error(format!(
+            "`{kind}` is no ICMP error: unreachable, source_quench, time_exceeded, parameter_problem"
+        )));
+    }
+    let code = match cursor.peek_word() {
+        Some(word) if codes.contains(&word) && cursor.take_word(word) => word,
+        Some(word) if word != "mtu" && word != "id" => {
+            return Err(cursor.error(format!("`{word}` is no kind of {kind}: {}", codes.join(", "))));
+        }
+        _ => "",
+    };
+    let row = ICMP.iter().find(|row| row.0 == kind && (code.is_empty() || row.1 == code));
+    let mtu = if cursor.take_word("mtu") { Some(cursor.number("an MTU")?) } else { None };
+    let quoted = if cursor.take("[") {
+        let quoted = sequence(cursor)?;
+        cursor.want("]")?;
+        quoted
+    } else {
+        (0, 0)
+    };
+    let words = [kind, code].join(" ").trim_end().to_owned();
+    Ok(Icmp { ip, kind: row.map_or((0, 0), |row| row.2), words, mtu, quoted })
+}
+
+impl SegmentOption {
+    /// Bytes of the option.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        match self {
+            Self::End | Self::Nop => 1,
+            Self::Mss(_) => 4,
+            Self::WindowScale(_) => 3,
+            Self::SackPermitted => 2,
+            Self::Sack(blocks) => 2 + 8 * blocks.len(),
+            Self::Timestamps { .. } => 10,
+            Self::FastOpen(cookie) => 2 + cookie.len(),
+            Self::Other(_, data) => 2 + data.len(),
+        }
+    }
+}
+
+impl fmt::Display for SegmentOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::End => f.write_str("eol"),
+            Self::Nop => f.write_str("nop"),
+            Self::Mss(mss) => write!(f, "mss {mss}"),
+            Self::WindowScale(shift) => write!(f, "wscale {shift}"),
+            Self::SackPermitted => f.write_str("sackOK"),
+            Self::Sack(blocks) => {
+                f.write_str("sack")?;
+                blocks.iter().try_for_each(|(left, right)| write!(f, " {left}:{right}"))
+            }
+            Self::Timestamps { value, echo } => write!(f, "TS val {value} ecr {echo}"),
+            Self::FastOpen(cookie) if cookie.is_empty() => f.write_str("FO"),
+            Self::FastOpen(cookie) => {
+                f.write_str("FO ")?;
+                cookie.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+            Self::Other(kind, data) => {
+                write!(f, "kind {kind}")?;
+                data.iter().try_for_each(|byte| write!(f, " {byte:02x}"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for SegmentOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str(" <...>"),
+            Self::List(list) if list.is_empty() => Ok(()),
+            Self::List(list) => {
+                for (index, option) in list.iter().enumerate() {
+                    f.write_str(if index == 0 { " <" } else { "," })?;
+                    option.fmt(f)?;
+                }
+                f.write_str(">")
+            }
+        }
+    }
+}
+
+impl fmt::Display for IpMarks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.marks {
+            Marks::Any => {}
+            Marks::Ecn(Ecn::NotEct) => f.write_str("[noecn] ")?,
+            Marks::Ecn(Ecn::Ect0) => f.write_str("[ect0] ")?,
+            Marks::Ecn(Ecn::Ect1) => f.write_str("[ect1] ")?,
+            Marks::Ecn(Ecn::Ce) => f.write_str("[ce] ")?,
+            Marks::Capable => f.write_str("[ect01] ")?,
+            Marks::Byte(byte) => write!(f, "[tos {byte:#x}] ")?,
+        }
+        self.ttl.map_or(Ok(()), |ttl| write!(f, "[ttl {ttl}] "))
+    }
+}
+
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.ip.fmt(f)?;
+        if let Some((source, destination)) = self.ports {
+            write!(f, "{source} > {destination} ")?;
+        }
+        if self.flags.is_empty() {
+            f.write_str("-")?;
+        }
+        for (letter, flag) in LETTERS {
+            if self.flags.contains(flag) {
+                write!(f, "{letter}")?;
+            }
+        }
+        let length = u32::from(self.length);
+        write!(f, " {}:{}({length})", self.seq, self.seq.wrapping_add(length))?;
+        if let Some(ack) = self.ack {
+            write!(f, " ack {ack}")?;
+        }
+        if let Some(window) = self.window {
+            write!(f, " win {window}")?;
+        }
+        if let Some(urgent) = self.urgent {
+            write!(f, " urg {urgent}")?;
+        }
+        self.options.fmt(f)
+    }
+}
+
+impl fmt::Display for Icmp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}icmp {}", self.ip, self.words)?;
+        if let Some(mtu) = self.mtu {
+            write!(f, " mtu {mtu}")?;
+        }
+        let (first, length) = (self.quoted.0, u32::from(self.quoted.1));
+        write!(f, " [{first}:{}({length})]", first.wrapping_add(length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Segment, SyntaxError> {
+        let mut cursor = Cursor::new(text, 1);
+        let ip = ip_marks(&mut cursor)?;
+        segment(&mut cursor, ip)
+    }
+
+    #[test]
+    fn a_segment_is_written_as_it_is_read() {
+        for text in [
+            "S 0:0(0) win 65535 <mss 1460,sackOK,TS val 100 ecr 0,nop,wscale 7>",
+            "[ect0] P. 1:1001(1000) ack 1 win 257",
+            ". 1:1(0) ack 1 win 257 <nop,nop,sack 2001:3001 4001:5001>",
+            "SEW 0:0(0) win 0 <...>",
+            "U. 1:2(1) ack 1 win 10 urg 1",
+            "40001 > 8080 S 7:7(0) win 100 <FO 0011aabb>",
+            "R. 1:1(0) ack 1",
+            "- 1:1(0) win 5",
+        ] {
+            assert_eq!(read(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_does_not_add_up_is_refused() {
+        for (text, says) in [
+            (". 1:100(100) ack 1", "does not add up"),
+            ("S 0:0(0) win 70000", "out of range for a window"),
+            ("Q 1:1(0)", "control bits"),
+            ("S 0:0(0) win 1 <ms 1>", "no option that is known"),
+            ("S 0:0(0) win 1 <sack 1:2 3:4 5:6 7:8 9:10>", "40 fit"),
+            ("S 0:0(0) win 1 <FO abc>", "pairs"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.what.contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_icmp_error_quotes_a_segment() {
+        let text = "icmp unreachable frag_needed mtu 1200 [1:1001(1000)]";
+        let mut cursor = Cursor::new(text.strip_prefix("icmp ").unwrap(), 1);
+        let read = icmp(&mut cursor, IpMarks::default()).unwrap();
+        assert_eq!((read.kind, read.to_string().as_str()), ((3, 4), text));
+        let wrong = icmp(&mut Cursor::new("unreachable nonsense", 1), IpMarks::default()).unwrap_err();
+        assert!(wrong.what.contains("no kind of unreachable"), "{wrong}");
+    }
+}

@@ -1,0 +1,109 @@
+//! What a script says at its head: `--tolerance_usecs=10000`.
+
+use super::SyntaxError;
+use super::cursor::Cursor;
+use linerate_units::Duration;
+use std::net::Ipv4Addr;
+
+/// The options of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// What a moment may be off.
+    pub tolerance: Duration,
+    /// What a moment may be off in per mille of the time since the event before, where a kernel's timers
+    /// are that coarse.
+    pub tolerance_per_mille: u64,
+    /// Bytes of the largest IP packet on the link.
+    pub mtu: u16,
+    /// The address of the host that is examined.
+    pub local: Ipv4Addr,
+    /// The address that the script speaks from.
+    pub remote: Ipv4Addr,
+    /// The port that `bind(3, ..., ...)` binds to.
+    pub bind_port: u16,
+    /// The port that `connect(3, ..., ...)` connects to.
+    pub connect_port: u16,
+    /// The tick of TSval, for scripts that have the values of sent timestamps judged.
+    pub stamp_tick: Option<Duration>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            tolerance: Duration::from_millis(4),
+            tolerance_per_mille: 125,
+            mtu: 1_500,
+            local: Ipv4Addr::new(192, 168, 0, 2),
+            remote: Ipv4Addr::new(192, 0, 2, 1),
+            bind_port: 8_080,
+            connect_port: 8_080,
+            stamp_tick: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads one option, whose `--` has been taken.
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
+        let name = cursor.word("an option")?;
+        let value = if cursor.take("=") { value(cursor)? } else { "" };
+        let number = |most: u64| {
+            let number = value.parse::<u64>().ok().filter(|&number| number <= most);
+            number.ok_or_else(|| cursor.error(format!("--{name}={value}: a number up to {most} is wanted")))
+        };
+        let port = || number(65_535).map(|port| u16::try_from(port).unwrap_or(u16::MAX));
+        let address = || {
+            let address = value.split('/').next().and_then(|address| address.parse().ok());
+            address.ok_or_else(|| cursor.error(format!("--{name}={value}: an IPv4 address is wanted")))
+        };
+        match name {
+            "ip_version" if value == "ipv4" => {}
+            "ip_version" => {
+                return Err(cursor.error(format!("--ip_version={value}: there is ipv4 only")));
+            }
+            "tolerance_usecs" => self.tolerance = Duration::from_micros(number(60_000_000)?),
+            "tolerance_percent" => self.tolerance_per_mille = number(100)? * 10,
+            "mtu" => self.mtu = u16::try_from(number(65_535)?).unwrap_or(u16::MAX).max(68),
+            "local_ip" => self.local = address()?,
+            "remote_ip" => self.remote = address()?,
+            "bind_port" => self.bind_port = port()?.max(1),
+            "connect_port" => self.connect_port = port()?.max(1),
+            "tcp_ts_tick_usecs" => {
+                let micros = number(1_000_000)?;
+                self.stamp_tick = (micros > 0).then(|| Duration::from_micros(micros));
+            }
+            // The link that is made has no gateway, the echoes that were not seen are always scaled.
+            "gateway_ip" | "netmask_ip" | "tcp_ts_ecr_scaled" => {}
+            _ => {
+                return Err(cursor.error(format!(
+                    "there is no option --{name} here: ip_version, tolerance_usecs, tolerance_percent, mtu, local_ip, \
+                     remote_ip, bind_port, connect_port, tcp_ts_tick_usecs"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn value<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, SyntaxError> {
+    let value = cursor.take_while(|next| !next.is_whitespace());
+    if value.is_empty() { cursor.expected("a value") } else { Ok(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_unknown_ones_refused() {
+        let read = |text: &str| {
+            let mut settings = Settings::default();
+            settings.read(&mut Cursor::new(text, 1)).map(|()| settings)
+        };
+        assert_eq!(read("tolerance_usecs=10000").unwrap().tolerance, Duration::from_millis(10));
+        assert_eq!(read("remote_ip=198.51.100.1/24").unwrap().remote, Ipv4Addr::new(198, 51, 100, 1));
+        for text in ["ip_version=ipv6", "mtu=zero", "wire_server", "local_ip=here"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The arguments of a system call, as they are written.
+
+use super::SyntaxError;
+use super::cursor::Cursor;
+use super::names::constant;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// An argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    /// `...`: whatever it is.
+    Ignored,
+    /// A number, or names of numbers joined by `|`.
+    Number(i64),
+    /// A word that is no number.
+    Word(String),
+    /// A text in quotes.
+    Text(String),
+    /// `[…]`.
+    List(Vec<Self>),
+    /// `{…}`.
+    Braces(Vec<Self>),
+    /// `name = value`, and `name(…) = value`, whose bracket says nothing more.
+    Named(String, Box<Self>),
+    /// `name(…)`.
+    Applied(String, Vec<Self>),
+}
+
+impl Value {
+    /// Reads one.
+    pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
+        let first = Self::read_alone(cursor)?;
+        if !cursor.sees("|") {
+            return Ok(first);
+        }
+        let mut sum = first.number(cursor)?;
+        while cursor.take("|") {
+            sum |= Self::read_alone(cursor)?.number(cursor)?;
+        }
+        Ok(Self::Number(sum))
+    }
+
+    fn read_alone(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
+        if cursor.take("...") {
+            return Ok(Self::Ignored);
+        }
+        match cursor.peek() {
+            Some('"') => text(cursor),
+            Some('[') => {
+                cursor.want("[")?;
+                cursor.nested(|cursor| cursor.list("]", Self::read)).map(Self::List)
+            }
+            Some('{') => {
+                cursor.want("{")?;
+                cursor.nested(|cursor| cursor.list("}", Self::read)).map(Self::Braces)
+            }
+            Some(first) if first.is_ascii_digit() || first == '-' => {
+                cursor.integer("a number").map(Self::Number)
+            }
+            Some(first) if first.is_ascii_alphabetic() || first == '_' => word(cursor),
+            _ => cursor.expected("an argument"),
+        }
+    }
+
+    /// The number that this is.
+    pub(super) fn number(&self, cursor: &Cursor<'_>) -> Result<i64, SyntaxError> {
+        match self {
+            Self::Number(number) => Ok(*number),
+            Self::Word(word) => constant(word).ok_or_else(|| {
+                cursor.error(format!("the name {word} stands for no number that is known here"))
+            }),
+            Self::List(list) if list.len() == 1 => list[0].number(cursor),
+            _ => Err(cursor.error("a number is wanted here, or the name of one")),
+        }
+    }
+
+    /// The address that this is; none for `...`.
+    pub(super) fn address(&self, cursor: &Cursor<'_>) -> Result<Option<SocketAddrV4>, SyntaxError> {
+        let wrong = || {
+            cursor.error(
+                "an address is written `...` or {sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr(\"192.0.2.1\")}",
+            )
+        };
+        match self {
+            Self::Ignored => Ok(None),
+            Self::Braces(fields) => address(fields).map(Some).ok_or_else(wrong),
+            _ => Err(wrong()),
+        }
+    }
+
+    /// The field `name` of a list of named values.
+    pub(super) fn field<'a>(fields: &'a [Self], name: &str) -> Option<&'a Self> {
+        fields.iter().find_map(|field| match field {
+            Self::Named(known, value) if known == name => Some(&**value),
+            _ => None,
+        })
+    }
+}
+
+fn text(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
+    let mut whole = String::new();
+    while cursor.sees("\"") {
+        whole.push_str(cursor.enclosed("\"", "\"")?);
+    }
+    // `"…"...` is a text of which more follows; it is compared as far as it goes.
+    let _ = cursor.take("...");
+    Ok(Value::Text(whole))
+}
+
+fn word(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
+    let word = cursor.word("a name")?.to_owned();
+    let applied =
+        if cursor.take("(") { Some(cursor.nested(|cursor| cursor.list(")", Value::read))?) } else { None };
+    if cursor.take("=") {
+        let value = cursor.nested(Value::read)?;
+        return Ok(Value::Named(word, Box::new(value)));
+    }
+    Ok(match applied {
+        Some(arguments) => Value::Applied(word, arguments),
+        None => constant(&word).map_or(Value::Word(word), Value::Number),
+    })
+}
+
+/// `{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr("192.0.2.1")}`.
+fn address(fields: &[Value]) -> Option<SocketAddrV4> {
+    let Value::Number(2) = Value::field(fields, "sa_family")? else { return None };
+    let Value::Applied(_, port) = Value::field(fields, "sin_port")? else { return None };
+    let Value::Applied(_, host) = Value::field(fields, "sin_addr")? else { return None };
+    let ([Value::Number(port)], [Value::Text(host)]) = (&port[..], &host[..]) else { return None };
+    Some(SocketAddrV4::new(host.parse::<Ipv4Addr>().ok()?, u16::try_from(*port).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Value, SyntaxError> {
+        Value::read(&mut Cursor::new(text, 1))
+    }
+
+    #[test]
+    fn names_of_numbers_are_joined() {
+        assert_eq!(read("O_RDWR|O_NONBLOCK"), Ok(Value::Number(0o4002)));
+        assert!(read("O_RDWR|NONSENSE").is_err());
+    }
+
+    #[test]
+    fn an_address_is_read() {
+        let text = "{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr(\"192.0.2.1\")}";
+        let cursor = Cursor::new("", 1);
+        assert_eq!(
+            read(text).unwrap().address(&cursor),
+            Ok(Some("192.0.2.1:80".parse::<SocketAddrV4>().unwrap()))
+        );
+        assert_eq!(read("...").unwrap().address(&cursor), Ok(None));
+        assert!(read("{sa_family = AF_INET6}").unwrap().address(&cursor).is_err());
+    }
+
+    #[test]
+    fn nesting_has_an_end() {
+        assert!(read(&"[".repeat(100_000)).is_err());
+        assert!(read(&"a=".repeat(100_000)).is_err());
+    }
+}

@@ -1,0 +1,127 @@
+//! Whatever the text is, reading it ends with a script or with a line that says why not, and running a
+//! script ends, too.
+
+use linerate_script::{Options, Script, run_on_stack};
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
+
+/// Words of the language, and what lies between them.
+fn word() -> impl Strategy<Value = String> {
+    let fixed = [
+        "0",
+        "+.1",
+        "*",
+        "0~+.1",
+        "0...0.2",
+        "<",
+        ">",
+        "S",
+        "P.",
+        "S.",
+        "F.",
+        "R",
+        "0:0(0)",
+        "1:1001(1000)",
+        "ack 1",
+        "win 100",
+        "<mss 1460,sackOK>",
+        "<...>",
+        "<sack 1:2 3:4>",
+        "<TS val 1 ecr 2>",
+        "[ect0]",
+        "icmp unreachable frag_needed mtu 1200 [1:1001(1000)]",
+        "socket(..., SOCK_STREAM, IPPROTO_TCP) = 3",
+        "bind(3, ..., ...) = 0",
+        "listen(3, 1) = 0",
+        "accept(3, ..., ...) = 4",
+        "write(4, ..., 1000) = 1000",
+        "read(4, ..., 1000) = 1000",
+        "close(4) = 0",
+        "connect(3, ..., ...) = -1 EINPROGRESS (…)",
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        ",",
+        "=",
+        "...",
+        "%{ assert tcpi_rtt == 1 }%",
+        "`sysctl net.ipv4.tcp_sack=0`",
+        "%{",
+        "`",
+        "//",
+        "/*",
+        "\n",
+        "--mtu=576",
+        "SOL_SOCKET",
+        "SO_ERROR",
+        "|",
+    ];
+    prop_oneof![
+        proptest::sample::select(fixed.to_vec()).prop_map(str::to_owned),
+        any::<u32>().prop_map(|number| number.to_string()),
+        any::<String>(),
+    ]
+}
+
+/// A handshake, so that what follows has a connection to be about.
+const HANDSHAKE: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
+    +0 < S 0:0(0) win 1000 <mss 1000>\n+0 > S. 0:0(0) ack 1 <...>\n+0 < . 1:1(0) ack 1 win 1000\n\
+    +0 accept(3, ..., ...) = 4\n";
+
+fn line() -> impl Strategy<Value = String> {
+    let when = prop_oneof![Just("+0"), Just("+.3"), Just("+3")];
+    let flags = proptest::sample::select(vec!["S", "S.", ".", "P.", "F.", "R", "R.", "FP.", "U.", "-"]);
+    let packet = (flags, any::<u16>(), 0_u16..1_400, any::<u16>(), any::<u16>()).prop_map(
+        |(flags, seq, length, ack, win)| {
+            let seq = u32::from(seq);
+            format!("< {flags} {seq}:{}({length}) ack {ack} win {win}", seq + u32::from(length))
+        },
+    );
+    let call = proptest::sample::select(vec![
+        "write(4, ..., 5000) = ...",
+        "read(4, ..., 5000) = ...",
+        "close(4) = ...",
+        "close(3) = ...",
+        "shutdown(4, SHUT_WR) = ...",
+        "setsockopt(4, SOL_TCP, TCP_NODELAY, [1], 4) = ...",
+        "setsockopt(4, SOL_SOCKET, SO_LINGER, {onoff=1, linger=0}, 8) = ...",
+        "poll([{fd=4, events=POLLIN|POLLOUT}], 1, 10) = ...",
+        "ioctl(4, SIOCOUTQ, ...) = ...",
+        "accept(3, ..., ...) = 5",
+    ]);
+    (when, prop_oneof![packet, call.prop_map(str::to_owned)])
+        .prop_map(|(when, what)| format!("{when} {what}\n"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let _ = Script::parse(&String::from_utf8_lossy(&bytes), None);
+    }
+
+    #[test]
+    fn no_words_make_the_reader_panic(words in proptest::collection::vec(word(), 0..24)) {
+        let text = words.join(" ");
+        if let Err(error) = Script::parse(&text, None) {
+            prop_assert!(error.line >= 1);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_script_runs_to_an_end(lines in proptest::collection::vec(line(), 0..20)) {
+        let text = format!("{HANDSHAKE}{}", lines.concat());
+        let script = Script::parse(&text, None);
+        prop_assert!(script.is_ok(), "{script:?}");
+        if let Ok(script) = script {
+            let _ = run_on_stack(&script, &Options::default());
+        }
+    }
+}
