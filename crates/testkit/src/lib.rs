@@ -10,6 +10,7 @@ pub mod loss_grid;
 mod network;
 mod pair;
 mod script;
+pub mod siege;
 mod test_link;
 pub mod transfer;
 mod wire;

@@ -8,7 +8,7 @@ use oorandom::Rand64;
 pub enum Fate {
     /// It arrives after the latency.
     Arrive,
-    /// It never arrives.
+    /// It never arrives, and takes no room on the way.
     Lose,
     /// A congested router marks it, if its sender allows that, and drops it otherwise (RFC 3168).
     Mark,

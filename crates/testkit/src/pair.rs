@@ -66,6 +66,9 @@ pub struct Setup {
     pub mtu: usize,
     /// Frames that a link takes before the wire fetches them.
     pub capacity: usize,
+    /// From one turn of a host to its next, at least: with the budget of a turn, what it can do in a
+    /// time. Zero for hosts that are infinitely fast.
+    pub pause: Duration,
 }
 
 impl Default for Setup {
@@ -76,6 +79,7 @@ impl Default for Setup {
             medium: Medium::Ethernet,
             mtu: 1_500,
             capacity: 256,
+            pause: Duration::ZERO,
         }
     }
 }
@@ -92,6 +96,9 @@ pub struct Pair {
     hosts: [Host<TestLink>; 2],
     /// What the last turn of each came to, if its link was up.
     turns: [Option<Turn>; 2],
+    pause: Duration,
+    /// From when on each may turn again.
+    rested: [Instant; 2],
     filter: Filter,
 }
 
@@ -109,7 +116,15 @@ impl Pair {
         let wire = Wire::new(setup.network, setup.seed);
         // Not zero, so that a forgotten time shows.
         let now = Instant::ZERO + Duration::from_secs(1_000);
-        Self { now, wire, hosts, turns: [None; 2], filter: Box::new(|_, _, _| None) }
+        Self {
+            now,
+            wire,
+            hosts,
+            turns: [None; 2],
+            pause: setup.pause,
+            rested: [now; 2],
+            filter: Box::new(|_, _, _| None),
+        }
     }
 
     /// Has `observer` see every frame that a side sends, before anything happens to it.
@@ -175,6 +190,10 @@ impl Pair {
         }
         for side in Side::BOTH {
             let now = self.now;
+            if now < self.rested[side as usize] {
+                continue;
+            }
+            self.rested[side as usize] = now + self.pause;
             let host = self.host(side);
             let turn = host.turn(now);
             host.stack().check();
@@ -215,7 +234,8 @@ impl Pair {
         let Some(turn) = &self.turns[side as usize] else { return Instant::NEVER };
         let again =
             turn.more || turn.blocked || host.link().has_arrived() || host.stack().wants_turn_since(turn);
-        if again { self.now } else { turn.next }
+        let wanted = if again { self.now } else { turn.next };
+        wanted.max(self.rested[side as usize])
     }
 
     /// Steps for so long.

@@ -30,6 +30,12 @@ impl Transfer {
         self.read
     }
 
+    /// Its end at a host.
+    #[must_use]
+    pub fn end(&self, side: Side) -> TcpHandle {
+        if self.from.0 == side { self.from.1 } else { self.to.1 }
+    }
+
     /// Writes and reads what can be; says whether everything has arrived and the stream has ended.
     ///
     /// # Panics

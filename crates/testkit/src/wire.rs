@@ -45,9 +45,12 @@ impl<To: Copy + Ord> Wire<To> {
     pub fn send(&mut self, now: Instant, to: To, mut bytes: Vec<u8>, ecn: Ecn, fate: Option<Fate>) {
         // Drawn in any case: who decides about one packet does not change what happens to the next.
         let drawn = self.network.draw(&mut self.random);
+        let fate = fate.unwrap_or(drawn);
+        if fate == Fate::Lose {
+            return;
+        }
         let Some(leaves) = self.pass_line(now, to, bytes.len()) else { return };
         let arrives = leaves + self.network.latency;
-        let fate = fate.unwrap_or(drawn);
         let marked = fate == Fate::Mark;
         match fate {
             Fate::Lose => {}
