@@ -1,7 +1,7 @@
 //! What a connection is told once, at its birth: sizes, rules and patience; and the profiles, sets
 //! of these that belong together.
 
-use crate::{AckRule, CongestionName, EcnRule, RtoLimits};
+use crate::{AckRule, CongestionName, EcnRule, PacingRule, RtoLimits};
 use core::fmt;
 use core::str::FromStr;
 use linerate_units::Duration;
@@ -76,6 +76,8 @@ pub struct Config {
     pub congestion: CongestionName,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: EcnRule,
+    /// Are segments spread over the round trip?
+    pub pacing: PacingRule,
     /// Let each of the first two duplicate acknowledgements send a new segment beyond the congestion
     /// window (RFC 3042), so that a window of three segments can still produce three duplicates.
     pub limited_transmit: bool,
@@ -137,6 +139,7 @@ impl Config {
             header_prediction: true,
             congestion: CongestionName::NewReno,
             ecn: EcnRule::Accept,
+            pacing: PacingRule::Controller,
             limited_transmit: true,
             initial_window: 10,
             acks: AckRule::Modern { quick: 16 },
@@ -177,6 +180,7 @@ impl Config {
             selective_acks: false,
             congestion: CongestionName::Tahoe,
             ecn: EcnRule::Off,
+            pacing: PacingRule::Off,
             limited_transmit: false,
             initial_window: 1,
             acks: AckRule::Bsd { window_update_percent: 35 },

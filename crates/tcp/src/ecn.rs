@@ -4,6 +4,7 @@
 
 use crate::send::loss::Phase;
 use crate::{Connection, State};
+use linerate_units::Instant;
 use linerate_wire::{Ecn, Segment, TcpFlags};
 
 /// Both bits of ECN in the header.
@@ -185,8 +186,13 @@ impl Connection {
 
     /// An acceptable acknowledgement echoes a mark: the window is reduced as for a loss, once for all the
     /// marks and losses of one window (RFC 3168 §6.1.2).
-    pub(crate) fn on_echo(&mut self, segment: &Segment<'_>) {
+    pub(crate) fn on_echo(&mut self, now: Instant, segment: &Segment<'_>) {
         self.statistics.mark_echoes += 1;
+        let window = self.sender.congestion.window();
+        if window.cwnd() < 2 * window.mss() {
+            // The window cannot shrink any more, so the next segment waits as if this one were lost.
+            self.sender.pacer.hold(now + self.sender.rtt.timeout());
+        }
         let newly = if segment.ack.after(self.snd.una) { segment.ack - self.snd.una } else { 0 };
         let acknowledged = self.statistics.bytes_acknowledged + u64::from(newly);
         let is_old = self.ecn.reduced_at.is_some_and(|sent| acknowledged <= sent);

@@ -59,10 +59,13 @@ impl Connection {
             && self.sender.has_unsent(self.snd.nxt)
         {
             assert!(
-                set(Timer::Persist) || set(Timer::Retransmit),
+                set(Timer::Persist) || set(Timer::Retransmit) || set(Timer::Pacing),
                 "data waits in {:?}, nothing is in flight, and no timer will ask again",
                 self.state
             );
+        }
+        if self.waits_for_pacer() && !self.output_due {
+            assert!(set(Timer::Pacing), "data waits for its time to come, and no timer will tell");
         }
         if self.state.takes_data() && self.rcv.pending() > 0 && !self.ack_due {
             assert!(set(Timer::DelayedAck), "received data would never be acknowledged");

@@ -80,6 +80,7 @@ pub use input::{Disposition, Refusal};
 pub use output::Transmit;
 pub use output::reset::Reset;
 pub use receive::ack_policy::AckRule;
+pub use send::pacing::PacingRule;
 pub use send::rtt::RtoLimits;
 pub use state::State;
 pub use stats::{Information, PredictionStatistics, Statistics};

@@ -7,6 +7,8 @@ use linerate_units::{Duration, Instant};
 pub(crate) enum Timer {
     /// The oldest segment in flight is overdue (RFC 6298).
     Retransmit,
+    /// The next burst may leave.
+    Pacing,
     /// The peer's window is closed, or too small to be worth a segment (RFC 9293 §3.8.6).
     Persist,
     /// Received data has waited long enough for its acknowledgement (RFC 9293 §3.8.6.3).
@@ -22,10 +24,11 @@ pub(crate) enum Timer {
 }
 
 impl Timer {
-    const COUNT: usize = 7;
+    const COUNT: usize = 8;
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::UserTimeout,
         Self::Retransmit,
+        Self::Pacing,
         Self::Persist,
         Self::DelayedAck,
         Self::KeepAlive,
@@ -40,7 +43,7 @@ pub(crate) struct Timers {
     deadlines: [Instant; Timer::COUNT],
     /// Delayed acknowledgements go at ticks of this length (4.3BSD: 200 ms); zero for no ticks.
     delayed_ack_tick: Duration,
-    /// Everything else expires at ticks of this length (4.3BSD: 500 ms); zero for no ticks.
+    /// Everything else but pacing expires at ticks of this length (4.3BSD: 500 ms); zero for no ticks.
     slow_tick: Duration,
 }
 
@@ -51,7 +54,11 @@ impl Timers {
 
     /// Sets `timer` to expire `span` from now, or at the clock tick after that.
     pub(crate) fn set(&mut self, timer: Timer, now: Instant, span: Duration) {
-        let tick = if timer == Timer::DelayedAck { self.delayed_ack_tick } else { self.slow_tick };
+        let tick = match timer {
+            Timer::DelayedAck => self.delayed_ack_tick,
+            Timer::Pacing => Duration::ZERO,
+            _ => self.slow_tick,
+        };
         self.deadlines[timer as usize] = (now + span).round_up(tick);
     }
 

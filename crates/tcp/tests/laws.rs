@@ -1,7 +1,7 @@
 //! Laws: whatever the network does, exactly the bytes that were written are read, in order; and the
 //! fast path and the slow path agree at every segment (the pair of the testkit compares them).
 
-use linerate_tcp::{Config, CongestionName, EcnRule, Error, Profile, State};
+use linerate_tcp::{Config, CongestionName, EcnRule, Error, PacingRule, Profile, State};
 use linerate_testkit::{Connections, End, Fate, Network};
 use linerate_units::Duration;
 use proptest::prelude::*;
@@ -101,7 +101,7 @@ fn profile() -> impl Strategy<Value = Profile> {
 fn config(profile: impl Strategy<Value = Profile>) -> impl Strategy<Value = Config> {
     let buffer = || prop_oneof![1_usize..3_000, 3_000_usize..30_000, 30_000_usize..300_000];
     let congestion = prop::option::of(prop::sample::select(CongestionName::ALL.to_vec()));
-    let all = (profile, buffer(), buffer(), congestion, any::<[bool; 4]>());
+    let all = (profile, buffer(), buffer(), congestion, any::<[bool; 5]>());
     all.prop_map(|(profile, send, receive, congestion, switches)| {
         let config = profile.config();
         Config {
@@ -112,6 +112,7 @@ fn config(profile: impl Strategy<Value = Profile>) -> impl Strategy<Value = Conf
             timestamps: config.timestamps && switches[1],
             window_scaling: config.window_scaling && switches[2],
             selective_acks: config.selective_acks && switches[3],
+            pacing: if switches[4] { PacingRule::On } else { config.pacing },
             ..config
         }
     })

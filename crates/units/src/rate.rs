@@ -30,6 +30,20 @@ impl Rate {
         Self(u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
+    /// How many bytes go by in `span` at this rate.
+    #[must_use]
+    pub fn bytes_in(self, span: Duration) -> Bytes {
+        let bits = u128::from(self.0) * u128::from(span.as_nanos()) / 1_000_000_000;
+        Bytes::new(u64::try_from(bits / 8).unwrap_or(u64::MAX))
+    }
+
+    /// So many hundredths of this rate.
+    #[must_use]
+    pub fn percent(self, percent: u32) -> Self {
+        let rate = u128::from(self.0) * u128::from(percent) / 100;
+        Self(u64::try_from(rate).unwrap_or(u64::MAX))
+    }
+
     /// How long `bytes` take at this rate; the longest span if the rate is zero.
     #[must_use]
     pub fn time_for(self, bytes: Bytes) -> Duration {
@@ -87,6 +101,16 @@ mod tests {
         let rate: Rate = "10Mb/s".parse().unwrap();
         assert_eq!(rate.time_for(Bytes::new(1_538)), Duration::from_nanos(1_230_400));
         assert_eq!(Rate::of(Bytes::new(1_538), Duration::from_nanos(1_230_400)), rate);
+    }
+
+    #[test]
+    fn bytes_go_by_and_a_share_of_a_rate_is_a_rate() {
+        let rate: Rate = "10Mb/s".parse().unwrap();
+        assert_eq!(rate.bytes_in(Duration::from_millis(1)), Bytes::new(1_250));
+        assert_eq!(rate.percent(125).bits_per_second(), 12_500_000);
+        let most = Rate::from_bits_per_second(u64::MAX);
+        assert_eq!(most.percent(200), most);
+        assert_eq!(most.bytes_in(Duration::MAX), Bytes::new(u64::MAX));
     }
 
     #[test]

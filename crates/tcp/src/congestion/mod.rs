@@ -19,7 +19,7 @@ use window::Window;
 
 use core::fmt;
 use core::str::FromStr;
-use linerate_units::{Duration, Instant};
+use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::SeqNum;
 use thiserror::Error;
 
@@ -181,6 +181,13 @@ impl Congestion {
             Self::Reno(reno) => reno,
             Self::NewReno(new_reno) => new_reno,
             Self::Cubic(cubic) => cubic,
+        }
+    }
+
+    /// The rate that the controller asks for.
+    pub(crate) const fn pacing_rate(&self) -> Option<Rate> {
+        match self {
+            Self::Tahoe(_) | Self::Reno(_) | Self::NewReno(_) | Self::Cubic(_) => None,
         }
     }
 

@@ -33,7 +33,7 @@ impl Connection {
         }
         let is_echo = self.is_echo(segment);
         if is_echo {
-            self.on_echo(segment);
+            self.on_echo(now, segment);
         }
         if ack.after(self.snd.una) {
             // A window whose use was echoed as too much does not grow (RFC 3168 §6.1.2).

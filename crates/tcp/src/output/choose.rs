@@ -66,7 +66,15 @@ impl Connection {
         if self.sender.probe_due {
             return Some(self.choose_probe());
         }
+        if !self.sender.pacer.is_open() {
+            return None;
+        }
         self.choose_new()
+    }
+
+    /// Is there data that the windows let go?
+    pub(crate) fn has_sendable(&self) -> bool {
+        self.state.sends_data() && self.sender.has_unsent(self.snd.nxt) && self.choose_new().is_some()
     }
 
     /// The next piece at `snd.nxt`, if it is worth a segment.

@@ -35,12 +35,14 @@ impl Connection {
         if !self.output_due {
             return None;
         }
+        self.pace(now);
         let choice = self.choose();
         if choice == Choice::Nothing {
             self.output_due = false;
             self.sender.probe_due = false;
             self.sender.held_back = self.is_held_back();
             self.watch_small_window(now);
+            self.watch_pacer(now);
             return None;
         }
         let transmit = self.build(now, choice, bytes);
@@ -113,6 +115,7 @@ impl Connection {
         } else {
             self.statistics.small_window_timeouts += u64::from(self.sender.probe_due);
             self.sender.last_sent = now;
+            self.sender.pacer.on_sent(piece.length);
             // A fast retransmission lies behind `nxt`, and may reach beyond it only with the FIN.
             self.snd.nxt = self.snd.nxt.later(end);
             self.sender.probes = 0;
@@ -146,11 +149,13 @@ impl Connection {
         }
     }
 
-    /// Nothing more can be sent: does data wait, and for the congestion window rather than the peer's?
+    /// Nothing more can be sent: does data wait, and for the congestion window or pacing rather than the
+    /// peer's window?
     fn is_held_back(&self) -> bool {
-        self.is_window_full()
+        let is_full = self.is_window_full()
             && self.sender.congestion.window().cwnd() < self.snd.wnd
-            && self.sender.has_unsent(self.snd.nxt)
+            && self.sender.has_unsent(self.snd.nxt);
+        is_full || self.waits_for_pacer()
     }
 
     /// Nothing could be sent. If data waits and nothing is in flight, no acknowledgement will ever
@@ -159,7 +164,8 @@ impl Connection {
         let stuck = self.state.sends_data()
             && self.snd.nxt == self.snd.una
             && self.sender.has_unsent(self.snd.nxt)
-            && !self.timers.is_set(Timer::Retransmit);
+            && !self.timers.is_set(Timer::Retransmit)
+            && !self.waits_for_pacer();
         if stuck && !self.timers.is_set(Timer::Persist) {
             let interval = self.persist_interval();
             self.timers.set(Timer::Persist, now, interval);

@@ -2,6 +2,7 @@
 
 mod buffer;
 pub(crate) mod loss;
+pub(crate) mod pacing;
 pub(crate) mod rtt;
 
 use crate::Config;
@@ -10,6 +11,7 @@ use buffer::SendBuffer;
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 use loss::Loss;
+use pacing::Pacer;
 use rtt::RoundTrip;
 
 /// The send sequence variables (RFC 9293 §3.3.1). Those that the data arm of header prediction
@@ -59,7 +61,8 @@ pub(crate) struct Sender {
     pub(crate) rtt: RoundTrip,
     pub(crate) loss: Loss,
     pub(crate) congestion: Congestion,
-    /// When we could last send, the congestion window was what stopped us.
+    pub(crate) pacer: Pacer,
+    /// When we could last send, the congestion window, or pacing, was what stopped us.
     pub(crate) held_back: bool,
     /// The end of the last segment that was sent although not full (Minshall's SND.SML).
     pub(crate) small_end: SeqNum,
@@ -91,6 +94,7 @@ impl Sender {
             rtt: RoundTrip::new(config.rto),
             loss: Loss::new(iss),
             congestion: Congestion::new(config.congestion, mss, config.initial_window),
+            pacer: Pacer::new(now),
             held_back: false,
             small_end: iss,
             urgent: None,

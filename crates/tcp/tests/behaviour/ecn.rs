@@ -289,3 +289,19 @@ fn a_transfer_over_a_router_that_marks_loses_nothing() {
         assert_eq!((sender.retransmitted_segments, sender.retransmission_timeouts), (0, 0), "{congestion}");
     }
 }
+
+/// §6.1.2: the window cannot shrink below a segment, so the next one waits for as long as a timeout.
+#[test]
+fn an_echo_to_a_window_of_one_segment_holds_the_next_one_back_for_a_timeout() {
+    let mut host = agreed(&Config { initial_window: 1, ..Config::modern() });
+    host.write(20_000);
+    host.expect(". 1:1001(1000) ack 1");
+    host.pass_time(ms(100));
+    host.send("E. 1:1(0) ack 1001");
+    let timeout = host.connection.information().retransmission_timeout;
+    assert_eq!(window(&host), 1_000);
+    let next = host.expect_after(timeout, "W. 1001:2001(1000) ack 1");
+    assert_eq!(next.ecn, Ecn::Ect0, "it is new, nothing was lost");
+    host.send(". 1:1(0) ack 2001");
+    host.expect(". 2001:3001(1000) ack 1");
+}

@@ -10,6 +10,7 @@ mod handshake;
 mod icmp;
 mod keep_alive;
 mod nagle;
+mod pacing;
 mod reassembly;
 mod requirements;
 mod reset;

@@ -11,7 +11,8 @@ mod peer;
 use super::choices::Choices;
 use crate::script::pattern;
 use linerate_tcp::{
-    Config, CongestionName, Connection, EcnRule, ListenVerdict, Path, Profile, Seeds, judge_listen,
+    Config, CongestionName, Connection, EcnRule, ListenVerdict, PacingRule, Path, Profile, Seeds,
+    judge_listen,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, Sum, TcpFlags};
@@ -204,6 +205,7 @@ fn choose_config(choices: &mut Choices<'_>) -> Config {
         selective_acks: switches & 8 != 0,
         reassembly_stretches: if switches & 16 != 0 { 3 } else { 64 },
         ecn: if switches & 64 != 0 { EcnRule::Request } else { config.ecn },
+        pacing: if switches & 128 != 0 { PacingRule::On } else { config.pacing },
         linger: (switches & 32 != 0).then(|| Duration::from_secs(3)),
         ..config
     }

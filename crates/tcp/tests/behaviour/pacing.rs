@@ -1,0 +1,152 @@
+//! Pacing: when segments leave, and that nothing waits for ever.
+
+use crate::{ms, secs};
+use linerate_tcp::{Config, CongestionName, PacingRule};
+use linerate_testkit::{Connections, End, Network, Script};
+use linerate_units::{Duration, Instant};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const PACED: Config = Config { pacing: PacingRule::On, ..Config::modern() };
+
+/// Established over a round trip of twice `latency`, and when each segment with data leaves the client.
+fn paced_pair(config: &Config, latency: Duration) -> (Connections, Rc<RefCell<Vec<Instant>>>) {
+    let mut pair = Connections::new(config, &Config::modern(), Network::clean(latency), 1).established();
+    let departures = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&departures);
+    pair.set_filter(move |now, from, segment| {
+        if from == End::Client && !segment.payload.is_empty() {
+            log.borrow_mut().push(now);
+        }
+        None
+    });
+    (pair, departures)
+}
+
+/// How many left at each moment, the moments counted in microseconds from the first.
+fn bursts(departures: &[Instant]) -> Vec<(u64, usize)> {
+    let first = departures[0];
+    let mut bursts: Vec<(u64, usize)> = Vec::new();
+    for departure in departures {
+        let at = departure.since(first).as_micros();
+        match bursts.last_mut() {
+            Some((last, count)) if *last == at => *count += 1,
+            _ => bursts.push((at, 1)),
+        }
+    }
+    bursts
+}
+
+fn write(pair: &mut Connections, count: usize) {
+    let (now, data) = (pair.now, vec![3; count]);
+    assert_eq!(pair.client.write(now, &data), Ok(count));
+}
+
+#[test]
+fn the_first_window_leaves_in_pairs_over_half_a_round_trip() {
+    let (mut pair, departures) = paced_pair(&PACED, ms(50));
+    write(&mut pair, 10 * 1_448);
+    pair.pass_time(ms(99));
+    let bursts = bursts(&departures.borrow());
+    // Twice ten segments in 100 ms are one every five. The round trip was not known before the first
+    // segments left, which are free.
+    assert_eq!(bursts.iter().map(|(_, count)| count).sum::<usize>(), 10);
+    for pair in bursts.windows(2).filter(|pair| pair[0].1 == 2) {
+        assert_eq!(pair[1].0 - pair[0].0, 10_000, "{bursts:?}");
+    }
+    assert!(bursts.len() >= 5 && bursts.last().unwrap().0 <= 50_000, "{bursts:?}");
+}
+
+#[test]
+fn after_slow_start_the_window_leaves_in_five_sixths_of_a_round_trip() {
+    let config = Config { congestion: CongestionName::NewReno, ..PACED };
+    let (mut pair, departures) = paced_pair(&config, ms(50));
+    // A loss ends slow start.
+    let mut left = 40;
+    let log = Rc::clone(&departures);
+    pair.set_filter(move |now, from, segment| {
+        if from == End::Client && !segment.payload.is_empty() {
+            log.borrow_mut().push(now);
+            left -= 1;
+        }
+        (left == 0 && from == End::Client).then(|| {
+            left = -1;
+            linerate_testkit::Fate::Lose
+        })
+    });
+    let data = vec![3; 10_000];
+    let end = pair.now + secs(5);
+    while pair.now < end {
+        let now = pair.now;
+        let _ = pair.client.write(now, &data).unwrap();
+        let _ = pair.read_all(End::Server).unwrap();
+        assert!(pair.step());
+    }
+    let information = pair.client.information();
+    assert!(information.congestion_window > information.slow_start_threshold);
+    let since = pair.now - secs(1);
+    let recent: Vec<_> = departures.borrow().iter().copied().filter(|&at| at >= since).collect();
+    let bursts = bursts(&recent);
+    let most = bursts.iter().map(|(_, count)| *count).max().unwrap();
+    assert!(most <= 3, "a burst of {most}, where the window is {}", information.congestion_window);
+}
+
+#[test]
+fn a_path_shorter_than_a_burst_is_not_paced() {
+    let (mut pair, departures) = paced_pair(&PACED, Duration::from_micros(400));
+    write(&mut pair, 100 * 1_448);
+    pair.pass_time(ms(10));
+    let bursts = bursts(&departures.borrow());
+    assert_eq!(bursts[0], (0, 10), "the initial window at once");
+}
+
+#[test]
+fn off_means_off_and_a_controller_without_a_wish_is_not_paced() {
+    for pacing in [PacingRule::Off, PacingRule::Controller] {
+        let (mut pair, departures) = paced_pair(&Config { pacing, ..PACED }, ms(50));
+        write(&mut pair, 10 * 1_448);
+        pair.pass_time(ms(99));
+        assert_eq!(bursts(&departures.borrow()), [(0, 10)], "{pacing:?}");
+    }
+}
+
+/// Established with segments of 1,000 bytes and a round trip of 100 ms.
+fn established() -> Script {
+    let mut host = Script::connect(&PACED);
+    host.expect("S 0:0(0)");
+    host.pass_time(ms(100));
+    host.send("S. 0:0(0) ack 1 win 65535 mss 1000");
+    host.expect(". 1:1(0) ack 1");
+    host
+}
+
+#[test]
+fn acknowledgements_and_what_has_timed_out_do_not_wait() {
+    let mut host = established();
+    host.write(30_000);
+    host.take_sent();
+    host.send("P. 1:101(100) ack 1");
+    host.expect(". 3001:3001(0) ack 101");
+    host.take_sent();
+    // The window has left; the timer finds that nothing of it has arrived.
+    host.pass_time(ms(250));
+    let window = host.take_sent();
+    assert!(window.iter().all(|sent| sent.says.seq > 1));
+    host.expect_after(ms(50), ". 1:1001(1000) ack 101");
+}
+
+#[test]
+fn segments_that_wait_for_their_time_leave_at_it() {
+    let mut host = established();
+    host.write(30_000);
+    let at_once = host.take_sent().len();
+    assert!(at_once < 10, "{at_once}");
+    let mut sent = at_once;
+    while sent < 10 {
+        let next = host.connection.poll_timeout();
+        assert!(next > host.now && next <= host.now + ms(10), "the next burst has its time");
+        host.pass_time(next.since(host.now));
+        sent += host.take_sent().len();
+    }
+    assert_eq!(sent, 10, "the window");
+}
