@@ -55,6 +55,7 @@ pub mod capture_file;
 mod clock;
 pub mod impair;
 pub mod kernel_interface;
+pub mod kernel_socket;
 pub mod kernel_tcp;
 pub mod memory;
 pub mod namespace;

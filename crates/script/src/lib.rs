@@ -1,8 +1,9 @@
 //! Packet scripts: a peer's segments, an application's calls and what has to follow from them, in the
 //! timeline language that TCP engineers know from packetdrill.
 //!
-//! A script is the remote host and the application of one host: linerate's own, whole, in virtual time
-//! ([`run_on_stack`]). What it finds is a [`Report`].
+//! A script is the remote host and the application of one host. That host is linerate's own, whole, in
+//! virtual time ([`run_on_stack`]), or the kernel of this machine behind a TUN device, in real time
+//! ([`run_on_kernel`]). Each says the same of what it finds: a [`Report`].
 //!
 //! ```
 //! use linerate_script::{Options, Script, Verdict, run_on_stack};
@@ -30,6 +31,7 @@
 mod compare;
 mod files;
 mod flows;
+mod kernel;
 mod machine;
 mod packet;
 mod report;
@@ -38,6 +40,7 @@ mod stack;
 pub mod syntax;
 
 pub use files::{FileError, ScriptFile};
+pub use kernel::{KernelError, run_on_kernel};
 pub use report::{Deviation, Report, Traced, Verdict};
 pub use run::Options;
 pub use stack::run_on_stack;

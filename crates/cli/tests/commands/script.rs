@@ -1,6 +1,7 @@
 //! `linerate script`: scripts that pass, that fail, and that cannot be run.
 
 use crate::support::run;
+use linerate_link::namespace::isolated_test;
 use std::path::Path;
 
 const LISTEN: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
@@ -67,4 +68,21 @@ fn the_packets_of_a_script_can_be_read_again() {
     let (code, lines, _) = run(&["dump", capture]);
     assert_eq!((code, lines.lines().count()), (0, 2), "{lines}");
     assert!(lines.contains("  0.500000000 < IP 192.0.2.1.40001 > 192.168.0.2.8080: Flags [R]"), "{lines}");
+}
+
+#[test]
+fn both_hosts_are_compared() {
+    isolated_test(|| {
+        let folder = tempfile::tempdir().unwrap();
+        kept(folder.path(), "good.pkt", &format!("{LISTEN}* > S. 0:0(0) ack 1 <...>\n"));
+        kept(folder.path(), "wrong.pkt", &format!("{LISTEN}* > S. 0:0(0) ack 7 <...>\n"));
+        let (code, told, _) = run(&["script", "compare", "--untimed", folder.path().to_str().unwrap()]);
+        let lines: Vec<_> = told.lines().collect();
+        assert_eq!((code, lines.len()), (1, 3), "{told}");
+        assert!(lines[1].contains("wrong.pkt") && lines[1].contains("line 5        line 5"), "{told}");
+        assert_eq!(
+            lines[2],
+            "2 scripts: 1 passed on both, 0 on the stack only, 0 on the kernel only, 1 on neither"
+        );
+    });
 }

@@ -31,10 +31,15 @@ pub(crate) fn get_integer(socket: impl AsFd, level: c_int, name: c_int) -> io::R
 
 /// Sets option `name` of `level`, which is one integer.
 pub(crate) fn set_integer(socket: impl AsFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
-    let length = libc::socklen_t::try_from(size_of::<c_int>()).unwrap_or(0);
+    set(socket, level, name, &value.to_ne_bytes())
+}
+
+/// Sets option `name` of `level` to the bytes `value`.
+pub(crate) fn set(socket: impl AsFd, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(value.len()).unwrap_or(libc::socklen_t::MAX);
     // SAFETY: `value` is readable for `length` bytes, and the descriptor is borrowed for the call.
     let result = unsafe {
-        libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, (&raw const value).cast::<c_void>(), length)
+        libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, value.as_ptr().cast::<c_void>(), length)
     };
     outcome(result)
 }
@@ -42,7 +47,7 @@ pub(crate) fn set_integer(socket: impl AsFd, level: c_int, name: c_int, value: c
 /// Asks the driver or protocol behind `socket` for the one integer that `request` names.
 pub(crate) fn ioctl_integer(socket: impl AsFd, request: libc::Ioctl) -> io::Result<c_int> {
     let mut value: c_int = 0;
-    // SAFETY: the requests passed here (`SIOCOUTQ`, `SIOCINQ`) write one `int` through the pointer.
+    // SAFETY: the requests passed here (`SIOCOUTQ`, `SIOCOUTQNSD`, `SIOCINQ`) write one `int` through the pointer.
     let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), request, &raw mut value) };
     outcome(result)?;
     Ok(value)

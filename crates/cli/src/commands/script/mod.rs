@@ -1,5 +1,7 @@
 //! `linerate script`: packet scripts, run and compared.
 
+mod against;
+mod compare;
 mod record;
 mod run;
 
@@ -18,11 +20,14 @@ pub(crate) struct ScriptArgs {
 enum ScriptCommand {
     /// Run scripts, and say where the host leaves them.
     Run(run::RunArgs),
+    /// Run scripts against linerate's host and against the kernel, and say who differs, and where.
+    Compare(compare::CompareArgs),
 }
 
 /// Does it.
 pub(crate) fn run(args: &ScriptArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     match &args.command {
         ScriptCommand::Run(args) => run::run(args, interrupt),
+        ScriptCommand::Compare(args) => compare::run(args, interrupt),
     }
 }

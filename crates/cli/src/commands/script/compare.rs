@@ -1,0 +1,128 @@
+//! `linerate script compare`: the same scripts against both hosts.
+
+use super::against::Against;
+use super::record::{Row, write_json};
+use crate::output::{Failure, Page};
+use clap::Args;
+use linerate_lab::Interrupt;
+use linerate_script::{Options, Report, ScriptFile, Verdict};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate script compare scripts/
+  linerate script compare scripts/close --verbose
+
+Runs each script against linerate's host, in virtual time, and against this machine's kernel, in real time, and
+prints a line for each script that one of them leaves: where the stack leaves it, where the kernel does, and
+whether they leave it together. A script says what an RFC asks for, as far as its author knew: where both leave
+it in the same way, look at the script first.
+
+It ends with 0 if all pass on both, with 1 otherwise, with 2 if a script cannot be read or there is no kernel to
+be had.";
+
+/// The flags of `linerate script compare`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompareArgs {
+    /// Scripts, or folders of which every *.pkt is run
+    #[arg(value_name = "FILE|FOLDER", required = true)]
+    paths: Vec<PathBuf>,
+    /// Judge what is sent and in which order, and not when: for a busy machine
+    #[arg(long)]
+    untimed: bool,
+    /// Say also what was expected and what came
+    #[arg(long, short)]
+    verbose: bool,
+    /// Write a line of JSON for each script and host
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Runs the scripts on both.
+pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let files = ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
+    Against::Kernel.prepare()?;
+    let options = Options { untimed: args.untimed };
+    let width = files.iter().map(|file| file.name.chars().count()).max().unwrap_or(0);
+    let mut page = Page::new();
+    let mut rows = Vec::new();
+    page.line(format_args!("{:width$}  {:13} {:13} together", "script", "stack", "kernel"))?;
+    for file in &files {
+        if interrupt.is_raised() {
+            return Err(Failure::interrupted("interrupted"));
+        }
+        let stack = Against::Stack.run(file, options)?;
+        let kernel = Against::Kernel.run(file, options)?;
+        tell(&mut page, args, file, (&stack, &kernel), width)?;
+        rows.push((file, stack, kernel));
+    }
+    page.line(format_args!("{}", summary(&rows)))?;
+    page.show()?;
+    if let Some(path) = &args.json {
+        let both = rows.iter().flat_map(|(file, stack, kernel)| {
+            [Row::new(file, Against::Stack.name(), stack), Row::new(file, Against::Kernel.name(), kernel)]
+        });
+        write_json(path, &both.collect::<Vec<_>>())?;
+    }
+    if rows.iter().all(|(_, stack, kernel)| passed(stack) && passed(kernel)) {
+        Ok(())
+    } else {
+        Err(Failure::running("not every script passed on both"))
+    }
+}
+
+fn tell(
+    page: &mut Page,
+    args: &CompareArgs,
+    file: &ScriptFile,
+    (stack, kernel): (&Report, &Report),
+    width: usize,
+) -> Result<(), Failure> {
+    if passed(stack) && passed(kernel) {
+        return Ok(());
+    }
+    let together = match (stack.verdict.line(), kernel.verdict.line()) {
+        (Some(stack), Some(kernel)) if stack == kernel => "yes",
+        _ => "no",
+    };
+    let (left, right) = (place(&stack.verdict), place(&kernel.verdict));
+    page.line(format_args!("{:width$}  {left:13} {right:13} {together}", file.name))?;
+    if args.verbose {
+        for (host, report) in [("stack", stack), ("kernel", kernel)] {
+            for line in report.verdict.told(&file.name).lines() {
+                page.line(format_args!("    {host:6} {line}"))?;
+            }
+        }
+    }
+    page.show()?;
+    Ok(())
+}
+
+/// Where a host left a script.
+fn place(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Passed => "passed".to_owned(),
+        Verdict::Failed(deviation) => format!("line {}", deviation.line),
+        Verdict::Refused { line, .. } => format!("refused {line}"),
+        Verdict::Broken { line, .. } => format!("broken {line}"),
+    }
+}
+
+fn passed(report: &Report) -> bool {
+    report.verdict == Verdict::Passed
+}
+
+fn summary(rows: &[(&ScriptFile, Report, Report)]) -> String {
+    let count = |is: fn(bool, bool) -> bool| {
+        rows.iter().filter(|(_, stack, kernel)| is(passed(stack), passed(kernel))).count()
+    };
+    format!(
+        "{} scripts: {} passed on both, {} on the stack only, {} on the kernel only, {} on neither",
+        rows.len(),
+        count(|stack, kernel| stack && kernel),
+        count(|stack, kernel| stack && !kernel),
+        count(|stack, kernel| !stack && kernel),
+        count(|stack, kernel| !stack && !kernel),
+    )
+}

@@ -1,0 +1,75 @@
+//! Options of the kernel's sockets by their numbers, for programs that are told which, and what its
+//! queues hold. What the numbers mean is the caller's business.
+
+use crate::sys::socket_option;
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::AsFd;
+
+/// `SIOCOUTQNSD` of <linux/sockios.h>.
+const SIOCOUTQNSD: libc::Ioctl = 0x894b;
+
+/// Sets option `name` of `level` to the bytes `value`.
+///
+/// # Errors
+/// The kernel's word.
+pub fn set_option(socket: impl AsFd, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {
+    socket_option::set(socket, level, name, value)
+}
+
+/// The bytes of option `name` of `level`, at most `room` of them.
+///
+/// # Errors
+/// The kernel's word.
+pub fn get_option(socket: impl AsFd, level: c_int, name: c_int, room: usize) -> io::Result<Vec<u8>> {
+    let mut value = vec![0; room];
+    let length = socket_option::get(socket, level, name, &mut value)?;
+    value.truncate(length);
+    Ok(value)
+}
+
+/// Bytes that have arrived and were not read (`SIOCINQ`).
+///
+/// # Errors
+/// The kernel's word if there is no such queue.
+pub fn unread_bytes(socket: impl AsFd) -> io::Result<u64> {
+    ask(socket, libc::FIONREAD)
+}
+
+/// Bytes that were written and not sent (`SIOCOUTQNSD`).
+///
+/// # Errors
+/// The kernel's word if there is no such queue.
+pub fn unsent_bytes(socket: impl AsFd) -> io::Result<u64> {
+    ask(socket, SIOCOUTQNSD)
+}
+
+fn ask(socket: impl AsFd, request: libc::Ioctl) -> io::Result<u64> {
+    socket_option::ioctl_integer(socket, request).map(|bytes| u64::try_from(bytes).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn an_option_is_read_as_it_was_set() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (level, name) = (libc::IPPROTO_TCP, libc::TCP_NODELAY);
+        set_option(&listener, level, name, &1_i32.to_ne_bytes()).unwrap();
+        assert_eq!(get_option(&listener, level, name, 4).unwrap(), 1_i32.to_ne_bytes());
+        assert!(set_option(&listener, level, 9_999, &[0; 4]).is_err());
+    }
+
+    #[test]
+    fn what_waits_to_be_read_is_told() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let far = listener.accept().unwrap().0;
+        near.write_all(&[7; 100]).unwrap();
+        far.peek(&mut [0; 1]).unwrap();
+        assert_eq!((unread_bytes(&far).unwrap(), unsent_bytes(&near).unwrap()), (100, 0));
+    }
+}

@@ -1,0 +1,182 @@
+//! System calls as the kernel carries them out.
+
+use super::worker::Table;
+use crate::machine::{Answer, Output};
+use crate::syntax::{Call, Errno, OptionValue, PollEntry, Settings, SocketOption, Transfer};
+use linerate_link::{kernel_socket, kernel_tcp};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind, connect,
+    listen, recv, send, sendto, shutdown, socket_with,
+};
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Room for the value of any option.
+const OPTION_ROOM: usize = 512;
+
+/// Makes a call, and waits as long as it does.
+pub(super) fn perform(call: &Call, name: i32, table: &Table, settings: &Settings) -> Answer {
+    attempt(call, name, table, settings).unwrap_or_else(|error| Answer::error(errno(&error)))
+}
+
+fn attempt(call: &Call, name: i32, table: &Table, settings: &Settings) -> io::Result<Answer> {
+    let socket = |fd| table.get(fd).ok_or_else(|| io::Error::from_raw_os_error(Errno::BADF.0));
+    let zero = |()| Answer::of(0);
+    Ok(match call {
+        Call::Socket { nonblocking } => {
+            let flags = flags(*nonblocking);
+            let made = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+            table.insert(name, made);
+            Answer::of(name.into())
+        }
+        Call::Bind { fd, address } => {
+            let usual = SocketAddrV4::new(settings.local, settings.bind_port);
+            bind(&*socket(*fd)?, &address.unwrap_or(usual)).map(zero)?
+        }
+        Call::Listen { fd, backlog } => listen(&*socket(*fd)?, *backlog).map(zero)?,
+        Call::Accept { fd, nonblocking } => {
+            let made = accept_with(&*socket(*fd)?, flags(*nonblocking))?;
+            table.insert(name, made);
+            Answer::of(name.into())
+        }
+        Call::Connect { fd, address } => connect(&*socket(*fd)?, &remote(*address, settings)).map(zero)?,
+        Call::Read(transfer) => {
+            let mut bytes = vec![0; transfer.count];
+            let flags = RecvFlags::from_bits_retain(bits(transfer.flags));
+            let (count, _) = recv(&*socket(transfer.fd)?, &mut bytes[..], flags)?;
+            bytes.truncate(count);
+            Answer { result: Ok(wide(count)), output: Output::Bytes(bytes) }
+        }
+        Call::Write(transfer) => Answer::of(wide(write(&*socket(transfer.fd)?, transfer, settings)?)),
+        Call::Close { fd } => close(table, *fd)?,
+        Call::Shutdown { fd, how } => {
+            let how = [Shutdown::Read, Shutdown::Write, Shutdown::Both]
+                .get(usize::try_from(*how).unwrap_or(usize::MAX))
+                .copied()
+                .ok_or_else(|| io::Error::from_raw_os_error(Errno::INVAL.0))?;
+            shutdown(&*socket(*fd)?, how).map(zero)?
+        }
+        Call::SetOption { fd, option, value } => {
+            let SocketOption { level, name } = *option;
+            kernel_socket::set_option(&*socket(*fd)?, narrow(level), narrow(name), &bytes_of(value))
+                .map(zero)?
+        }
+        Call::GetOption { fd, option, value } => get_option(&*socket(*fd)?, *option, value.as_ref())?,
+        Call::GetFlags { fd } => Answer::of(fcntl_getfl(&*socket(*fd)?)?.bits().into()),
+        Call::SetFlags { fd, flags } => {
+            fcntl_setfl(&*socket(*fd)?, OFlags::from_bits_retain(bits(*flags))).map(zero)?
+        }
+        Call::Poll { entries, timeout } => poll_all(entries, *timeout, table)?,
+        Call::Ioctl { fd, request, .. } => ioctl(&*socket(*fd)?, *request)?,
+    })
+}
+
+const fn flags(nonblocking: bool) -> SocketFlags {
+    if nonblocking { SocketFlags::NONBLOCK } else { SocketFlags::empty() }
+}
+
+fn remote(address: Option<SocketAddrV4>, settings: &Settings) -> SocketAddrV4 {
+    address.unwrap_or_else(|| SocketAddrV4::new(settings.remote, settings.connect_port))
+}
+
+fn write(socket: &OwnedFd, transfer: &Transfer, settings: &Settings) -> io::Result<usize> {
+    const FAST_OPEN: i64 = 0x2000_0000;
+    let mut bytes = transfer.data.clone().unwrap_or_default();
+    bytes.resize(transfer.count, 0);
+    // A write to a connection that is closed must not end the process.
+    let flags = SendFlags::from_bits_retain(bits(transfer.flags)) | SendFlags::NOSIGNAL;
+    if transfer.address.is_some() || transfer.flags & FAST_OPEN != 0 {
+        return Ok(sendto(socket, &bytes, flags, &remote(transfer.address, settings))?);
+    }
+    Ok(send(socket, &bytes, flags)?)
+}
+
+/// Closes a socket here and now, and not when the last holder lets go of it.
+fn close(table: &Table, fd: i32) -> io::Result<Answer> {
+    let socket = table.remove(fd).ok_or_else(|| io::Error::from_raw_os_error(Errno::BADF.0))?;
+    drop(Arc::try_unwrap(socket).map_err(|_| io::Error::other("somebody asks the socket at this moment"))?);
+    Ok(Answer::of(0))
+}
+
+fn get_option(socket: &OwnedFd, option: SocketOption, wanted: Option<&OptionValue>) -> io::Result<Answer> {
+    let SocketOption { level, name } = option;
+    let bytes = kernel_socket::get_option(socket, narrow(level), narrow(name), OPTION_ROOM)?;
+    let word = |at: usize| {
+        let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
+        i64::from(word.map_or(0, i32::from_ne_bytes))
+    };
+    let value = match wanted {
+        Some(OptionValue::Text(_)) => {
+            let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+            OptionValue::Text(String::from_utf8_lossy(text).into_owned())
+        }
+        Some(OptionValue::Linger { .. }) => OptionValue::Linger { on: word(0) != 0, seconds: word(4) },
+        _ => OptionValue::Number(word(0)),
+    };
+    Ok(Answer { result: Ok(0), output: Output::Option(value) })
+}
+
+fn bytes_of(value: &OptionValue) -> Vec<u8> {
+    match value {
+        OptionValue::Number(number) => narrow(*number).to_ne_bytes().to_vec(),
+        OptionValue::Linger { on, seconds } => {
+            [i32::from(*on).to_ne_bytes(), narrow(*seconds).to_ne_bytes()].concat()
+        }
+        OptionValue::Text(text) => text.clone().into_bytes(),
+    }
+}
+
+fn poll_all(entries: &[PollEntry], timeout: i64, table: &Table) -> io::Result<Answer> {
+    let sockets: Vec<_> = entries.iter().map(|entry| table.get(entry.fd)).collect();
+    let mut asked = Vec::new();
+    for (entry, socket) in entries.iter().zip(&sockets) {
+        let Some(socket) = socket else { return Err(io::Error::from_raw_os_error(Errno::BADF.0)) };
+        let events = PollFlags::from_bits_retain(u16::try_from(entry.events).unwrap_or(0));
+        asked.push(PollFd::new(&**socket, events));
+    }
+    let timeout =
+        (timeout >= 0).then(|| Timespec { tv_sec: timeout / 1_000, tv_nsec: timeout % 1_000 * 1_000_000 });
+    let count = poll(&mut asked, timeout.as_ref())?;
+    let found = asked.iter().map(|entry| entry.revents().bits().into()).collect();
+    Ok(Answer { result: Ok(wide(count)), output: Output::Events(found) })
+}
+
+fn ioctl(socket: &OwnedFd, request: i64) -> io::Result<Answer> {
+    let number = match request {
+        0x541b => kernel_socket::unread_bytes(socket),
+        0x5411 => kernel_tcp::unacknowledged_bytes(socket),
+        0x894b => kernel_socket::unsent_bytes(socket),
+        _ => Err(io::Error::from_raw_os_error(Errno::INVAL.0)),
+    }?;
+    let output = Output::Number(i64::try_from(number).unwrap_or(i64::MAX));
+    Ok(Answer { result: Ok(0), output })
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno(error.raw_os_error().unwrap_or(0))
+}
+
+fn wide(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn narrow(number: i64) -> i32 {
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "what C would make of it, for what was written as an int"
+    )]
+    {
+        number as i32
+    }
+}
+
+const fn bits(number: i64) -> u32 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "flags are bits")]
+    {
+        number as u32
+    }
+}

@@ -1,0 +1,193 @@
+//! The kernel of this machine as the machine that a script examines: real sockets in a network of their
+//! own, a TUN device on which the script is the rest of the world, and real time.
+
+mod calls;
+mod worker;
+
+use crate::flows::Flows;
+use crate::machine::{Answer, Machine, Trouble};
+use crate::packet::{Captured, is_segment};
+use crate::report::Report;
+use crate::run::{Options, Run};
+use crate::syntax::{Call, Script, Setting, Settings};
+use linerate_link::kernel_interface::InterfaceError;
+use linerate_link::kernel_tcp::TcpInfo;
+use linerate_link::namespace::{NamespaceError, Network};
+use linerate_link::tap::TapError;
+use linerate_link::{KernelInterface, MonotonicClock, Tap, TapConfig, Waiter};
+use linerate_stack::{Link, Medium, TxFrame};
+use linerate_units::{Clock, Duration, Instant};
+use std::collections::VecDeque;
+use std::fs;
+use std::net::Ipv4Addr;
+use thiserror::Error;
+use worker::Worker;
+
+/// A call that should not wait is given so long, for the machine may be busy.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Why no script can be run against the kernel. The machine, or whoever runs it, forbids it.
+#[derive(Debug, Error)]
+pub enum KernelError {
+    /// No network of one's own.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// No TUN device.
+    #[error(transparent)]
+    Device(#[from] TapError),
+    /// The interfaces of the new network cannot be set up.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    /// The machine has no thread or no descriptor left.
+    #[error("the machine has nothing left to run a script with: {0}")]
+    Exhausted(String),
+}
+
+/// Runs a script against this machine's kernel, in a new network that is gone afterwards. The process must
+/// be root of the network that it is in, as it is after
+/// [`enter_private_network`](linerate_link::namespace::enter_private_network).
+///
+/// # Errors
+/// [`KernelError`]: why that cannot be had on this machine.
+pub fn run_on_kernel(script: &Script, options: &Options) -> Result<Report, KernelError> {
+    let network = Network::new()?;
+    let (script, options) = (script.clone(), *options);
+    network.run(move || {
+        let machine = KernelMachine::new(&script.settings)?;
+        let flows = Flows::new(script.settings.clone());
+        Ok(Run::new(&script, flows, options, machine).go())
+    })
+}
+
+/// The kernel, its interface, and its application's thread.
+#[derive(Debug)]
+struct KernelMachine {
+    tap: Tap,
+    waiter: Waiter,
+    worker: Worker,
+    begin: Instant,
+    local: Ipv4Addr,
+    remote: Ipv4Addr,
+    sent: VecDeque<Captured>,
+    finished: Option<(Duration, Answer)>,
+}
+
+impl KernelMachine {
+    fn new(settings: &Settings) -> Result<Self, KernelError> {
+        let exhausted = |error: &dyn std::fmt::Display| KernelError::Exhausted(error.to_string());
+        KernelInterface::loopback()?.set_up()?;
+        let mtu = usize::from(settings.mtu);
+        let tap = Tap::open(&TapConfig { name: "tun0".to_owned(), medium: Medium::Ip, mtu })?;
+        let interface = tap.interface();
+        interface.disable_ipv6()?;
+        interface.add_address(settings.local, 16)?;
+        interface.set_up()?;
+        interface.add_route(Ipv4Addr::UNSPECIFIED, 0, None)?;
+        // What scripts find unless they say otherwise; machines differ in their own default.
+        let _ = fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
+        let waiter = Waiter::new().map_err(|error| exhausted(&error))?;
+        let worker = Worker::start(waiter.doorbell(), settings).map_err(|error| exhausted(&error))?;
+        Ok(Self {
+            tap,
+            waiter,
+            worker,
+            begin: MonotonicClock.now(),
+            local: settings.local,
+            remote: settings.remote,
+            sent: VecDeque::new(),
+            finished: None,
+        })
+    }
+
+    /// Takes in what comes until `limit`, or until `done`.
+    fn run_until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) -> Result<(), Trouble> {
+        let limit = self.begin + limit;
+        loop {
+            self.collect()?;
+            if done(self) || MonotonicClock.now() >= limit {
+                return Ok(());
+            }
+            self.waiter.wait(&mut self.tap, limit).map_err(|error| Trouble::Broken(error.to_string()))?;
+        }
+    }
+
+    fn collect(&mut self) -> Result<(), Trouble> {
+        let Self { tap, sent, begin, local, remote, .. } = self;
+        let mut more = true;
+        while more {
+            let received = tap.receive(64, |frame| {
+                if is_segment(frame.bytes, *local, *remote) {
+                    sent.push_back(Captured { at: frame.arrived.since(*begin), bytes: frame.bytes.to_vec() });
+                }
+            });
+            more = received.map_err(|error| Trouble::Broken(error.to_string()))? == 64;
+        }
+        if let Some((at, answer)) = self.worker.finished() {
+            self.finished = Some((at.since(self.begin), answer));
+        }
+        Ok(())
+    }
+}
+
+impl Machine for KernelMachine {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    const COARSE: bool = true;
+
+    fn now(&self) -> Duration {
+        MonotonicClock.now().since(self.begin)
+    }
+
+    fn pass_until(&mut self, at: Duration) -> Result<(), Trouble> {
+        self.run_until(at, |_| false)
+    }
+
+    fn inject(&mut self, packet: &[u8]) -> Result<(), Trouble> {
+        let sent = self.tap.transmit(1, |frame| {
+            let room = frame.get_mut(..packet.len())?;
+            room.copy_from_slice(packet);
+            Some(TxFrame { length: packet.len() })
+        });
+        match sent {
+            Ok(1) => Ok(()),
+            Ok(_) => Err(Trouble::Refused("this packet does not fit the MTU of the script".to_owned())),
+            Err(error) => Err(Trouble::Broken(error.to_string())),
+        }
+    }
+
+    fn next_packet(&mut self, until: Duration) -> Result<Option<Captured>, Trouble> {
+        self.run_until(until, |machine| !machine.sent.is_empty())?;
+        Ok(self.sent.pop_front())
+    }
+
+    fn set(&mut self, setting: &Setting) -> Result<(), Trouble> {
+        let Setting { name, value, .. } = setting;
+        // Only these belong to the new network; others could change the machine.
+        let own = name.starts_with("net.ipv4.")
+            && name.chars().all(|next| next.is_ascii_alphanumeric() || "._".contains(next));
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        if !own || path.contains("//") {
+            return Err(Trouble::Refused(format!("{name}: only settings of net.ipv4 are made")));
+        }
+        fs::write(&path, value).map_err(|error| Trouble::Refused(format!("{name}={value}: {error}")))
+    }
+
+    fn begin(&mut self, call: &Call, name: i32, may_wait: bool) -> Result<Option<Answer>, Trouble> {
+        self.worker.begin(call, name);
+        if may_wait {
+            return Ok(None);
+        }
+        let limit = self.now() + AT_ONCE;
+        Ok(self.finish(limit)?.map(|(_, answer)| answer))
+    }
+
+    fn finish(&mut self, until: Duration) -> Result<Option<(Duration, Answer)>, Trouble> {
+        if self.finished.is_none() {
+            self.run_until(until, |machine| machine.finished.is_some())?;
+        }
+        Ok(self.finished.take())
+    }
+
+    fn field(&self, name: i32, field: &str) -> Option<u64> {
+        TcpInfo::of(self.worker.socket(name)?).ok()?.field(field)
+    }
+}
