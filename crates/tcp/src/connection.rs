@@ -1,6 +1,7 @@
 //! The connection: its parts, and its methods in the order of a connection's life.
 
 use crate::config::Config;
+use crate::congestion::RateSample;
 use crate::ecn::Notification;
 use crate::event::{Event, Events};
 use crate::options::{Agreement, TimestampState};
@@ -440,6 +441,8 @@ impl Connection {
         self.events |= Events::CLOSED;
         self.timers.clear_all();
         self.sender.buffer.clear();
+        self.sender.scoreboard.clear(self.snd.max);
+        self.sender.undo = None;
         self.sender.fin = false;
         self.snd.una = self.snd.max;
         self.snd.nxt = self.snd.max;
@@ -561,7 +564,19 @@ impl Connection {
             slow_start_threshold: self.sender.congestion.window().ssthresh(),
             send_window: self.snd.wnd,
             receive_window: self.rcv.window(),
-            in_flight: self.snd.flight(),
+            in_flight: self.in_flight(),
+            sacked: self.sender.scoreboard.sacked(),
+            lost: self.sender.scoreboard.lost(),
+            delivered: self.sender.account.delivered(),
+            lost_in_total: self.sender.account.lost(),
+            delivery_rate: self.sender.account.latest.map(RateSample::rate),
+            delivery_rate_is_application_limited: self
+                .sender
+                .account
+                .latest
+                .is_some_and(|sample| sample.application_limited),
+            shortest_round_trip: self.sender.rtt.shortest(),
+            reordering_seen: self.sender.rack.reordering_seen,
             unsent: (self.sender.buffer.end() - self.snd.nxt.earlier(self.sender.buffer.end())),
             effective_mss: self.full_segment(),
             ecn: self.ecn.is_on(),

@@ -200,7 +200,7 @@ impl Connection {
             return;
         }
         self.statistics.mark_reductions += 1;
-        let flight = self.snd.flight();
+        let flight = self.in_flight();
         self.sender.congestion.controller().on_mark(flight);
         self.ecn.reduced_at = Some(self.statistics.bytes_sent);
         self.ecn.on_reduced();

@@ -11,6 +11,7 @@ impl Connection {
     pub fn check(&self) {
         if self.state != State::Closed {
             self.sender.check(&self.snd);
+            self.check_scoreboard();
         }
         if self.state != State::SynSent {
             self.receiver.check(&self.rcv);
@@ -38,6 +39,12 @@ impl Connection {
         other.config.header_prediction = self.config.header_prediction;
         other.statistics.prediction = self.statistics.prediction.clone();
         assert_eq!(*self, other, "the fast and the slow path have parted");
+    }
+
+    fn check_scoreboard(&self) {
+        if self.agreement.selective_acks && self.state.is_synchronized() {
+            self.sender.scoreboard.check(self.snd.una, self.snd.nxt);
+        }
     }
 
     fn check_timers(&self) {

@@ -34,7 +34,7 @@ impl TimestampState {
     }
 
     /// TSval at `now`.
-    fn clock(&self, now: Instant) -> u32 {
+    pub(crate) fn clock(&self, now: Instant) -> u32 {
         self.offset.wrapping_add(low_word(now.as_millis()))
     }
 

@@ -1,7 +1,7 @@
 //! What a connection has counted, and how it stands.
 
 use crate::input::predict::MissReason;
-use linerate_units::Duration;
+use linerate_units::{Duration, Rate};
 
 /// Counters of one connection's life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,10 +20,18 @@ pub struct Statistics {
     pub pure_acks_sent: u64,
     /// Segments with something that had been sent before.
     pub retransmitted_segments: u64,
-    /// Times that three duplicate acknowledgements triggered a retransmission.
+    /// Times that a loss was noticed before the retransmission timer expired.
     pub fast_retransmissions: u64,
     /// Times that the retransmission timer expired.
     pub retransmission_timeouts: u64,
+    /// Probes of a tail that nothing followed (RFC 8985 §7).
+    pub tail_probes: u64,
+    /// Times that a loss turned out to be none, and the window was given back.
+    pub spurious_recoveries: u64,
+    /// Duplicates of ours that the peer has told of (RFC 2883).
+    pub duplicates_told: u64,
+    /// Times that the peer had thrown away what it had named (RFC 2018 §8).
+    pub reneged: u64,
     /// Duplicate acknowledgements received.
     pub duplicate_acks: u64,
     /// Segments whose data lay beyond a hole.
@@ -108,8 +116,26 @@ pub struct Information {
     pub send_window: u32,
     /// RCV.WND in bytes.
     pub receive_window: u32,
-    /// Bytes sent and not acknowledged.
+    /// Bytes sent and not acknowledged; with a peer that sends selective acknowledgements, the pipe: what
+    /// is believed to be in the network.
     pub in_flight: u32,
+    /// Bytes that the peer has named beyond holes.
+    pub sacked: u32,
+    /// Bytes believed to be lost and not sent again since.
+    pub lost: u32,
+    /// Bytes delivered in the connection's life, as far as acknowledgements tell.
+    pub delivered: u64,
+    /// Bytes found lost in the connection's life.
+    pub lost_in_total: u64,
+    /// The rate at which the path has delivered of late, where that is measured: with a peer that sends
+    /// selective acknowledgements.
+    pub delivery_rate: Option<Rate>,
+    /// Was the application, and not the path, what limited that rate?
+    pub delivery_rate_is_application_limited: bool,
+    /// The shortest round trip of late.
+    pub shortest_round_trip: Option<Duration>,
+    /// Have segments been seen to arrive in another order than they left?
+    pub reordering_seen: bool,
     /// Bytes written and not sent.
     pub unsent: u32,
     /// Payload bytes of a full segment.

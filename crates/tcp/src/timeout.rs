@@ -18,8 +18,9 @@ impl Connection {
 
     fn on_expired(&mut self, timer: Timer, now: Instant) {
         match timer {
-            Timer::Retransmit => self.on_retransmission_timeout(now),
             Timer::Pacing => self.output_due = true,
+            Timer::Reorder => self.on_reorder_timer(now),
+            Timer::Retransmit => self.on_retransmission_timer(now),
             Timer::Persist => self.on_persist(now),
             Timer::DelayedAck => {
                 self.statistics.delayed_ack_timeouts += 1;

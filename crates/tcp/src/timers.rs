@@ -21,12 +21,15 @@ pub(crate) enum Timer {
     UserTimeout,
     /// No application holds the connection, and its patience has a limit.
     Orphan,
+    /// What a later segment has overtaken is lost by now (RFC 8985 §6.2).
+    Reorder,
 }
 
 impl Timer {
-    const COUNT: usize = 8;
+    const COUNT: usize = 9;
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::UserTimeout,
+        Self::Reorder,
         Self::Retransmit,
         Self::Pacing,
         Self::Persist,
@@ -72,6 +75,11 @@ impl Timers {
 
     pub(crate) fn is_set(&self, timer: Timer) -> bool {
         self.deadlines[timer as usize] != Instant::NEVER
+    }
+
+    /// Would `timer` expire only after `when`?
+    pub(crate) fn is_after(&self, timer: Timer, when: Instant) -> bool {
+        self.deadlines[timer as usize] > when
     }
 
     /// Clears `timer` and says so, if its deadline has come.

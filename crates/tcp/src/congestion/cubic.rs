@@ -120,7 +120,6 @@ impl Controller for Cubic {
     fn on_loss(&mut self, flight: u32) {
         self.note_congestion();
         self.reduce(flight);
-        self.window.set_to_threshold_plus(3);
     }
 
     /// RFC 9438 §4.6: SSTHRESH keeps two segments, the window one.
@@ -128,18 +127,6 @@ impl Controller for Cubic {
         self.note_congestion();
         self.reduce(flight);
         self.window.reduce_to(part(flight, BETA));
-    }
-
-    fn on_duplicate(&mut self) {
-        self.window.inflate();
-    }
-
-    fn on_partial(&mut self, acked: u32) {
-        self.window.deflate(acked);
-    }
-
-    fn on_recovered(&mut self, flight: u32) {
-        self.window.settle(flight);
     }
 
     /// RFC 9438 §4.8: as Reno, but for β; the next stage begins flat.

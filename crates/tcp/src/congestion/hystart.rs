@@ -125,6 +125,7 @@ mod tests {
                 now: Instant::ZERO,
                 smoothed: None,
                 round_trip: Some(Duration::from_millis(millis)),
+                lost: 0,
             };
             hystart.on_acknowledged(&ack) || over
         })

@@ -19,7 +19,7 @@ use window::Window;
 
 use core::fmt;
 use core::str::FromStr;
-use linerate_units::{Duration, Instant, Rate};
+use linerate_units::{Bytes, Duration, Instant, Rate};
 use linerate_wire::SeqNum;
 use thiserror::Error;
 
@@ -96,6 +96,29 @@ pub(crate) struct Acknowledged {
     pub(crate) smoothed: Option<Duration>,
     /// The round trip that this very acknowledgement tells of, if it does.
     pub(crate) round_trip: Option<Duration>,
+    /// Bytes found lost with it.
+    pub(crate) lost: u32,
+}
+
+/// A measurement of the rate at which the path delivers, taken between the departure of a segment and
+/// its acknowledgement (draft-ietf-ccwg-bbr §4.1). Amounts are bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RateSample {
+    /// Delivered in the connection's life until now (C.delivered).
+    pub(crate) delivered: u64,
+    /// The same when the segment left (RS.prior_delivered).
+    pub(crate) prior_delivered: u64,
+    /// How long that took (RS.interval).
+    pub(crate) interval: Duration,
+    /// The application, and not the path, was what limited the rate (RS.is_app_limited).
+    pub(crate) application_limited: bool,
+}
+
+impl RateSample {
+    /// The rate that was measured (RS.delivery_rate).
+    pub(crate) fn rate(self) -> Rate {
+        Rate::of(Bytes::new(self.delivered - self.prior_delivered), self.interval)
+    }
 }
 
 /// What every controller answers. Windows and amounts are bytes; `flight` is what was sent and not
@@ -109,6 +132,25 @@ pub(crate) trait Controller {
 
     /// What follows a fast retransmission.
     fn fast_recovery(&self) -> FastRecovery;
+
+    /// Anything was acknowledged, in recovery or not; called before the others.
+    fn on_every_acknowledgement(&mut self, _ack: &Acknowledged) {}
+
+    /// Does the controller set the window in recovery? If not, it follows what is delivered down to
+    /// SSTHRESH (RFC 6937).
+    fn governs_recovery(&self) -> bool {
+        false
+    }
+
+    /// New data was acknowledged outside recovery; `limited` says whether the window was what limited
+    /// us.
+    fn on_progress(&mut self, ack: &Acknowledged, limited: bool) {
+        if limited {
+            self.on_acknowledged(ack);
+        } else {
+            self.on_acknowledged_unused(ack);
+        }
+    }
 
     /// New data was acknowledged outside recovery, and the window was what limited us.
     fn on_acknowledged(&mut self, ack: &Acknowledged) {
@@ -127,7 +169,8 @@ pub(crate) trait Controller {
         self.window_mut().forget_after_idle();
     }
 
-    /// Three duplicate acknowledgements have come.
+    /// Something was lost, and the timer has not expired: SSTHRESH comes down. The window follows as
+    /// recovery goes on.
     fn on_loss(&mut self, flight: u32);
 
     /// A router has marked a segment where it would have dropped one without ECN (RFC 3168 §6.1.2): the
@@ -136,15 +179,6 @@ pub(crate) trait Controller {
     fn on_mark(&mut self, flight: u32) {
         self.window_mut().reduce_to(flight / 2);
     }
-
-    /// One more duplicate acknowledgement during recovery: a segment has left the network.
-    fn on_duplicate(&mut self) {}
-
-    /// During recovery some, but not all, of what was in flight was acknowledged.
-    fn on_partial(&mut self, _acked: u32) {}
-
-    /// Recovery is over; `flight` is still out.
-    fn on_recovered(&mut self, _flight: u32) {}
 
     /// The retransmission timer has expired (RFC 5681 §3.1): one segment, and slow start.
     fn on_timeout(&mut self, flight: u32) {
@@ -191,6 +225,18 @@ impl Congestion {
         }
     }
 
+    /// What counted as a loss was none: everything is as it was `before`, and the window is no smaller
+    /// than it is now.
+    pub(crate) fn restore(&mut self, before: Self) {
+        if self.controller().governs_recovery() {
+            return;
+        }
+        let cwnd = self.window().cwnd();
+        *self = before;
+        let window = self.controller().window_mut();
+        window.set(window.cwnd().max(cwnd));
+    }
+
     /// CWND and SSTHRESH, as they stand.
     pub(crate) fn window(&self) -> &Window {
         match self {
@@ -216,6 +262,7 @@ mod tests {
             now: Instant::ZERO,
             smoothed: None,
             round_trip: None,
+            lost: 0,
         };
         congestion.controller().on_acknowledged(&ack);
     }
@@ -246,16 +293,24 @@ mod tests {
     }
 
     #[test]
-    fn tahoe_starts_again_where_reno_only_halves() {
+    fn tahoe_starts_again_where_the_others_only_lower_the_threshold() {
         let after_loss = |name| {
             let mut congestion = Congestion::new(name, 1_000, 10);
             congestion.controller().on_loss(10_000);
-            congestion.controller().on_recovered(0);
-            congestion.window().cwnd()
+            (congestion.window().cwnd(), congestion.window().ssthresh())
         };
-        assert_eq!(after_loss(CongestionName::Tahoe), 1_000);
-        assert_eq!(after_loss(CongestionName::Reno), 5_000);
-        assert_eq!(after_loss(CongestionName::NewReno), 2_000);
-        assert_eq!(after_loss(CongestionName::Cubic), 2_000);
+        assert_eq!(after_loss(CongestionName::Tahoe), (1_000, 5_000));
+        assert_eq!(after_loss(CongestionName::Reno), (10_000, 5_000));
+        assert_eq!(after_loss(CongestionName::NewReno), (10_000, 5_000));
+        assert_eq!(after_loss(CongestionName::Cubic), (10_000, 7_000));
+    }
+
+    #[test]
+    fn a_loss_that_was_none_leaves_no_trace() {
+        let mut congestion = Congestion::new(CongestionName::Cubic, 1_000, 10);
+        let before = congestion.clone();
+        congestion.controller().on_timeout(10_000);
+        congestion.restore(before.clone());
+        assert_eq!(congestion, before);
     }
 }

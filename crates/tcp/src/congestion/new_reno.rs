@@ -27,18 +27,5 @@ impl Controller for NewReno {
 
     fn on_loss(&mut self, flight: u32) {
         self.0.halve_threshold(flight);
-        self.0.set_to_threshold_plus(3);
-    }
-
-    fn on_duplicate(&mut self) {
-        self.0.inflate();
-    }
-
-    fn on_partial(&mut self, acked: u32) {
-        self.0.deflate(acked);
-    }
-
-    fn on_recovered(&mut self, flight: u32) {
-        self.0.settle(flight);
     }
 }

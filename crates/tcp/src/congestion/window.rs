@@ -115,7 +115,8 @@ impl Window {
         self.set(self.cwnd);
     }
 
-    fn set(&mut self, cwnd: u32) {
+    /// `cwnd`, within the limits of any window.
+    pub(crate) fn set(&mut self, cwnd: u32) {
         self.cwnd = cwnd.clamp(self.mss, MOST);
     }
 

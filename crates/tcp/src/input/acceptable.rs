@@ -64,6 +64,10 @@ impl Connection {
         if self.repeats_syn(segment) {
             return Ok(self.text_of_repeated_syn(segment));
         }
+        if !segment.payload.is_empty() && self.state.is_synchronized() {
+            let end = segment.seq + saturated(segment.payload.len());
+            self.receiver.note_duplicate(&self.rcv, segment.seq, end);
+        }
         if let Some(text) = cut_to_window(&self.rcv, segment) {
             if text.cut {
                 self.owe_ack();

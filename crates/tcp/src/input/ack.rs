@@ -7,6 +7,7 @@ use crate::congestion::Acknowledged;
 use crate::event::Events;
 use crate::output::reset::Reset;
 use crate::send::loss::TimerVerdict;
+use crate::send::recovery::News;
 use crate::timers::Timer;
 use crate::{Connection, State};
 use linerate_units::{Duration, Instant};
@@ -35,11 +36,15 @@ impl Connection {
         if is_echo {
             self.on_echo(now, segment);
         }
-        if ack.after(self.snd.una) {
-            // A window whose use was echoed as too much does not grow (RFC 3168 §6.1.2).
-            let limited = self.is_window_used() && !is_echo;
+        // A window whose use was echoed as too much does not grow (RFC 3168 §6.1.2).
+        let limited = self.is_window_used() && !is_echo;
+        let duplicate = self.is_duplicate_ack(segment, text);
+        self.statistics.duplicate_acks += u64::from(duplicate);
+        if self.agreement.selective_acks {
+            self.acknowledge_selectively(now, segment, limited);
+        } else if ack.after(self.snd.una) {
             self.acknowledge(now, segment, limited);
-        } else if self.is_duplicate_ack(segment, text) {
+        } else if duplicate {
             self.on_duplicate_ack();
         }
         self.update_window(segment);
@@ -105,17 +110,36 @@ impl Connection {
     /// Takes an acknowledgement of something new; both paths end here. `limited` says whether the
     /// congestion window was what had held us back.
     pub(super) fn acknowledge(&mut self, now: Instant, segment: &Segment<'_>, limited: bool) {
-        let ack = segment.ack;
+        if self.agreement.selective_acks {
+            let mut news = self.listen_to(segment, limited);
+            self.take_cumulative(now, &mut news);
+            self.judge_news(now, &news, None);
+            return;
+        }
         let round_trip = self.measure_round_trip(now, segment);
         let acknowledged = Acknowledged {
-            bytes: ack - self.snd.una,
-            number: ack,
+            bytes: segment.ack - self.snd.una,
+            number: segment.ack,
             sent: self.snd.max,
             now,
             smoothed: self.sender.rtt.smoothed(),
             round_trip,
+            lost: 0,
         };
         let verdict = self.judge_new_ack(&acknowledged, limited);
+        self.advance(now, segment.ack);
+        self.watch_flight(now, verdict);
+        self.output_due |= self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;
+    }
+
+    /// What is acknowledged in order leaves the scoreboard and the buffer.
+    pub(crate) fn take_cumulative(&mut self, now: Instant, news: &mut News<'_>) {
+        self.sender.scoreboard.acknowledge(news.segment.ack, &mut news.delivery);
+        self.advance(now, news.segment.ack);
+    }
+
+    /// SND.UNA moves on to `ack`.
+    fn advance(&mut self, now: Instant, ack: SeqNum) {
         self.snd.una = ack;
         self.snd.nxt = self.snd.nxt.later(ack);
         let released = self.sender.buffer.release_to(ack);
@@ -132,8 +156,6 @@ impl Connection {
         self.sender.unreachable = false;
         self.sender.expiries = 0;
         self.sender.progressed = now;
-        self.watch_flight(now, verdict);
-        self.output_due |= self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;
     }
 
     /// Was the congestion window, and not the application or the peer, what kept data back? A window
@@ -147,16 +169,27 @@ impl Connection {
     /// Has the congestion window no room for a full segment?
     pub(crate) fn is_window_full(&self) -> bool {
         let cwnd = self.sender.congestion.window().cwnd();
-        self.snd.flight() + self.full_segment() > cwnd
+        self.in_flight() + self.full_segment() > cwnd
+    }
+
+    /// What was sent and not acknowledged; with a peer that names what it has, the pipe: what is
+    /// believed to be in the network.
+    pub(crate) fn in_flight(&self) -> u32 {
+        if self.agreement.selective_acks { self.sender.scoreboard.in_flight() } else { self.snd.flight() }
     }
 
     /// Takes the round trip into account, and returns what the timestamps say of it.
     fn measure_round_trip(&mut self, now: Instant, segment: &Segment<'_>) -> Option<Duration> {
-        let echoed = if self.timestamps.on { segment.options().timestamps } else { None };
-        let echoed = echoed.filter(|timestamps| timestamps.echo != 0);
-        let round_trip = echoed.and_then(|timestamps| self.timestamps.round_trip(timestamps, now));
+        let round_trip = self.echoed_round_trip(now, segment);
         self.sender.rtt.on_acknowledged(segment.ack, round_trip, now);
         round_trip
+    }
+
+    /// What the segment's timestamps say of the round trip.
+    pub(crate) fn echoed_round_trip(&self, now: Instant, segment: &Segment<'_>) -> Option<Duration> {
+        let echoed = if self.timestamps.on { segment.options().timestamps } else { None };
+        let echoed = echoed.filter(|timestamps| timestamps.echo != 0)?;
+        self.timestamps.round_trip(echoed, now)
     }
 
     /// RFC 6298 (5.2), (5.3).

@@ -1,6 +1,7 @@
 //! What a network error means that quotes one of our segments (RFC 5461, RFC 5927, RFC 1191).
 
 use crate::event::Events;
+use crate::send::scoreboard::Verdict;
 use crate::{Connection, Error, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
@@ -75,7 +76,11 @@ impl Connection {
         self.sender.congestion.controller().window_mut().set_mss(full);
         if self.state.sends_data() {
             self.sender.rtt.stop_timing();
-            self.snd.nxt = self.snd.una;
+            if self.agreement.selective_acks {
+                self.sender.scoreboard.mark_lost(|_| Verdict::Lost);
+            } else {
+                self.snd.nxt = self.snd.una;
+            }
             self.output_due = true;
         }
         self.refresh_prediction();

@@ -13,7 +13,6 @@
 
 use crate::options::before;
 use crate::receive::saturated;
-use crate::send::loss::Phase;
 use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Segment, TIMESTAMPS_PREFIX, TcpFlags, Timestamps};
@@ -182,7 +181,7 @@ fn spoiler(c: &Connection) -> Option<MissReason> {
         Some(MissReason::State)
     } else if !c.receiver.assembler.is_empty() || c.receiver.urgent.is_some() || c.receiver.fin.is_some() {
         Some(MissReason::Reassembly)
-    } else if c.sender.loss.phase != Phase::Open {
+    } else if !c.is_untroubled() {
         Some(MissReason::Recovery)
     } else {
         None

@@ -56,25 +56,57 @@ impl Connection {
     }
 
     fn choose_data(&self) -> Option<Piece> {
-        if self.sender.loss.retransmit_due && self.snd.flight() > 0 {
+        if self.agreement.selective_acks {
+            if self.sender.loss.tail_probe_due && self.snd.flight() > 0 {
+                return Some(self.choose_tail_probe());
+            }
+            if self.sender.loss.retransmit_due && self.sender.scoreboard.lost() > 0 {
+                return self.choose_lost();
+            }
+        } else if self.sender.loss.retransmit_due && self.snd.flight() > 0 {
             let allowed = self.snd.wnd.max(self.snd.flight());
             return Some(self.piece(self.snd.una, self.segment_room().min(allowed)));
         }
-        if !self.sender.has_unsent(self.snd.nxt) {
-            return None;
-        }
-        if self.sender.probe_due {
+        if self.sender.probe_due && self.sender.has_unsent(self.snd.nxt) {
             return Some(self.choose_probe());
         }
-        if !self.sender.pacer.is_open() {
-            return None;
+        if self.sender.pacer.is_open() { self.choose_within_windows() } else { None }
+    }
+
+    /// What the windows let go: what is lost before what is new.
+    fn choose_within_windows(&self) -> Option<Piece> {
+        // Until it is known whether a timeout was spurious, only its first segment is sent again.
+        if self.sender.scoreboard.lost() > 0 && !self.sender.loss.frto.is_on() {
+            return self.choose_lost();
         }
-        self.choose_new()
+        if self.sender.has_unsent(self.snd.nxt) { self.choose_new() } else { None }
     }
 
     /// Is there data that the windows let go?
     pub(crate) fn has_sendable(&self) -> bool {
-        self.state.sends_data() && self.sender.has_unsent(self.snd.nxt) && self.choose_new().is_some()
+        self.state.sends_data() && self.choose_within_windows().is_some()
+    }
+
+    /// The first of what is lost, if the pipe has room for it.
+    fn choose_lost(&self) -> Option<Piece> {
+        let lost = self.sender.scoreboard.next_lost()?;
+        let piece = self.piece(lost.left, self.segment_room().min(lost.length()));
+        let pipe = self.sender.scoreboard.in_flight();
+        let fits = pipe + piece.length <= self.sender.congestion.window().cwnd();
+        (fits || pipe == 0 || self.sender.loss.retransmit_due).then_some(piece)
+    }
+
+    /// New data if the peer's window allows it, else the last segment once more (RFC 8985 §7.3).
+    fn choose_tail_probe(&self) -> Piece {
+        let room = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una).min(self.segment_room());
+        if room > 0 && self.sender.has_unsent(self.snd.nxt) {
+            return self.piece(self.snd.nxt, room);
+        }
+        let (una, end) = (self.snd.una, self.snd.nxt);
+        let left = self.sender.scoreboard.last_unacknowledged().map_or(una, |last| last.left);
+        let most = self.segment_room();
+        let seq = if end - left > most { end - most } else { left };
+        self.piece(seq, end - seq)
     }
 
     /// The next piece at `snd.nxt`, if it is worth a segment.
@@ -102,8 +134,13 @@ impl Connection {
     /// U, the usable window: SND.UNA + min(SND.WND, CWND) - SND.NXT.
     fn usable_window(&self) -> u32 {
         let cwnd = self.sender.congestion.window().cwnd() + self.limited_transmit();
-        let window = self.snd.wnd.min(cwnd);
-        window.saturating_sub(self.snd.nxt - self.snd.una)
+        let peer = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una);
+        let pipe = if self.agreement.selective_acks {
+            self.sender.scoreboard.in_flight()
+        } else {
+            self.snd.nxt - self.snd.una
+        };
+        peer.min(cwnd.saturating_sub(pipe))
     }
 
     /// Payload bytes that fit one segment beside the options that it will carry.

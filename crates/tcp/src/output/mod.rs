@@ -41,8 +41,10 @@ impl Connection {
             self.output_due = false;
             self.sender.probe_due = false;
             self.sender.held_back = self.is_held_back();
+            self.note_application_limit();
             self.watch_small_window(now);
             self.watch_pacer(now);
+            self.watch_tail(now);
             return None;
         }
         let transmit = self.build(now, choice, bytes);
@@ -67,6 +69,7 @@ impl Connection {
         if self.state != State::SynSent {
             self.ack_due = false;
             self.user_timeouts.due &= choice == Choice::Syn;
+            self.receiver.forget_duplicate();
             self.rcv.acked = self.rcv.nxt;
             self.timers.clear(Timer::DelayedAck);
         }
@@ -98,14 +101,17 @@ impl Connection {
         if piece.seq.before(self.snd.max) {
             self.statistics.retransmitted_segments += 1;
             self.sender.rtt.stop_timing();
-        } else {
+        } else if !self.agreement.selective_acks {
             self.sender.rtt.start_timing(end, now);
+        }
+        if self.agreement.selective_acks && !piece.probe {
+            self.note_departure(now, piece.seq, end);
         }
         if end.after(self.snd.max) {
             self.statistics.bytes_sent += u64::from(end - self.snd.max) - u64::from(piece.fin);
         }
         self.snd.max = self.snd.max.later(end);
-        self.sender.loss.retransmit_due &= piece.seq != self.snd.una;
+        self.sender.loss.retransmit_due &= !piece.seq.before(self.snd.nxt);
         self.acks.on_data_sent();
         if piece.length > 0 && piece.length < self.full_segment() {
             self.sender.small_end = self.sender.small_end.later(end);
@@ -145,7 +151,7 @@ impl Connection {
     /// RFC 6298 (5.1).
     fn watch(&mut self, now: Instant) {
         if !self.timers.is_set(Timer::Retransmit) {
-            self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout());
+            self.watch_with_probe(now);
         }
     }
 
@@ -156,6 +162,18 @@ impl Connection {
             && self.sender.congestion.window().cwnd() < self.snd.wnd
             && self.sender.has_unsent(self.snd.nxt);
         is_full || self.waits_for_pacer()
+    }
+
+    /// Nothing more can be sent: is it the application that had nothing more to say
+    /// (draft-ietf-ccwg-bbr §4.1.2.4)?
+    fn note_application_limit(&mut self) {
+        let pipe = self.sender.scoreboard.in_flight();
+        if !self.sender.has_unsent(self.snd.nxt)
+            && self.sender.scoreboard.lost() == 0
+            && pipe < self.sender.congestion.window().cwnd()
+        {
+            self.sender.account.note_application_limited(pipe);
+        }
     }
 
     /// Nothing could be sent. If data waits and nothing is in flight, no acknowledgement will ever

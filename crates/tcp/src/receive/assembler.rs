@@ -52,13 +52,18 @@ impl Assembler {
         self.stretches.iter().any(|stretch| stretch.right.after(seq))
     }
 
-    /// The stretches for a SACK option, the most recent first.
-    pub(crate) fn blocks(&self) -> SackBlocks {
-        let mut blocks = SackBlocks::default();
-        for &stretch in self.stretches.iter().take(SackBlocks::MOST) {
-            blocks.push(stretch);
-        }
-        blocks
+    /// The stretches, the most recent first.
+    pub(crate) fn stretches(&self) -> impl Iterator<Item = SackBlock> + '_ {
+        self.stretches.iter().take(SackBlocks::MOST).copied()
+    }
+
+    /// The first part of `left` up to `right` that has arrived already.
+    pub(crate) fn overlap(&self, left: SeqNum, right: SeqNum) -> Option<SackBlock> {
+        let common = |stretch: &SackBlock| {
+            let (left, right) = (left.later(stretch.left), right.earlier(stretch.right));
+            left.before(right).then_some(SackBlock { left, right })
+        };
+        self.stretches.iter().filter_map(common).min_by_key(|common| common.left - left)
     }
 
     /// Panics if stretches touch, are empty, begin before `next` or end after `edge`.
@@ -90,9 +95,9 @@ mod tests {
         let mut assembler = Assembler::default();
         assert!(assembler.insert(seq(10), seq(20), 4));
         assert!(assembler.insert(seq(30), seq(40), 4));
-        assert_eq!(assembler.blocks().as_slice()[0].left, seq(30));
+        assert_eq!(assembler.stretches().next().unwrap().left, seq(30));
         assert!(assembler.insert(seq(20), seq(30), 4));
-        assert_eq!(assembler.blocks().as_slice(), [SackBlock { left: seq(10), right: seq(40) }]);
+        assert!(assembler.stretches().eq([SackBlock { left: seq(10), right: seq(40) }]));
         assert_eq!(assembler.advance(seq(10)), seq(40));
         assert!(assembler.is_empty());
     }
@@ -104,7 +109,7 @@ mod tests {
         assert!(assembler.insert(seq(30), seq(40), 2));
         assert!(!assembler.insert(seq(50), seq(60), 2));
         assert!(assembler.insert(seq(15), seq(35), 2));
-        assert_eq!(assembler.blocks().as_slice().len(), 1);
+        assert_eq!(assembler.stretches().count(), 1);
     }
 
     proptest! {

@@ -6,7 +6,7 @@ mod buffer;
 
 use assembler::Assembler;
 use buffer::ReceiveBuffer;
-use linerate_wire::{SackBlocks, SeqNum};
+use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
 /// The receive sequence variables (RFC 9293 §3.3.1).
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +54,8 @@ pub(crate) struct Receiver {
     pub(crate) largest_segment: u32,
     /// The most that the window field can express.
     pub(crate) largest_window: u32,
+    /// What has arrived twice, until an acknowledgement has told of it (RFC 2883).
+    duplicate: Option<SackBlock>,
 }
 
 impl Receiver {
@@ -66,6 +68,7 @@ impl Receiver {
             shut: false,
             largest_segment: usual_segment,
             largest_window: u32::from(u16::MAX),
+            duplicate: None,
         }
     }
 
@@ -101,9 +104,29 @@ impl Receiver {
         rcv.edge = rcv.edge.later(next);
     }
 
-    /// Blocks for a SACK option.
+    /// `left` up to `right` has arrived: what of it had been here before, if anything?
+    pub(crate) fn note_duplicate(&mut self, rcv: &ReceiveSequence, left: SeqNum, right: SeqNum) {
+        if left.before(rcv.nxt) {
+            self.duplicate = Some(SackBlock { left, right: right.earlier(rcv.nxt) });
+        } else if let Some(known) = self.assembler.overlap(left, right) {
+            self.duplicate = Some(known);
+        }
+    }
+
+    /// An acknowledgement has left: each duplicate is told of once (RFC 2883 §4).
+    pub(crate) fn forget_duplicate(&mut self) {
+        self.duplicate = None;
+    }
+
+    /// Blocks for a SACK option: what came twice, then what lies beyond holes, the stretch that a
+    /// duplicate is a part of before the others.
     pub(crate) fn blocks(&self) -> SackBlocks {
-        self.assembler.blocks()
+        let mut blocks = SackBlocks::default();
+        if let Some(duplicate) = self.duplicate {
+            blocks.push(duplicate);
+        }
+        self.assembler.stretches().for_each(|stretch| blocks.push(stretch));
+        blocks
     }
 
     /// Nobody will read any more.

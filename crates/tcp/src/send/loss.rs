@@ -1,14 +1,13 @@
-//! Noticing that segments were lost, and sending them again: three duplicate acknowledgements (RFC
-//! 5681 §3.2, RFC 6582) or the retransmission timer (RFC 6298 §5).
+//! What the sender believes about its segments, and the retransmission timer (RFC 6298 §5). How a loss
+//! is noticed before it expires lies in `recovery.rs` (with selective acknowledgements) and
+//! `duplicates.rs` (without).
 
-use crate::congestion::{Acknowledged, FastRecovery};
+use super::frto::Frto;
+use super::probe::TailProbe;
 use crate::event::Events;
 use crate::{Connection, Error, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
-
-/// Duplicate acknowledgements that mean a loss and no mere reordering.
-const DUPLICATE_THRESHOLD: u32 = 3;
 
 /// R1 (RFC 9293 §3.8.3): retransmissions of one segment after which something is wrong with the path.
 pub(crate) const R1: u32 = 3;
@@ -18,10 +17,10 @@ pub(crate) const R1: u32 = 3;
 pub(crate) enum Phase {
     /// Nothing is missing.
     Open,
-    /// A segment was sent again after three duplicates; later ones keep the pipe filled.
+    /// Something is lost, and the segments that arrive keep the pipe filled.
     FastRecovery,
-    /// The timer expired: everything from `una` on is sent again, in slow start. Duplicates that
-    /// answer these repetitions must not look like another loss (RFC 6582 §3.2 step 2).
+    /// The timer expired: what is lost is sent again in slow start. Duplicates that answer these
+    /// repetitions must not look like another loss (RFC 6582 §3.2 step 2).
     AfterTimeout,
 }
 
@@ -29,28 +28,40 @@ pub(crate) enum Phase {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loss {
     pub(crate) phase: Phase,
-    /// Duplicate acknowledgements in a row.
-    duplicates: u32,
-    /// What was in flight at the first of them.
-    flight: u32,
-    /// Recovery is over when this is acknowledged (RFC 6582's recover).
-    recover: SeqNum,
-    /// The segment at `una` must be sent again now.
+    /// Recovery is over when this is acknowledged (RFC 6582's recover, RFC 6675's RecoveryPoint).
+    pub(crate) recover: SeqNum,
+    /// The segment at `una`, or the first that is lost, must be sent again now, whatever the window.
     pub(crate) retransmit_due: bool,
+    /// Duplicate acknowledgements in a row.
+    pub(super) duplicates: u32,
+    /// What was in flight at the first of them.
+    pub(super) flight: u32,
     /// A partial acknowledgement has restarted the timer already: later ones do not, so that a long
     /// recovery ends in a timeout rather than at a hole a round trip (RFC 6582 §4, "impatient").
-    timer_restarted: bool,
+    pub(super) timer_restarted: bool,
+    /// The timer stands for a probe of the tail, and not for a timeout.
+    pub(crate) probes_tail: bool,
+    /// The tail must be probed now.
+    pub(crate) tail_probe_due: bool,
+    /// The probe that was sent and not answered yet.
+    pub(crate) tail_probe: Option<TailProbe>,
+    /// Whether it is being found out that the timeout was spurious.
+    pub(crate) frto: Frto,
 }
 
 impl Loss {
     pub(crate) const fn new(iss: SeqNum) -> Self {
         Self {
             phase: Phase::Open,
-            duplicates: 0,
-            flight: 0,
             recover: iss,
             retransmit_due: false,
+            duplicates: 0,
+            flight: 0,
             timer_restarted: false,
+            probes_tail: false,
+            tail_probe_due: false,
+            tail_probe: None,
+            frto: Frto::Off,
         }
     }
 }
@@ -63,95 +74,17 @@ pub(crate) enum TimerVerdict {
 }
 
 impl Connection {
-    /// An acknowledgement that says nothing new, with data in flight (RFC 5681 §2).
-    pub(crate) fn on_duplicate_ack(&mut self) {
-        self.statistics.duplicate_acks += 1;
-        let flight = self.snd.flight();
-        let loss = &mut self.sender.loss;
-        loss.duplicates = loss.duplicates.saturating_add(1);
-        if loss.duplicates == 1 {
-            loss.flight = flight;
-        }
-        if loss.phase == Phase::FastRecovery {
-            self.sender.congestion.controller().on_duplicate();
-            self.output_due = true;
-        } else if loss.duplicates == DUPLICATE_THRESHOLD && loss.phase == Phase::Open {
-            self.retransmit_fast();
-        } else if self.limited_transmit() > 0 {
-            self.output_due = true;
-        }
-    }
-
-    /// What the first duplicates let go beyond the congestion window (RFC 3042 §2), in bytes.
-    pub(crate) fn limited_transmit(&self) -> u32 {
-        let loss = &self.sender.loss;
-        let applies = self.config.limited_transmit
-            && loss.phase == Phase::Open
-            && loss.duplicates < DUPLICATE_THRESHOLD;
-        if applies { loss.duplicates * self.full_segment() } else { 0 }
-    }
-
-    fn retransmit_fast(&mut self) {
-        self.statistics.fast_retransmissions += 1;
-        // What limited transmit has added does not count (RFC 5681 §3.2 step 2).
-        let flight = self.sender.loss.flight;
-        let controller = self.sender.congestion.controller();
-        controller.on_loss(flight);
-        self.ecn.on_reduced();
-        let loss = &mut self.sender.loss;
-        loss.recover = self.snd.max;
-        loss.retransmit_due = true;
-        loss.timer_restarted = false;
-        loss.phase = match controller.fast_recovery() {
-            FastRecovery::None => Phase::Open,
-            FastRecovery::UntilNewAck | FastRecovery::UntilRecovered => Phase::FastRecovery,
-        };
-        self.sender.rtt.stop_timing();
-        self.output_due = true;
-    }
-
-    /// New data was acknowledged; `limited` says whether the congestion window was what had held us
-    /// back.
-    pub(crate) fn judge_new_ack(&mut self, ack: &Acknowledged, limited: bool) -> TimerVerdict {
-        self.sender.loss.duplicates = 0;
-        match self.sender.loss.phase {
-            Phase::FastRecovery => self.judge_ack_in_recovery(ack.number, ack.bytes),
-            Phase::Open | Phase::AfterTimeout => {
-                if ack.number.after(self.sender.loss.recover) {
-                    self.sender.loss.phase = Phase::Open;
-                }
-                self.sender.loss.retransmit_due = false;
-                let controller = self.sender.congestion.controller();
-                if limited {
-                    controller.on_acknowledged(ack);
-                } else {
-                    controller.on_acknowledged_unused(ack);
-                }
-                TimerVerdict::Restart
-            }
-        }
-    }
-
-    fn judge_ack_in_recovery(&mut self, ack: SeqNum, acked: u32) -> TimerVerdict {
-        let recovered = !ack.before(self.sender.loss.recover);
-        let controller = self.sender.congestion.controller();
-        if recovered || controller.fast_recovery() == FastRecovery::UntilNewAck {
-            controller.on_recovered(self.snd.max - ack);
-            self.sender.loss.phase = Phase::Open;
-            self.sender.loss.retransmit_due = false;
-            return TimerVerdict::Restart;
-        }
-        controller.on_partial(acked);
-        self.sender.loss.retransmit_due = true;
-        if core::mem::replace(&mut self.sender.loss.timer_restarted, true) {
-            TimerVerdict::LeaveRunning
+    /// The retransmission timer has expired.
+    pub(crate) fn on_retransmission_timer(&mut self, now: Instant) {
+        if self.sender.loss.probes_tail {
+            self.probe_tail(now);
         } else {
-            TimerVerdict::Restart
+            self.on_retransmission_timeout(now);
         }
     }
 
-    /// The retransmission timer has expired (RFC 6298 (5.4) to (5.7), RFC 5681 §3.1).
-    pub(crate) fn on_retransmission_timeout(&mut self, now: Instant) {
+    /// RFC 6298 (5.4) to (5.7), RFC 5681 §3.1.
+    fn on_retransmission_timeout(&mut self, now: Instant) {
         // RFC 5681 equation (4) counts a loss once, however often the timer finds it.
         let first = self.sender.silent_since == Instant::NEVER;
         if self.has_been_silent_too_long(now) {
@@ -171,21 +104,25 @@ impl Connection {
             self.syn_due = true;
             return;
         }
-        let flight = self.snd.flight();
-        if first {
-            self.sender.congestion.controller().on_timeout(flight);
-        } else {
-            self.sender.congestion.controller().window_mut().restart();
-        }
         self.ecn.on_reduced();
-        self.sender.loss = Loss {
-            phase: Phase::AfterTimeout,
-            duplicates: 0,
-            flight: 0,
-            recover: self.snd.max,
-            retransmit_due: false,
-            timer_restarted: false,
-        };
+        if self.agreement.selective_acks {
+            self.recover_from_timeout(now, first);
+        } else {
+            self.go_back(first);
+        }
+    }
+
+    /// Everything from `una` on is sent again.
+    fn go_back(&mut self, first: bool) {
+        let flight = self.snd.flight();
+        let controller = self.sender.congestion.controller();
+        if first {
+            controller.on_timeout(flight);
+        } else {
+            controller.window_mut().restart();
+        }
+        self.sender.loss =
+            Loss { phase: Phase::AfterTimeout, recover: self.snd.max, ..Loss::new(self.snd.iss) };
         self.snd.nxt = self.snd.una;
     }
 

@@ -1,18 +1,33 @@
 //! The sending half: what was written, what is in flight, and what the peer and the network allow.
 
 mod buffer;
+pub(crate) mod delivery;
+mod duplicates;
+pub(crate) mod frto;
 pub(crate) mod loss;
 pub(crate) mod pacing;
+mod probe;
+mod prr;
+mod rack;
+pub(crate) mod recovery;
 pub(crate) mod rtt;
+pub(crate) mod scoreboard;
+mod undo;
 
 use crate::Config;
 use crate::congestion::Congestion;
+use alloc::boxed::Box;
 use buffer::SendBuffer;
+use delivery::DeliveryAccount;
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 use loss::Loss;
 use pacing::Pacer;
+use prr::Prr;
+use rack::Rack;
 use rtt::RoundTrip;
+use scoreboard::Scoreboard;
+use undo::Undo;
 
 /// The send sequence variables (RFC 9293 §3.3.1). Those that the data arm of header prediction
 /// reads come first.
@@ -62,6 +77,13 @@ pub(crate) struct Sender {
     pub(crate) loss: Loss,
     pub(crate) congestion: Congestion,
     pub(crate) pacer: Pacer,
+    /// What is in flight, with a peer that names what it has; empty with any other.
+    pub(crate) scoreboard: Scoreboard,
+    pub(crate) account: DeliveryAccount,
+    pub(crate) rack: Rack,
+    pub(crate) prr: Prr,
+    /// What the last loss has cost, in case it was none.
+    pub(crate) undo: Option<Box<Undo>>,
     /// When we could last send, the congestion window, or pacing, was what stopped us.
     pub(crate) held_back: bool,
     /// The end of the last segment that was sent although not full (Minshall's SND.SML).
@@ -95,6 +117,11 @@ impl Sender {
             loss: Loss::new(iss),
             congestion: Congestion::new(config.congestion, mss, config.initial_window),
             pacer: Pacer::new(now),
+            scoreboard: Scoreboard::new(iss + 1),
+            account: DeliveryAccount::new(now),
+            rack: Rack::new(iss + 1),
+            prr: Prr::default(),
+            undo: None,
             held_back: false,
             small_end: iss,
             urgent: None,

@@ -3,6 +3,9 @@
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
+/// How long a shortest round trip is believed.
+const SHORTEST_HOLDS: Duration = Duration::from_secs(300);
+
 /// The limits of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoLimits {
@@ -13,7 +16,8 @@ pub struct RtoLimits {
     pub minimum: Duration,
     /// RFC 6298 (2.5): at least 60 s.
     pub maximum: Duration,
-    /// G, the resolution of the clock that measures.
+    /// G, the resolution of the clock that measures: a nanosecond where the host is told the time as
+    /// exactly as that.
     pub granularity: Duration,
 }
 
@@ -29,6 +33,8 @@ pub(crate) struct RoundTrip {
     /// The segment being timed: what acknowledges it, and when it left. Never one that was sent
     /// twice (Karn's rule).
     timed: Option<(SeqNum, Instant)>,
+    /// The shortest round trip of late (RACK.min_RTT), and since when it stands.
+    shortest: Option<(Duration, Instant)>,
 }
 
 impl RoundTrip {
@@ -40,6 +46,7 @@ impl RoundTrip {
             rto: limits.initial,
             backoff: 0,
             timed: None,
+            shortest: None,
         }
     }
 
@@ -88,6 +95,27 @@ impl RoundTrip {
                 }
             }
         }
+    }
+
+    /// A segment that left by itself has taken `round_trip`.
+    pub(crate) fn measure(&mut self, round_trip: Duration) {
+        self.timed = None;
+        self.sample(round_trip);
+    }
+
+    /// The same for the shortest of late: an old one is forgotten, because paths change.
+    pub(crate) fn note_shortest(&mut self, now: Instant, round_trip: Duration) {
+        let stands = |&(shortest, since): &(Duration, Instant)| {
+            shortest < round_trip && now.since(since) < SHORTEST_HOLDS
+        };
+        if !self.shortest.as_ref().is_some_and(stands) {
+            self.shortest = Some((round_trip, now));
+        }
+    }
+
+    /// The shortest round trip of late, once there is one.
+    pub(crate) fn shortest(&self) -> Option<Duration> {
+        self.shortest.map(|(round_trip, _)| round_trip)
     }
 
     /// One more expiry without an answer (RFC 6298 (5.5)).

@@ -12,6 +12,7 @@ mod keep_alive;
 mod nagle;
 mod pacing;
 mod reassembly;
+mod recovery;
 mod requirements;
 mod reset;
 mod retransmission;

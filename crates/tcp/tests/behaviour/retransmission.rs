@@ -10,6 +10,11 @@ fn established(config: &Config) -> Script {
     Script::established(config, "S. 0:0(0) ack 1 win 65535 mss 1000")
 }
 
+/// The profile with the window rules of RFC 5681.
+fn new_reno() -> Config {
+    Config { congestion: CongestionName::NewReno, ..Config::modern() }
+}
+
 /// `count` segments of 1,000 bytes from `start` on, and nothing else, have left.
 #[track_caller]
 fn expect_segments(host: &mut Script, start: u32, count: u32) {
@@ -168,9 +173,14 @@ fn a_repetition_is_no_duplicate_if_it_says_anything_else() {
 #[test]
 fn a_peer_that_names_its_hole_repeats_itself_whatever_its_window() {
     let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
-    let mut host = Script::established(&Config::modern(), syn_ack);
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    host.pass_time(ms(10));
+    host.send(syn_ack);
+    host.expect(". 1:1(0) ack 1");
     host.write(10_000);
     expect_segments(&mut host, 1, 10);
+    host.pass_time(ms(10));
     host.send(". 1:1(0) ack 1001 win 61000");
     host.send(". 1:1(0) ack 1001 win 62000 sack 2001-3001");
     host.send(". 1:1(0) ack 1001 win 63000 sack 2001-4001");
@@ -266,7 +276,7 @@ fn tahoe_begins_slow_start_after_the_third_duplicate() {
 /// RFC 5681 equation (4) and §3.1: half of what was in flight, and one segment.
 #[test]
 fn after_a_timeout_everything_goes_again_in_slow_start() {
-    let mut host = established(&Config::modern());
+    let mut host = established(&new_reno());
     host.write(30_000);
     expect_segments(&mut host, 1, 10);
     host.expect_after(ms(200), ". 1:1001(1000) ack 1");
@@ -286,7 +296,7 @@ fn after_a_timeout_everything_goes_again_in_slow_start() {
 /// Equation (4) speaks of the flight at the first loss: what times out again has not halved it twice.
 #[test]
 fn the_same_loss_halves_the_threshold_once() {
-    let mut host = established(&Config::modern());
+    let mut host = established(&new_reno());
     host.write(10_000);
     host.take_sent();
     host.pass_time(ms(200) + ms(400) + ms(800));

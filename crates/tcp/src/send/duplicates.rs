@@ -1,0 +1,102 @@
+//! Loss recovery with a peer that cannot name what it has: three duplicate acknowledgements (RFC 5681
+//! §3.2), then hole by hole (RFC 6582), and limited transmit (RFC 3042).
+
+use super::loss::{Phase, TimerVerdict};
+use crate::Connection;
+use crate::congestion::{Acknowledged, FastRecovery};
+use linerate_wire::SeqNum;
+
+/// Duplicate acknowledgements that mean a loss and no mere reordering.
+const DUPLICATE_THRESHOLD: u32 = 3;
+
+impl Connection {
+    /// An acknowledgement that says nothing new, with data in flight (RFC 5681 §2).
+    pub(crate) fn on_duplicate_ack(&mut self) {
+        let flight = self.snd.flight();
+        let loss = &mut self.sender.loss;
+        loss.duplicates = loss.duplicates.saturating_add(1);
+        if loss.duplicates == 1 {
+            loss.flight = flight;
+        }
+        if loss.phase == Phase::FastRecovery {
+            self.sender.congestion.controller().window_mut().inflate();
+            self.output_due = true;
+        } else if loss.duplicates == DUPLICATE_THRESHOLD && loss.phase == Phase::Open {
+            self.retransmit_fast();
+        } else if self.limited_transmit() > 0 {
+            self.output_due = true;
+        }
+    }
+
+    /// What the first duplicates let go beyond the congestion window (RFC 3042 §2), in bytes. With
+    /// selective acknowledgements the pipe says the same.
+    pub(crate) fn limited_transmit(&self) -> u32 {
+        let loss = &self.sender.loss;
+        let applies = self.config.limited_transmit
+            && loss.phase == Phase::Open
+            && loss.duplicates < DUPLICATE_THRESHOLD;
+        if applies { loss.duplicates * self.full_segment() } else { 0 }
+    }
+
+    fn retransmit_fast(&mut self) {
+        self.statistics.fast_retransmissions += 1;
+        // What limited transmit has added does not count (RFC 5681 §3.2 step 2).
+        let flight = self.sender.loss.flight;
+        let controller = self.sender.congestion.controller();
+        controller.on_loss(flight);
+        self.ecn.on_reduced();
+        let loss = &mut self.sender.loss;
+        loss.recover = self.snd.max;
+        loss.retransmit_due = true;
+        loss.timer_restarted = false;
+        loss.phase = match controller.fast_recovery() {
+            FastRecovery::None => Phase::Open,
+            FastRecovery::UntilNewAck | FastRecovery::UntilRecovered => {
+                // The three segments that the duplicates told of have left the network.
+                controller.window_mut().set_to_threshold_plus(3);
+                Phase::FastRecovery
+            }
+        };
+        self.sender.rtt.stop_timing();
+        self.output_due = true;
+    }
+
+    /// New data was acknowledged; `limited` says whether the congestion window was what had held us
+    /// back.
+    pub(crate) fn judge_new_ack(&mut self, ack: &Acknowledged, limited: bool) -> TimerVerdict {
+        self.sender.loss.duplicates = 0;
+        match self.sender.loss.phase {
+            Phase::FastRecovery => self.judge_ack_in_recovery(ack.number, ack.bytes),
+            Phase::Open | Phase::AfterTimeout => {
+                if ack.number.after(self.sender.loss.recover) {
+                    self.sender.loss.phase = Phase::Open;
+                }
+                self.sender.loss.retransmit_due = false;
+                self.sender.congestion.controller().on_progress(ack, limited);
+                TimerVerdict::Restart
+            }
+        }
+    }
+
+    fn judge_ack_in_recovery(&mut self, ack: SeqNum, acked: u32) -> TimerVerdict {
+        let recovered = !ack.before(self.sender.loss.recover);
+        let controller = self.sender.congestion.controller();
+        let rule = controller.fast_recovery();
+        if recovered || rule == FastRecovery::UntilNewAck {
+            match rule {
+                FastRecovery::UntilRecovered => controller.window_mut().settle(self.snd.max - ack),
+                _ => controller.window_mut().set_to_threshold_plus(0),
+            }
+            self.sender.loss.phase = Phase::Open;
+            self.sender.loss.retransmit_due = false;
+            return TimerVerdict::Restart;
+        }
+        controller.window_mut().deflate(acked);
+        self.sender.loss.retransmit_due = true;
+        if core::mem::replace(&mut self.sender.loss.timer_restarted, true) {
+            TimerVerdict::LeaveRunning
+        } else {
+            TimerVerdict::Restart
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! F-RTO: was a timeout spurious, and what it took for lost only late (RFC 5682 §3.1, with selective
+//! acknowledgements)? After the first retransmission new data is sent instead of old, and if what was sent
+//! before the timeout, and not since, is acknowledged nevertheless, it was never lost.
+
+use super::delivery::Delivery;
+use linerate_wire::SeqNum;
+
+/// Where the algorithm stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frto {
+    /// There is nothing to find out.
+    Off,
+    /// Step 1: the first segment was sent again; nothing else is, until it is answered.
+    Retransmitted,
+    /// Step 2: the answer was new, and new data was sent instead of old.
+    SentNew,
+}
+
+/// What an acknowledgement after a timeout shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrtoVerdict {
+    /// What was in flight is lost, or there is no telling: send it again.
+    Lost,
+    /// Ask on, with new data.
+    AskOn,
+    /// The timeout came too early: nothing was lost.
+    Spurious,
+}
+
+impl Frto {
+    pub(crate) const fn is_on(self) -> bool {
+        !matches!(self, Self::Off)
+    }
+
+    /// Judges an acknowledgement: whether it `advanced` SND.UNA, what it delivered, and whether there is
+    /// new data to send. `recover` is the end of what was sent before the timeout.
+    pub(crate) fn judge(
+        self,
+        advanced: bool,
+        delivery: &Delivery,
+        recover: SeqNum,
+        has_new: bool,
+    ) -> FrtoVerdict {
+        let original = delivery.first_original.is_some_and(|seq| seq.before(recover));
+        match self {
+            Self::Retransmitted if advanced && has_new => FrtoVerdict::AskOn,
+            Self::SentNew if original => FrtoVerdict::Spurious,
+            _ => FrtoVerdict::Lost,
+        }
+    }
+}

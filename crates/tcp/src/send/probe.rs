@@ -1,0 +1,95 @@
+//! Tail loss probe: after the last segment of a burst nothing follows that could show its loss, so one
+//! more is sent before the timer would cost the whole window (RFC 8985 §7).
+
+use super::loss::Phase;
+use crate::Connection;
+use crate::timers::Timer;
+use linerate_units::{Duration, Instant};
+use linerate_wire::SackBlock;
+use linerate_wire::SeqNum;
+
+/// How long a peer may hold back the acknowledgement of a single segment (TLP.max_ack_delay).
+const LONGEST_ACK_DELAY: Duration = Duration::from_millis(200);
+
+/// The least that a probe waits: below that, a thread that was not scheduled would look like a loss.
+const LEAST_PROBE_TIMEOUT: Duration = Duration::from_millis(5);
+
+/// A probe that has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TailProbe {
+    /// TLP.end_seq: the end of what it carried.
+    pub(crate) end: SeqNum,
+    /// TLP.is_retrans: it carried something old.
+    pub(crate) again: bool,
+}
+
+impl Connection {
+    /// Sets the timer for what is in flight: for a probe of its tail if one is allowed and would come
+    /// first, else for the timeout.
+    pub(crate) fn watch_with_probe(&mut self, now: Instant) {
+        let timeout = self.sender.rtt.timeout();
+        let probe = self.probe_timeout().filter(|&probe| probe < timeout);
+        self.sender.loss.probes_tail = probe.is_some();
+        self.timers.set(Timer::Retransmit, now, probe.unwrap_or(timeout));
+    }
+
+    /// A burst has left. Its first segment was alone when the timer was set for it, and would have had to
+    /// wait for the peer's delayed acknowledgement.
+    pub(crate) fn watch_tail(&mut self, now: Instant) {
+        if self.timers.is_set(Timer::Retransmit)
+            && !self.sender.loss.probes_tail
+            && let Some(probe) = self.probe_timeout()
+            && self.timers.is_after(Timer::Retransmit, now + probe)
+        {
+            self.sender.loss.probes_tail = true;
+            self.timers.set(Timer::Retransmit, now, probe);
+        }
+    }
+
+    /// TLP_calc_PTO (§7.2); `None` where a probe could tell nothing.
+    fn probe_timeout(&self) -> Option<Duration> {
+        let loss = &self.sender.loss;
+        let smoothed = self.sender.rtt.smoothed()?;
+        let allowed = self.agreement.selective_acks
+            && loss.phase == Phase::Open
+            && loss.tail_probe.is_none()
+            && self.sender.scoreboard.is_clean()
+            && self.sender.rtt.backoff() == 0
+            && self.state.is_synchronized();
+        let single = self.sender.scoreboard.in_flight() <= self.full_segment();
+        let delay = if single { LONGEST_ACK_DELAY } else { Duration::ZERO };
+        allowed.then(|| (smoothed * 2 + delay).max(LEAST_PROBE_TIMEOUT))
+    }
+
+    /// The timer has expired for a probe: it leaves, and the timer now stands for the timeout.
+    pub(super) fn probe_tail(&mut self, now: Instant) {
+        self.sender.loss.probes_tail = false;
+        if self.sender.scoreboard.in_flight() == 0 {
+            return;
+        }
+        self.statistics.tail_probes += 1;
+        self.sender.loss.tail_probe_due = true;
+        self.output_due = true;
+        self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout());
+    }
+
+    /// TLP_process_ack (§7.4.2): what an acknowledgement says of the probe. True if the probe itself has
+    /// repaired a loss, which the congestion control must hear of.
+    pub(super) fn judge_tail_probe(
+        &mut self,
+        ack: SeqNum,
+        duplicate: Option<SackBlock>,
+        says_nothing_new: bool,
+    ) -> bool {
+        let Some(probe) = self.sender.loss.tail_probe else { return false };
+        if ack.before(probe.end) {
+            return false;
+        }
+        let both_copies_arrived = duplicate.is_some_and(|block| block.right == probe.end);
+        let repaired = probe.again && !both_copies_arrived && ack.after(probe.end);
+        if !probe.again || both_copies_arrived || repaired || says_nothing_new {
+            self.sender.loss.tail_probe = None;
+        }
+        repaired
+    }
+}

@@ -1,0 +1,89 @@
+//! Proportional rate reduction: during recovery the window comes down to SSTHRESH by the time that a
+//! window of data has been delivered, paced by what is delivered (RFC 6937, with the slow-start bound
+//! chosen per acknowledgement and the byte counts of its successor, draft-ietf-tcpm-prr-rfc6937bis).
+
+/// The account of one recovery, in bytes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Prr {
+    /// RecoverFS: what was in flight when recovery began, and will be delivered during it.
+    flight: u32,
+    /// prr_delivered.
+    delivered: u64,
+    /// prr_out.
+    sent: u64,
+}
+
+impl Prr {
+    /// Recovery begins with `flight` bytes on their way, those counted that the acknowledgement that
+    /// began it has just delivered.
+    pub(crate) fn begin(flight: u32) -> Self {
+        Self { flight: flight.max(1), delivered: 0, sent: 0 }
+    }
+
+    /// `bytes` have left, new or again.
+    pub(crate) fn note_sent(&mut self, bytes: u32) {
+        self.sent += u64::from(bytes);
+    }
+
+    /// The window after an acknowledgement that delivered `delivered` bytes and left `pipe` in flight.
+    /// `safe` says that it moved SND.UNA and told of no further loss: then the pipe may be refilled by
+    /// slow start, else only kept.
+    pub(crate) fn window(&mut self, delivered: u32, pipe: u32, ssthresh: u32, mss: u32, safe: bool) -> u32 {
+        self.delivered += u64::from(delivered);
+        let mut allowance = if pipe > ssthresh {
+            let due = (self.delivered * u64::from(ssthresh)).div_ceil(u64::from(self.flight));
+            due.saturating_sub(self.sent)
+        } else {
+            let kept = self.delivered.saturating_sub(self.sent).max(u64::from(delivered));
+            let grown = if safe { kept + u64::from(mss) } else { kept };
+            grown.min(u64::from(ssthresh - pipe))
+        };
+        if self.sent == 0 {
+            // The fast retransmission itself leaves, whatever the proportion says.
+            allowance = allowance.max(u64::from(mss));
+        }
+        pipe.saturating_add(u32::try_from(allowance).unwrap_or(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1_000;
+
+    /// RFC 6937 §3: of 20 segments one is lost and the window is halved: every other acknowledgement
+    /// lets one leave, and in the end ten are out.
+    #[test]
+    fn half_the_window_is_sent_while_a_window_is_delivered() {
+        let mut prr = Prr::begin(20 * MSS);
+        let (ssthresh, mut pipe, mut sent) = (10 * MSS, 19 * MSS, 0);
+        for _ in 0..19 {
+            pipe -= MSS;
+            let window = prr.window(MSS, pipe, ssthresh, MSS, false);
+            if window >= pipe + MSS {
+                prr.note_sent(MSS);
+                pipe += MSS;
+                sent += 1;
+            }
+        }
+        assert_eq!((sent, pipe), (10, ssthresh));
+    }
+
+    /// Many losses at once leave the pipe below SSTHRESH: it is filled again by slow start, two for one.
+    #[test]
+    fn an_emptied_pipe_is_filled_by_slow_start_when_that_is_safe() {
+        let mut prr = Prr::begin(20 * MSS);
+        prr.note_sent(MSS);
+        assert_eq!(prr.window(MSS, 2 * MSS, 10 * MSS, MSS, true), 2 * MSS + 2 * MSS);
+        let mut prr = Prr::begin(20 * MSS);
+        prr.note_sent(MSS);
+        assert_eq!(prr.window(MSS, 2 * MSS, 10 * MSS, MSS, false), 2 * MSS + MSS);
+    }
+
+    #[test]
+    fn the_first_retransmission_always_leaves() {
+        let mut prr = Prr::begin(20 * MSS);
+        assert_eq!(prr.window(0, 19 * MSS, 10 * MSS, MSS, false), 19 * MSS + MSS);
+    }
+}

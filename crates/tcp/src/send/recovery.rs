@@ -1,0 +1,387 @@
+//! Loss recovery with a peer that names what it has: what one acknowledgement means, in the order of RFC
+//! 8985 §5 to §7, and what follows for the window (RFC 6937).
+
+use super::delivery::Delivery;
+use super::frto::{Frto, FrtoVerdict};
+use super::loss::{Loss, Phase};
+use super::probe::TailProbe;
+use super::prr::Prr;
+use super::rack::Tolerance;
+use super::scoreboard::Verdict;
+use super::undo::Undo;
+use crate::Connection;
+use crate::congestion::Acknowledged;
+use crate::options::before;
+use crate::timers::Timer;
+use alloc::boxed::Box;
+use linerate_units::{Duration, Instant};
+use linerate_wire::{SackBlock, Segment, SeqNum};
+
+/// Segments beyond a hole that leave no doubt (DupThresh).
+const DUPLICATE_THRESHOLD: u32 = 3;
+
+/// One acknowledgement, and what was known when it came.
+#[derive(Debug)]
+pub(crate) struct News<'a> {
+    pub(crate) segment: &'a Segment<'a>,
+    /// It moved SND.UNA.
+    pub(crate) advanced: bool,
+    /// The congestion window had held us back.
+    pub(crate) limited: bool,
+    /// Pipe before it.
+    pub(crate) flight: u32,
+    /// What has arrived.
+    pub(crate) delivery: Delivery,
+}
+
+impl Connection {
+    /// Takes the selective acknowledgements of a segment that the slow path looks at, and what it
+    /// acknowledges in order.
+    pub(crate) fn acknowledge_selectively(&mut self, now: Instant, segment: &Segment<'_>, limited: bool) {
+        let blocks = segment.options().sack;
+        let mut news = self.listen_to(segment, limited);
+        if news.advanced {
+            self.take_cumulative(now, &mut news);
+        }
+        let duplicate = duplicate_block(blocks.as_slice(), self.snd.una);
+        let beyond = &blocks.as_slice()[usize::from(duplicate.is_some())..];
+        let mut beyond: [Option<SackBlock>; 4] = core::array::from_fn(|index| beyond.get(index).copied());
+        // In the order of their numbers, or what arrived in one batch would look reordered.
+        beyond.sort_unstable_by_key(|block| block.map_or(u32::MAX, |block| block.left - self.snd.una));
+        for block in beyond.into_iter().flatten() {
+            self.sender.scoreboard.sack(block, &mut news.delivery);
+        }
+        if news.advanced || !blocks.is_empty() || !self.is_untroubled() {
+            self.judge_news(now, &news, duplicate);
+        }
+    }
+
+    /// What was known when `segment` came.
+    pub(crate) fn listen_to<'a>(&self, segment: &'a Segment<'a>, limited: bool) -> News<'a> {
+        News {
+            segment,
+            advanced: segment.ack.after(self.snd.una),
+            limited,
+            flight: self.in_flight(),
+            delivery: Delivery::new(self.sender.rack.forward),
+        }
+    }
+
+    /// Is nothing missing, as far as is known, and no question open? Then an acknowledgement in order
+    /// is all there is to it.
+    pub(crate) fn is_untroubled(&self) -> bool {
+        let loss = &self.sender.loss;
+        loss.phase == Phase::Open && self.sender.scoreboard.is_clean() && loss.tail_probe.is_none()
+    }
+
+    /// What was delivered, and lost, and what it means for the window and the timers. Both paths end
+    /// here.
+    pub(crate) fn judge_news(&mut self, now: Instant, news: &News<'_>, duplicate: Option<SackBlock>) {
+        let untroubled = self.is_untroubled() && duplicate.is_none();
+        let round_trip = self.measure_delivery(now, news);
+        self.observe_order(now, news);
+        let shortest = self.sender.rtt.shortest();
+        let lost = if untroubled { 0 } else { self.detect_losses(now) };
+        self.sender.account.settle(now, &news.delivery, shortest);
+        let ack = Acknowledged {
+            bytes: news.delivery.bytes,
+            number: self.snd.una,
+            sent: self.snd.max,
+            now,
+            smoothed: self.sender.rtt.smoothed(),
+            round_trip,
+            lost,
+        };
+        self.sender.congestion.controller().on_every_acknowledgement(&ack);
+        if untroubled {
+            self.sender.congestion.controller().on_progress(&ack, news.limited);
+        } else {
+            self.judge_trouble(now, news, duplicate, &ack);
+        }
+        if news.advanced || news.delivery.bytes > 0 || lost > 0 {
+            self.watch_what_is_left(now);
+        }
+        self.output_due |= self.sender.scoreboard.lost() > 0 || self.sender.has_unsent(self.snd.nxt);
+    }
+
+    /// The timer of what is still in flight (RFC 6298 (5.2), (5.3), RFC 8985 §7.2).
+    fn watch_what_is_left(&mut self, now: Instant) {
+        if self.snd.flight() == 0 {
+            self.timers.clear(Timer::Retransmit);
+        } else {
+            self.watch_with_probe(now);
+        }
+    }
+
+    /// RFC 6298 with the departures of segments: for the timeout the oldest that was sent once, whose
+    /// round trip holds the peer's delay, for the congestion control the newest. Where all were sent twice
+    /// a timestamp tells which copy is meant (RFC 7323 §4.2).
+    fn measure_delivery(&mut self, now: Instant, news: &News<'_>) -> Option<Duration> {
+        if let Some(sent) = news.delivery.oldest_original {
+            self.sender.rtt.measure(now.since(sent));
+            let newest = news.delivery.newest.filter(|newest| !newest.departure.again);
+            let round_trip = now.since(newest.map_or(sent, |newest| newest.departure.sent));
+            self.sender.rtt.note_shortest(now, round_trip);
+            return Some(round_trip);
+        }
+        if news.advanced {
+            let echoed = self.echoed_round_trip(now, news.segment);
+            self.sender.rtt.on_acknowledged(self.snd.una, echoed, now);
+        }
+        None
+    }
+
+    fn observe_order(&mut self, now: Instant, news: &News<'_>) {
+        let shortest = self.sender.rtt.shortest();
+        let (rack, timestamps) = (&mut self.sender.rack, &self.timestamps);
+        let echo = if timestamps.on { news.segment.options().timestamps } else { None };
+        rack.observe(now, &news.delivery, shortest, |sent| {
+            echo.is_some_and(|echo| before(echo.echo, timestamps.clock(sent)))
+        });
+    }
+
+    /// RACK_detect_loss (RFC 8985 §6.2 step 5): how many bytes. The timer looks again at what may yet
+    /// arrive.
+    pub(crate) fn detect_losses(&mut self, now: Instant) -> u32 {
+        let tolerance = self.tolerance();
+        let rack = &self.sender.rack;
+        let mut wait = Duration::ZERO;
+        let judge = |stretch: &_| rack.judge(now, stretch, &tolerance, &mut wait);
+        let lost = self.sender.scoreboard.mark_lost(judge);
+        self.sender.account.note_lost(lost);
+        if wait > Duration::ZERO {
+            self.timers.set(Timer::Reorder, now, wait);
+        } else {
+            self.timers.clear(Timer::Reorder);
+        }
+        lost
+    }
+
+    fn tolerance(&self) -> Tolerance {
+        let recovering = self.sender.loss.phase != Phase::Open;
+        let named = self.sender.scoreboard.sacked() >= DUPLICATE_THRESHOLD * self.full_segment();
+        Tolerance {
+            enough_evidence: recovering || named,
+            shortest: self.sender.rtt.shortest().unwrap_or(Duration::ZERO),
+            smoothed: self.sender.rtt.smoothed().unwrap_or(Duration::ZERO),
+            resolution: self.config.rto.granularity - Duration::from_nanos(1),
+        }
+    }
+
+    /// The time that reordering may take has passed.
+    pub(crate) fn on_reorder_timer(&mut self, now: Instant) {
+        let flight = self.in_flight();
+        if self.detect_losses(now) > 0 {
+            if self.sender.loss.phase == Phase::Open {
+                self.enter_recovery(flight, 0);
+            }
+            self.follow_delivery(0, false);
+            self.watch_with_probe(now);
+            self.output_due = true;
+        }
+    }
+
+    /// Something is missing, or was, or an answer to a probe is due.
+    fn judge_trouble(
+        &mut self,
+        now: Instant,
+        news: &News<'_>,
+        duplicate: Option<SackBlock>,
+        ack: &Acknowledged,
+    ) {
+        if duplicate.is_some() {
+            self.statistics.duplicates_told += 1;
+            self.sender.rack.widen(self.snd.una, self.snd.nxt);
+        }
+        let says_nothing_new = !news.advanced && news.delivery.bytes == 0 && news.segment.payload.is_empty();
+        if self.judge_tail_probe(self.snd.una, duplicate, says_nothing_new) {
+            self.answer_repaired_loss(news.flight);
+        }
+        if self.is_spurious(news, duplicate) {
+            self.undo(now);
+        }
+        if self.sender.loss.phase != Phase::Open && !self.snd.una.before(self.sender.loss.recover) {
+            self.leave_recovery();
+        }
+        if self.sender.loss.phase == Phase::Open && ack.lost > 0 && self.sender.scoreboard.lost() > 0 {
+            self.enter_recovery(news.flight, news.delivery.bytes);
+        }
+        if self.sender.loss.phase == Phase::FastRecovery {
+            self.follow_delivery(news.delivery.bytes, news.advanced && ack.lost == 0);
+        } else if news.advanced {
+            // What arrives beyond a hole does not open the window, or a late segment would.
+            self.sender.congestion.controller().on_progress(ack, news.limited);
+        }
+    }
+
+    /// RFC 8985 §6.2 step 5, RFC 6675 §5 step 4: a loss, and the window that was in use when it
+    /// happened is too large.
+    fn enter_recovery(&mut self, flight: u32, delivered: u32) {
+        self.statistics.fast_retransmissions += 1;
+        self.remember_for_undo();
+        self.sender.congestion.controller().on_loss(flight);
+        self.ecn.on_reduced();
+        let sacked = self.sender.scoreboard.sacked();
+        self.sender.prr = Prr::begin((self.snd.nxt - self.snd.una - sacked).saturating_add(delivered));
+        let loss = &mut self.sender.loss;
+        loss.phase = Phase::FastRecovery;
+        loss.recover = self.snd.nxt;
+        loss.tail_probe = None;
+    }
+
+    /// The window during recovery, unless the controller knows better.
+    fn follow_delivery(&mut self, delivered: u32, safe: bool) {
+        if self.sender.loss.phase != Phase::FastRecovery
+            || self.sender.congestion.controller().governs_recovery()
+        {
+            return;
+        }
+        let pipe = self.sender.scoreboard.in_flight();
+        let window = self.sender.congestion.window();
+        let cwnd = self.sender.prr.window(delivered, pipe, window.ssthresh(), window.mss(), safe);
+        self.sender.congestion.controller().window_mut().set(cwnd);
+    }
+
+    fn leave_recovery(&mut self) {
+        if self.sender.loss.phase == Phase::FastRecovery {
+            self.sender.rack.on_recovered();
+            let controller = self.sender.congestion.controller();
+            if !controller.governs_recovery() {
+                controller.window_mut().set_to_threshold_plus(0);
+            }
+        }
+        self.sender.loss = Loss { recover: self.sender.loss.recover, ..Loss::new(self.snd.iss) };
+    }
+
+    /// A tail probe has repaired a loss that nobody else will notice (RFC 8985 §7.4.2 case 3).
+    fn answer_repaired_loss(&mut self, flight: u32) {
+        self.ecn.on_reduced();
+        let controller = self.sender.congestion.controller();
+        controller.on_loss(flight);
+        if !controller.governs_recovery() {
+            controller.window_mut().set_to_threshold_plus(0);
+        }
+    }
+
+    /// The timer expired: everything counts as lost but what left so recently that it may still arrive
+    /// (RFC 8985 §6.3). A peer that has thrown away what it had named is not believed any more (RFC 2018
+    /// §8).
+    pub(super) fn recover_from_timeout(&mut self, now: Instant, first: bool) {
+        if self.sender.scoreboard.is_reneged() {
+            self.statistics.reneged += 1;
+            self.sender.scoreboard.forget_sacks();
+        }
+        let flight = self.in_flight();
+        let anew = self.sender.loss.phase != Phase::AfterTimeout || first;
+        if anew && self.sender.loss.phase == Phase::Open {
+            self.remember_for_undo();
+        }
+        let controller = self.sender.congestion.controller();
+        if first {
+            controller.on_timeout(flight);
+        } else {
+            controller.window_mut().restart();
+        }
+        self.mark_lost_after_timeout(now);
+        self.sender.loss = Loss {
+            phase: Phase::AfterTimeout,
+            recover: self.snd.nxt,
+            retransmit_due: true,
+            frto: if anew { Frto::Retransmitted } else { Frto::Off },
+            ..Loss::new(self.snd.iss)
+        };
+        self.timers.clear(Timer::Reorder);
+    }
+
+    fn mark_lost_after_timeout(&mut self, now: Instant) {
+        let (tolerance, una) = (self.tolerance(), self.snd.una);
+        let rack = &self.sender.rack;
+        let lost = self.sender.scoreboard.mark_lost(|stretch| {
+            let first = stretch.left == una;
+            if first { Verdict::Lost } else { rack.judge_after_timeout(now, stretch, &tolerance) }
+        });
+        self.sender.account.note_lost(lost);
+    }
+
+    fn remember_for_undo(&mut self) {
+        let before = self.sender.congestion.clone();
+        self.sender.undo = Some(Box::new(Undo::new(before, self.snd.una, self.snd.nxt)));
+    }
+
+    /// Was the loss none? The first acknowledgement of something new may echo a segment that left before
+    /// the first repetition (RFC 3522 §3.2), the last repetition may have arrived as a duplicate, or what
+    /// was never sent again may arrive after a timeout (RFC 5682).
+    fn is_spurious(&mut self, news: &News<'_>, duplicate: Option<SackBlock>) -> bool {
+        let late = self.judge_timeout(news);
+        let echo = if self.timestamps.on { news.segment.options().timestamps } else { None };
+        let Some(undo) = &mut self.sender.undo else { return false };
+        let explained = duplicate.is_some_and(|block| undo.explain(block.left, block.right));
+        let first_answer = if news.advanced { undo.first_repetition.take() } else { None };
+        let early = match (first_answer, echo) {
+            (Some(repetition), Some(echo)) => echo.echo != 0 && before(echo.echo, repetition),
+            _ => false,
+        };
+        late || explained || early
+    }
+
+    fn judge_timeout(&mut self, news: &News<'_>) -> bool {
+        let frto = self.sender.loss.frto;
+        if !frto.is_on() {
+            return false;
+        }
+        let has_new = self.sender.has_unsent(self.snd.nxt) && self.snd.wnd > self.snd.nxt - self.snd.una;
+        let verdict = frto.judge(news.advanced, &news.delivery, self.sender.loss.recover, has_new);
+        self.sender.loss.frto = match verdict {
+            FrtoVerdict::AskOn => Frto::SentNew,
+            FrtoVerdict::Lost | FrtoVerdict::Spurious => Frto::Off,
+        };
+        verdict == FrtoVerdict::Spurious
+    }
+
+    /// Nothing was lost: the window is what it was, and the timeout too.
+    fn undo(&mut self, now: Instant) {
+        let Some(undo) = self.sender.undo.take() else { return };
+        self.statistics.spurious_recoveries += 1;
+        self.sender.congestion.restore(undo.before);
+        self.sender.scoreboard.forgive();
+        self.sender.loss = Loss { recover: self.sender.loss.recover, ..Loss::new(self.snd.iss) };
+        self.watch_what_is_left(now);
+    }
+
+    /// `left` up to `right` leaves now: the scoreboard remembers it.
+    pub(crate) fn note_departure(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
+        let repeats = left.before(self.snd.nxt);
+        let bytes = right - left;
+        let in_flight = self.sender.scoreboard.in_flight();
+        let again = left.before(self.snd.max);
+        let departure = self.sender.account.depart(now, in_flight == 0, again);
+        self.sender.scoreboard.note_sent(left, right, departure);
+        if self.sender.loss.phase == Phase::FastRecovery {
+            self.sender.prr.note_sent(bytes);
+        }
+        if repeats {
+            self.sender.scoreboard.search_after(right);
+            let clock = self.timestamps.clock(now);
+            if let Some(undo) = &mut self.sender.undo {
+                undo.note_repetition(bytes, clock);
+            }
+        }
+        if core::mem::take(&mut self.sender.loss.tail_probe_due) {
+            self.sender.loss.tail_probe = Some(TailProbe { end: right, again: repeats });
+        }
+        if repeats || self.sender.loss.tail_probe.is_some() {
+            self.refresh_prediction();
+        }
+    }
+}
+
+/// The block that tells of data received twice, if the first one does (RFC 2883 §4): it lies below the
+/// acknowledgement, or inside the second.
+fn duplicate_block(blocks: &[SackBlock], ack: SeqNum) -> Option<SackBlock> {
+    let first = *blocks.first()?;
+    let below = !first.right.after(ack);
+    let inside = blocks
+        .get(1)
+        .is_some_and(|second| !first.left.before(second.left) && !first.right.after(second.right));
+    (below || inside).then_some(first)
+}

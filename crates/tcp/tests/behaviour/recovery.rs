@@ -1,0 +1,329 @@
+//! A peer names what it has (RFC 2018): what is missing is found by time (RFC 8985) and sent again while
+//! what arrives keeps the pipe filled (RFC 6675, RFC 6937).
+
+use crate::ms;
+use linerate_tcp::{Config, CongestionName};
+use linerate_testkit::Script;
+
+/// Established over a path of ten milliseconds with a peer that names what it has; segments of 1,000
+/// bytes.
+fn established(config: &Config) -> Script {
+    established_with(config, "")
+}
+
+/// The same with further options.
+fn established_with(config: &Config, options: &str) -> Script {
+    let mut host = Script::connect(config);
+    host.expect("S 0:0(0)");
+    host.pass_time(ms(10));
+    host.send(&format!("S. 0:0(0) ack 1 win 65535 mss 1000 sackOK{options}"));
+    host.expect(". 1:1(0) ack 1");
+    host
+}
+
+fn new_reno() -> Config {
+    Config { congestion: CongestionName::NewReno, ..Config::modern() }
+}
+
+/// Segments of 1,000 bytes that begin at these numbers have left, and nothing else.
+#[track_caller]
+fn expect_segments(host: &mut Script, starts: &[u32]) {
+    for &start in starts {
+        let sent = host.take_one();
+        assert_eq!((sent.says.seq, sent.says.length), (start, 1_000), "{}", sent.says);
+    }
+    host.expect_nothing();
+}
+
+/// Ten segments have left, and ten milliseconds have passed.
+fn ten_out(config: &Config) -> Script {
+    let mut host = established(config);
+    host.write(30_000);
+    expect_segments(&mut host, &[1, 1_001, 2_001, 3_001, 4_001, 5_001, 6_001, 7_001, 8_001, 9_001]);
+    host.pass_time(ms(10));
+    host
+}
+
+#[test]
+fn a_timeout_sends_the_segment_again_at_once() {
+    let mut host = established(&new_reno());
+    host.write(100);
+    host.expect("P. 1:101(100) ack 1");
+    host.expect_after(ms(200), "P. 1:101(100) ack 1");
+    host.expect_after(ms(400), "P. 1:101(100) ack 1");
+}
+
+/// RFC 8985 §6.2: three segments beyond the hole leave no doubt, and the timer is not waited for.
+#[test]
+fn what_three_segments_have_overtaken_is_sent_again() {
+    let mut host = ten_out(&new_reno());
+    host.send(". 1:1(0) ack 1 sack 1001-2001");
+    host.send(". 1:1(0) ack 1 sack 1001-3001");
+    // What was delivered lets new data leave in the meantime (RFC 3042).
+    expect_segments(&mut host, &[10_001, 11_001]);
+    host.send(". 1:1(0) ack 1 sack 1001-4001");
+    expect_segments(&mut host, &[1]);
+    let information = host.connection.information();
+    assert_eq!(information.slow_start_threshold, 5_000, "half of the ten that were in flight");
+    assert_eq!(host.connection.statistics().fast_retransmissions, 1);
+}
+
+/// RFC 8985 §6.2 step 4: one segment that was overtaken may be late, for a quarter of the round trip.
+#[test]
+fn what_one_segment_has_overtaken_is_given_a_quarter_of_the_round_trip() {
+    let mut host = ten_out(&new_reno());
+    host.send(". 1:1(0) ack 1 sack 1001-2001");
+    expect_segments(&mut host, &[10_001]);
+    let sent = host.expect_after(ms(10) / 4, ". 1:1001(1000) ack 1");
+    assert_eq!(sent.says.length, 1_000);
+}
+
+#[test]
+fn what_comes_within_that_time_was_only_late() {
+    let mut host = ten_out(&new_reno());
+    host.send(". 1:1(0) ack 1 sack 1001-2001");
+    expect_segments(&mut host, &[10_001]);
+    host.pass_time(ms(1));
+    host.send(". 1:1(0) ack 2001");
+    host.take_sent();
+    let statistics = host.connection.statistics();
+    assert_eq!((statistics.fast_retransmissions, statistics.retransmitted_segments), (0, 0));
+}
+
+/// RFC 6675 §5: every hole is known at once; each is sent again as the pipe allows, and none twice.
+#[test]
+fn several_holes_are_filled_in_one_round_trip() {
+    let mut host = ten_out(&new_reno());
+    // The first, third and fifth are lost.
+    host.send(". 1:1(0) ack 1 sack 1001-2001");
+    host.send(". 1:1(0) ack 1 sack 3001-4001 sack 1001-2001");
+    expect_segments(&mut host, &[10_001, 11_001]);
+    host.send(". 1:1(0) ack 1 sack 5001-6001 sack 3001-4001 sack 1001-2001");
+    expect_segments(&mut host, &[1]);
+    for right in [7_001, 8_001, 9_001, 10_001] {
+        host.send(&format!(". 1:1(0) ack 1 sack 5001-{right} sack 3001-4001 sack 1001-2001"));
+    }
+    let again: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
+    assert!(again.starts_with(&[2_001, 4_001]), "{again:?}");
+    let retransmitted = host.connection.statistics().retransmitted_segments;
+    assert_eq!(retransmitted, 3);
+}
+
+/// RFC 6937: half the window leaves while a window is delivered, and then the window is SSTHRESH.
+#[test]
+fn the_window_comes_down_as_data_is_delivered() {
+    let mut host = ten_out(&new_reno());
+    for right in (2..11).map(|index| index * 1_000 + 1) {
+        host.send(&format!(". 1:1(0) ack 1 sack 1001-{right}"));
+    }
+    let sent: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
+    assert_eq!(sent, [10_001, 11_001, 1, 12_001, 13_001], "two before it was certain, then every other");
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 10001");
+    let information = host.connection.information();
+    assert!(information.congestion_window <= 5_000 && information.slow_start_threshold == 5_000);
+    for right in [11_001, 12_001, 13_001, 14_001] {
+        host.send(&format!(". 1:1(0) ack {right}"));
+    }
+    assert_eq!(host.connection.information().congestion_window / 1_000, 5);
+}
+
+/// RFC 8985 §3.3: a repetition that was lost as well is noticed by what left after it.
+#[test]
+fn a_repetition_that_is_lost_is_sent_a_third_time_without_a_timeout() {
+    let mut host = ten_out(&new_reno());
+    host.send(". 1:1(0) ack 1 sack 1001-4001");
+    expect_segments(&mut host, &[1]);
+    host.send(". 1:1(0) ack 1 sack 1001-9001");
+    let after: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
+    assert_eq!(after, [10_001, 11_001, 12_001]);
+    host.pass_time(ms(11));
+    host.send(". 1:1(0) ack 1 sack 1001-11001");
+    let again = host.take_one();
+    assert_eq!((again.says.seq, again.says.length), (1, 1_000));
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
+}
+
+/// RFC 8985 §6.3: with the timer everything that could have arrived is lost, and what the peer had named
+/// is not sent again.
+#[test]
+fn after_a_timeout_only_what_is_missing_is_sent_again() {
+    let mut host = established(&new_reno());
+    host.write(5_000);
+    expect_segments(&mut host, &[1, 1_001, 2_001, 3_001, 4_001]);
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 1 sack 2001-3001");
+    host.expect_nothing();
+    host.pass_time(ms(3));
+    expect_segments(&mut host, &[1]);
+    host.pass_time(ms(200));
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 1);
+    expect_segments(&mut host, &[1]);
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, &[1_001, 3_001]);
+}
+
+/// RFC 2018 §8: a peer may throw away what it had named, and everything is still delivered.
+#[test]
+fn a_peer_that_forgets_what_it_named_gets_it_again() {
+    let mut host = established(&new_reno());
+    host.write(4_000);
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 1 sack 1001-4001");
+    expect_segments(&mut host, &[1]);
+    host.pass_time(ms(10));
+    // The first fills the hole, and nothing that was named is acknowledged with it.
+    host.send(". 1:1(0) ack 1001");
+    host.expect_nothing();
+    host.pass_time(ms(200));
+    expect_segments(&mut host, &[1_001]);
+    assert_eq!(host.connection.statistics().reneged, 1);
+    host.send(". 1:1(0) ack 2001");
+    expect_segments(&mut host, &[2_001, 3_001]);
+}
+
+/// RFC 8985 §7: a tail that nothing follows is probed after two round trips, long before the timeout.
+#[test]
+fn the_last_segment_is_sent_again_before_the_timer_expires() {
+    let mut host = established(&new_reno());
+    host.write(3_000);
+    expect_segments(&mut host, &[1, 1_001, 2_001]);
+    let probe = host.expect_after(ms(20), "P. 2001:3001(1000) ack 1");
+    assert_eq!(probe.says.length, 1_000);
+    assert_eq!(host.connection.statistics().tail_probes, 1);
+    host.pass_time(ms(10));
+    // The peer has the third only, which shows that the others are lost.
+    host.send(". 1:1(0) ack 1 sack 2001-3001");
+    expect_segments(&mut host, &[1]);
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 1001 sack 2001-3001");
+    expect_segments(&mut host, &[1_001]);
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
+}
+
+/// RFC 8985 §7.3: new data probes as well as old, whatever the congestion window says.
+#[test]
+fn a_probe_carries_new_data_if_there_is_any() {
+    let mut host = established(&new_reno());
+    host.write(30_000);
+    assert_eq!(host.take_sent().len(), 10);
+    let probe = host.expect_after(ms(20), ". 10001:11001(1000) ack 1");
+    assert_eq!(probe.says.seq, 10_001);
+}
+
+/// RFC 8985 §7.4.2 case 3: what only the probe has repaired was a loss all the same.
+#[test]
+fn a_loss_that_the_probe_has_repaired_reduces_the_window() {
+    let mut host = established(&new_reno());
+    host.write(10_000);
+    assert_eq!(host.take_sent().len(), 10);
+    host.expect_after(ms(20), "P. 9001:10001(1000) ack 1");
+    host.write(1_000);
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 10001");
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 11001");
+    assert!(host.connection.information().slow_start_threshold < 10_000);
+}
+
+/// RFC 8985 §7.4.2 case 2: the peer tells that it has got both copies, so nothing was lost.
+#[test]
+fn a_probe_that_arrived_twice_costs_nothing() {
+    let mut host = established(&new_reno());
+    host.write(10_000);
+    host.take_sent();
+    let before = host.connection.information();
+    host.expect_after(ms(20), "P. 9001:10001(1000) ack 1");
+    host.send(". 1:1(0) ack 10001");
+    host.send(". 1:1(0) ack 10001 sack 9001-10001");
+    let after = host.connection.information();
+    assert_eq!(after.slow_start_threshold, before.slow_start_threshold);
+    assert_eq!(host.connection.statistics().duplicates_told, 1);
+}
+
+/// RFC 3522: the first acknowledgement echoes the first copy, so the timeout was spurious and the window
+/// is given back.
+#[test]
+fn an_echo_from_before_the_repetition_takes_the_timeout_back() {
+    let mut host = established_with(&new_reno(), " ts 100 1");
+    host.write(20_000);
+    assert_eq!(host.take_sent().len(), 10);
+    let before = host.connection.information();
+    let stamp = host.clock();
+    host.pass_time(ms(230));
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 1);
+    let probes = host.connection.statistics().tail_probes;
+    assert_eq!(probes, 1, "the tail was probed first");
+    host.take_sent();
+    host.send(&format!(". 1:1(0) ack 989 ts 200 {stamp}"));
+    let after = host.connection.information();
+    assert!(after.congestion_window >= before.congestion_window);
+    assert_eq!(after.slow_start_threshold, before.slow_start_threshold);
+    assert_eq!(host.connection.statistics().spurious_recoveries, 1);
+}
+
+/// RFC 5682: without timestamps, what was never sent again arrives after the timeout.
+#[test]
+fn originals_that_arrive_after_a_timeout_take_it_back() {
+    let mut host = established(&new_reno());
+    host.write(30_000);
+    assert_eq!(host.take_sent().len(), 10);
+    let before = host.connection.information();
+    host.pass_time(ms(20));
+    assert_eq!(host.take_sent().len(), 1, "the probe");
+    host.pass_time(ms(200));
+    expect_segments(&mut host, &[1]);
+    // Step 2: two new segments, and nothing old.
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, &[11_001, 12_001]);
+    host.send(". 1:1(0) ack 2001");
+    let after = host.connection.information();
+    assert!(after.congestion_window >= before.congestion_window);
+    assert_eq!(host.connection.statistics().spurious_recoveries, 1);
+}
+
+/// RFC 5682 step 3 (a): the second answer shows nothing that was never sent again, so it is lost.
+#[test]
+fn a_real_timeout_is_recovered_from_in_slow_start() {
+    let mut host = established(&new_reno());
+    host.write(10_000);
+    assert_eq!(host.take_sent().len(), 10);
+    host.pass_time(ms(20));
+    host.take_sent();
+    host.pass_time(ms(200));
+    expect_segments(&mut host, &[1]);
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, &[1_001, 2_001]);
+    assert_eq!(host.connection.statistics().spurious_recoveries, 0);
+}
+
+/// RFC 2883, RFC 3708: every repetition came as a duplicate, so the loss was none; and from now on more
+/// reordering is borne (RFC 8985 §6.2 step 4).
+#[test]
+fn duplicates_of_every_repetition_give_the_window_back() {
+    let mut host = ten_out(&new_reno());
+    let before = host.connection.information();
+    host.send(". 1:1(0) ack 1 sack 1001-4001");
+    expect_segments(&mut host, &[1]);
+    host.send(". 1:1(0) ack 10001");
+    host.take_sent();
+    assert!(host.connection.information().slow_start_threshold < before.slow_start_threshold);
+    host.send(". 1:1(0) ack 10001 sack 1-1001");
+    let after = host.connection.information();
+    assert_eq!(after.slow_start_threshold, before.slow_start_threshold);
+    assert_eq!(host.connection.statistics().spurious_recoveries, 1);
+}
+
+/// A peer that names what was never sent, or everything at once, gains nothing.
+#[test]
+fn blocks_that_cannot_be_are_ignored() {
+    let mut host = ten_out(&new_reno());
+    for sack in ["20001-30001", "9001-30001", "3001-2001", "5001-5001"] {
+        host.send(&format!(". 1:1(0) ack 1 sack {sack}"));
+        host.expect_nothing();
+    }
+    assert_eq!(host.connection.information().in_flight, 10_000);
+}
