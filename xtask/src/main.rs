@@ -19,13 +19,14 @@ usage: cargo xtask <verb>
 
   check          formatting, lints, documentation and layers: what a change must pass
   layers         the dependencies among our crates, against the arrow of the architecture
+  explore        let random worlds live for so many minutes, or one of them again: see `explore --help`
   grid           measure goodput over loss anew, in virtual time, and keep it in docs/loss-grid.txt
   rfc [--run]    each requirement of RFC 9293 with its tests: do they exist, and pass?";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error @ Error::Usage(_)) => {
             eprintln!("{error}");
             ExitCode::from(2)
@@ -37,13 +38,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &[String]) -> Result<(), Error> {
+fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["explore", ..] => return testkit::explore(&arguments[1..]),
         ["check"] => check::run(),
         ["layers"] => layers::run(),
         ["grid"] => testkit::write_grid(),
         ["rfc"] => rfc::run(false),
         ["rfc", "--run"] => rfc::run(true),
         _ => Err(Error::Usage(USAGE)),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

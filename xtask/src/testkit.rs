@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::workspace::cargo;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 /// Where the grid of goodput over loss is kept.
 const GRID: &str = "docs/loss-grid.txt";
@@ -21,6 +21,16 @@ pub(crate) fn write_grid() -> Result<(), Error> {
     fs::write(&path, output.stdout).map_err(|source| Error::Keep { path, source })?;
     eprintln!("xtask: {GRID} is written; `git diff` shows what has changed");
     Ok(())
+}
+
+/// `cargo xtask explore`: random worlds for so many minutes, or one of them again.
+pub(crate) fn explore(arguments: &[String]) -> Result<ExitCode, Error> {
+    let mut command = example("explore");
+    command.arg("--release").arg("--").args(arguments);
+    let status = command.status();
+    let status = status.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
+    // It has said what was wrong: a usage (2), or a world that failed (1).
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 fn example(name: &str) -> Command {

@@ -219,6 +219,17 @@ impl Connections {
         true
     }
 
+    /// The same, but not beyond `limit`: false if nothing happened until then.
+    pub fn step_until(&mut self, limit: Instant) -> bool {
+        self.transmit(End::Client);
+        self.transmit(End::Server);
+        let happens = self.next_moment() <= limit;
+        if !happens {
+            self.now = limit;
+        }
+        happens && self.step()
+    }
+
     /// Gives `bytes`, a segment of a third party's making, to one end.
     ///
     /// # Panics

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod connections;
+pub mod explore;
 pub mod fuzz;
 pub mod hostile;
 pub mod loss_grid;

@@ -151,17 +151,7 @@ impl Pair {
         self.host(side).stack_mut()
     }
 
-    /// Does everything that there is to do at the present time, and then moves to the next time at
-    /// which there is something. False if there never will be, or not before `limit`.
-    ///
-    /// # Panics
-    /// If an invariant of a host is broken, or a link that is up fails.
-    pub fn step(&mut self, limit: Instant) -> bool {
-        self.turn();
-        self.move_on(limit)
-    }
-
-    /// Steps until `done`, which applications may use to do their part, or until `limit` has gone by.
+    /// Goes on until `done`, which applications may use to do their part, or until `limit` has gone by.
     /// Says whether it was done.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now + limit;
@@ -179,8 +169,11 @@ impl Pair {
         true
     }
 
-    /// Everything that there is to do at the present time.
-    fn turn(&mut self) {
+    /// Does everything that there is to do at the present time.
+    ///
+    /// # Panics
+    /// If an invariant of a host is broken, or a link that is up fails.
+    pub fn turn(&mut self) {
         while let Some(mut packet) = self.wire.arrive(self.now) {
             if packet.marked {
                 let at = self.place_of_packet();
@@ -218,8 +211,9 @@ impl Pair {
         packet.and_then(Result::ok).map_or(Ecn::NotEct, |packet| packet.header.type_of_service.ecn())
     }
 
-    /// To the next time at which there is something to do; false if that is beyond `limit`.
-    fn move_on(&mut self, limit: Instant) -> bool {
+    /// Moves to the next time at which there is something to do; false, and no move, if that is beyond
+    /// `limit`.
+    pub fn move_on(&mut self, limit: Instant) -> bool {
         let next =
             Side::BOTH.map(|side| self.next_turn(side)).into_iter().fold(self.wire.next(), Instant::min);
         if next > limit || next == Instant::NEVER {
@@ -238,7 +232,7 @@ impl Pair {
         wanted.max(self.rested[side as usize])
     }
 
-    /// Steps for so long.
+    /// Goes on for so long.
     pub fn run_for(&mut self, span: Duration) {
         self.run_until(span, |_| false);
     }

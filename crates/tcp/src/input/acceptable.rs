@@ -77,6 +77,12 @@ impl Connection {
         if !segment.payload.is_empty() {
             self.statistics.duplicate_segments += 1;
         }
+        // What we acknowledged last, once more: the acknowledgement was lost. The answer echoes this copy,
+        // or the sender would take its own timeout for a round trip (RFC 7323 §4.3 (2); Linux, too,
+        // draws the line here).
+        if !(segment.seq + segment.sequence_length()).before(self.rcv.acked) {
+            self.note_timestamp(now, segment);
+        }
         self.answer_unacceptable(now, segment);
         self.take_late_ack(now, segment);
         // TIME-WAIT starts anew when the peer repeats its FIN (§3.10.7.4 eighth).

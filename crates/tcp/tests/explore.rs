@@ -1,0 +1,30 @@
+//! A short slice of what `cargo xtask explore` does for as long as it is told.
+
+use linerate_testkit::explore::{Case, Coverage};
+
+#[test]
+fn some_random_worlds_come_to_a_good_end_and_together_show_what_can_happen() {
+    let mut seen = Coverage::default();
+    for number in 0..120 {
+        let case = Case { seed: 1988, number, simpler: 0 };
+        match case.judge() {
+            Ok(coverage) => seen.add(&coverage),
+            Err(cause) => panic!("cargo xtask explore {case}: {cause}"),
+        }
+    }
+    for event in [
+        "fast path: data",
+        "fast path: acknowledgements",
+        "fast retransmissions",
+        "retransmission timeouts",
+        "segments out of order",
+        "segments that had arrived before",
+        "window probes",
+        "windows closed",
+        "delayed acknowledgements",
+        "applications that broke off",
+        "connections reset by the peer",
+    ] {
+        assert!(seen.times(event) > 0, "not seen: {event}\n{seen}");
+    }
+}

@@ -1,0 +1,101 @@
+//! What was seen in a world, so that an exploration can say where it has been.
+
+use linerate_tcp::{Error, MissReason, Statistics};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How often something was seen, and in how many worlds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    seen: BTreeMap<&'static str, (u64, u64)>,
+}
+
+/// A counter of a connection, by its name.
+type Counter = (&'static str, fn(&Statistics) -> u64);
+
+/// What is worth counting of a connection's life.
+const COUNTERS: [Counter; 22] = [
+    ("segments received", |counted| counted.segments_received),
+    ("fast path: data", |counted| counted.prediction.data),
+    ("fast path: acknowledgements", |counted| counted.prediction.acks),
+    ("segments sent again", |counted| counted.retransmitted_segments),
+    ("fast retransmissions", |counted| counted.fast_retransmissions),
+    ("retransmission timeouts", |counted| counted.retransmission_timeouts),
+    ("duplicate acknowledgements", |counted| counted.duplicate_acks),
+    ("segments out of order", |counted| counted.out_of_order_segments),
+    ("segments that had arrived before", |counted| counted.duplicate_segments),
+    ("too many stretches", |counted| counted.reassembly_full),
+    ("delayed acknowledgements", |counted| counted.delayed_ack_timeouts),
+    ("window probes", |counted| counted.window_probes),
+    ("small windows overridden", |counted| counted.small_window_timeouts),
+    ("keep-alive probes", |counted| counted.keep_alive_probes),
+    ("challenge acknowledgements", |counted| counted.challenge_acks),
+    ("old timestamps", |counted| counted.old_timestamps),
+    ("windows closed", |counted| counted.zero_windows_heard),
+    ("congestion marks", |counted| counted.marked_segments),
+    ("congestion echoes", |counted| counted.mark_echoes),
+    ("windows reduced for a mark", |counted| counted.mark_reductions),
+    ("bytes acknowledged", |counted| counted.bytes_acknowledged),
+    ("acknowledgements alone", |counted| counted.pure_acks_sent),
+];
+
+impl Coverage {
+    /// One world that ended.
+    pub(super) fn of_one_world() -> Self {
+        let mut coverage = Self::default();
+        coverage.count("worlds", 1);
+        coverage
+    }
+
+    pub(super) fn count(&mut self, name: &'static str, times: u64) {
+        if times > 0 {
+            let (count, worlds) = self.seen.entry(name).or_default();
+            (*count, *worlds) = (*count + times, 1);
+        }
+    }
+
+    pub(super) fn add_connection(&mut self, statistics: &Statistics) {
+        for (name, counter) in COUNTERS {
+            self.count(name, counter(statistics));
+        }
+        for (reason, times) in statistics.prediction.misses() {
+            self.count(MissReason::name(reason), times);
+        }
+    }
+
+    pub(super) fn add_end(&mut self, failed: Option<Error>, aborted: bool) {
+        self.count(
+            match failed {
+                _ if aborted => "applications that broke off",
+                None => "applications that heard everything",
+                Some(Error::Reset) => "connections reset by the peer",
+                Some(Error::TimedOut) => "connections given up",
+                Some(_) => "connections that failed otherwise",
+            },
+            1,
+        );
+    }
+
+    /// What was seen in other worlds.
+    pub fn add(&mut self, other: &Self) {
+        for (name, (count, worlds)) in &other.seen {
+            let sums = self.seen.entry(name).or_default();
+            *sums = (sums.0 + count, sums.1 + worlds);
+        }
+    }
+
+    /// How often something was seen.
+    #[must_use]
+    pub fn times(&self, name: &str) -> u64 {
+        self.seen.get(name).map_or(0, |&(count, _)| count)
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, (count, worlds)) in &self.seen {
+            writeln!(f, "{count:>14} in {worlds:>8} worlds  {name}")?;
+        }
+        Ok(())
+    }
+}

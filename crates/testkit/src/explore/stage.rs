@@ -1,0 +1,325 @@
+//! Where a world is played: two connections or two hosts in virtual time, and the applications on them.
+
+use super::application::Application;
+use super::coverage::Coverage;
+use super::world::{Hosts, World};
+use crate::transfer::listen;
+use crate::{Connections, End as Tcp, Pair, Setup, Side};
+use linerate_stack::{ConnectOptions, Error as StackError, ListenHandle, TcpHandle};
+use linerate_tcp::{Connection, Error, State};
+use linerate_units::{Duration, Instant};
+use std::net::SocketAddrV4;
+
+/// A world in which more happens does not come to an end.
+const MOST_STEPS: u64 = 3_000_000;
+
+/// A world that lasts longer does not, either: a transfer that is slow for honest reasons is over, and
+/// whoever was broken off has been given up.
+const PATIENCE: Duration = Duration::from_secs(4 * 3_600);
+
+/// A world that goes on.
+pub(super) struct Stage {
+    scene: Scene,
+    /// Both ends of each connection.
+    applications: Vec<[Application; 2]>,
+    is_broken_off: bool,
+    /// May a connection be given up without anybody's fault?
+    is_bad: bool,
+}
+
+enum Scene {
+    Connections(Box<Connections>),
+    Hosts(Box<TwoHosts>),
+}
+
+struct TwoHosts {
+    pair: Pair,
+    listener: ListenHandle,
+    /// The left end and, once it is accepted, the right end of each connection.
+    handles: Vec<(TcpHandle, Option<TcpHandle>)>,
+}
+
+/// Where an end of a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Here,
+    /// Nobody has knocked yet, or nobody has been let in.
+    Nowhere,
+}
+
+/// One end of a connection, for its application.
+pub(super) enum End<'a> {
+    Connection(Option<&'a mut Connection>, Instant),
+    Socket(&'a mut Pair, Side, Option<TcpHandle>),
+}
+
+impl End<'_> {
+    pub(super) const fn place(&self) -> Place {
+        match self {
+            Self::Connection(None, _) | Self::Socket(_, _, None) => Place::Nowhere,
+            _ => Place::Here,
+        }
+    }
+
+    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<usize, Error> {
+        match self {
+            Self::Connection(Some(end), now) => end.read(*now, into),
+            Self::Socket(pair, side, Some(handle)) => {
+                let now = pair.now;
+                pair.stack(*side).tcp_read(now, *handle, into).map_err(of_connection)
+            }
+            _ => Err(Error::WouldBlock),
+        }
+    }
+
+    pub(super) fn write(&mut self, data: &[u8]) -> Result<usize, Error> {
+        match self {
+            Self::Connection(Some(end), now) => end.write(*now, data),
+            Self::Socket(pair, side, Some(handle)) => {
+                let now = pair.now;
+                pair.stack(*side).tcp_write(now, *handle, data).map_err(of_connection)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    pub(super) fn close_direction(&mut self) {
+        match self {
+            Self::Connection(Some(end), now) => end.shutdown_write(*now),
+            Self::Socket(pair, side, Some(handle)) => {
+                let now = pair.now;
+                assert!(pair.stack(*side).tcp_shutdown_write(now, *handle).is_ok(), "the socket is there");
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn abort(&mut self) {
+        match self {
+            Self::Connection(Some(end), now) => end.abort(*now),
+            Self::Socket(pair, side, Some(handle)) => {
+                let now = pair.now;
+                assert!(pair.stack(*side).tcp_abort(now, *handle).is_ok(), "the socket is there");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn of_connection(error: StackError) -> Error {
+    match error {
+        StackError::WouldBlock => Error::WouldBlock,
+        StackError::Tcp(error) => error,
+        other => panic!("a socket is gone: {other}"),
+    }
+}
+
+impl Scene {
+    fn new(world: &World) -> Self {
+        match &world.hosts {
+            None => {
+                let [client, server] = &world.configs;
+                Self::Connections(Box::new(Connections::new(client, server, world.network, world.seed)))
+            }
+            Some(hosts) => Self::Hosts(Box::new(TwoHosts::new(world, hosts))),
+        }
+    }
+
+    fn now(&self) -> Instant {
+        match self {
+            Self::Connections(pair) => pair.now,
+            Self::Hosts(hosts) => hosts.pair.now,
+        }
+    }
+
+    fn end(&mut self, index: usize, side: Side) -> End<'_> {
+        match self {
+            Self::Connections(pair) => {
+                let now = pair.now;
+                let end = if side == Side::Left { Some(&mut pair.client) } else { pair.server.as_mut() };
+                End::Connection(end, now)
+            }
+            Self::Hosts(hosts) => {
+                let (left, right) = hosts.handles[index];
+                End::Socket(&mut hosts.pair, side, if side == Side::Left { Some(left) } else { right })
+            }
+        }
+    }
+
+    /// Does what there is to do at the present time.
+    fn settle(&mut self) {
+        if let Self::Hosts(hosts) = self {
+            hosts.settle();
+        }
+    }
+
+    /// Goes on to the next moment at which anything happens, but not beyond `limit`. False if nothing
+    /// happens until then.
+    fn move_on(&mut self, limit: Instant) -> bool {
+        match self {
+            Self::Connections(pair) => pair.step_until(limit),
+            Self::Hosts(hosts) => {
+                let happens = hosts.pair.move_on(limit);
+                if !happens {
+                    hosts.pair.now = hosts.pair.now.max(limit);
+                }
+                happens
+            }
+        }
+    }
+}
+
+impl TwoHosts {
+    fn new(world: &World, hosts: &Hosts) -> Self {
+        let setup = Setup {
+            seed: world.seed,
+            network: world.network,
+            medium: hosts.medium,
+            mtu: hosts.mtu,
+            capacity: hosts.capacity,
+            pause: hosts.pause,
+        };
+        let mut pair = Pair::new(&setup, |side, config| config.tcp = world.configs[side as usize]);
+        let listener = listen(&mut pair);
+        let (now, door) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
+        let mut open = || pair.stack(Side::Left).tcp_connect(now, door, &ConnectOptions::default());
+        let opened =
+            world.connections.iter().map(|_| (open().unwrap_or_else(|error| panic!("{error}")), None));
+        let handles = opened.collect();
+        Self { pair, listener, handles }
+    }
+
+    fn settle(&mut self) {
+        self.pair.turn();
+        while self.pair.stack(Side::Left).poll_event().is_some() {}
+        while self.pair.stack(Side::Right).poll_event().is_some() {}
+        while let Some((right, peer)) = self.pair.stack(Side::Right).tcp_accept(self.listener) {
+            let left = self.pair.stack(Side::Left);
+            let is_its = |&(handle, _): &(TcpHandle, _)| left.tcp_local_addr(handle) == Ok(peer);
+            // A host may let in a peer that has given up meanwhile.
+            if let Some(index) = self.handles.iter().position(is_its) {
+                self.handles[index].1 = Some(right);
+            }
+        }
+    }
+}
+
+impl Stage {
+    pub(super) fn new(world: &World) -> Self {
+        let scene = Scene::new(world);
+        let now = scene.now();
+        let cast = |ends: &[_; 2]| {
+            let [client, server]: &[super::world::Habit; 2] = ends;
+            [Application::new(*client, server.bytes, now), Application::new(*server, client.bytes, now)]
+        };
+        let network = &world.network;
+        Self {
+            scene,
+            applications: world.connections.iter().map(cast).collect(),
+            is_broken_off: world.is_broken_off(),
+            is_bad: network.loss + network.corruption + network.marking > 0 || network.line.is_some(),
+        }
+    }
+
+    /// Until everything is over.
+    pub(super) fn play(mut self) -> Coverage {
+        let end = self.scene.now() + PATIENCE;
+        let mut steps = 0_u64;
+        while !self.is_over() {
+            steps += 1;
+            assert!(
+                steps < MOST_STEPS,
+                "no end in sight after {} s",
+                self.scene.now().as_nanos() / 1_000_000_000
+            );
+            let busy = self.act();
+            self.scene.settle();
+            // Whoever could do something, or has just got something, may be able to do more at once.
+            if busy | self.act() {
+                continue;
+            }
+            let now = self.scene.now();
+            let wakes = self.applications.iter().flatten().map(|one| one.wakes(now)).fold(end, Instant::min);
+            let happened = self.scene.move_on(wakes);
+            if !happened && wakes == end {
+                assert!(
+                    self.is_broken_off,
+                    "nothing happens any more, and bytes are missing: {:?}",
+                    self.applications
+                );
+                break;
+            }
+            assert!(self.scene.now() < end || self.is_broken_off, "not over after {PATIENCE}");
+            if self.scene.now() >= end {
+                break;
+            }
+        }
+        self.fall_silent();
+        self.judge()
+    }
+
+    fn act(&mut self) -> bool {
+        let mut busy = false;
+        for (index, ends) in self.applications.iter_mut().enumerate() {
+            for (application, side) in ends.iter_mut().zip(Side::BOTH) {
+                let now = self.scene.now();
+                busy |= application.act(&mut self.scene.end(index, side), now);
+            }
+        }
+        busy
+    }
+
+    fn is_over(&self) -> bool {
+        self.applications.iter().flatten().all(Application::is_done)
+    }
+
+    /// What is still under way arrives; timers run out.
+    fn fall_silent(&mut self) {
+        let end = self.scene.now() + PATIENCE;
+        let mut steps = 0_u64;
+        self.scene.settle();
+        while self.scene.move_on(end) {
+            self.scene.settle();
+            steps += 1;
+            assert!(steps < MOST_STEPS, "never silent");
+        }
+    }
+
+    /// Whoever failed has a reason.
+    fn judge(&mut self) -> Coverage {
+        let mut coverage = Coverage::of_one_world();
+        for application in self.applications.iter().flatten() {
+            match application.failed {
+                None => {}
+                Some(Error::TimedOut | Error::Unreachable) if self.is_bad || self.is_broken_off => {}
+                Some(Error::Reset | Error::Refused) if self.is_broken_off || self.is_bad => {}
+                Some(error) => panic!("a connection ended without a reason: {error}"),
+            }
+            coverage.add_end(application.failed, application.aborted);
+        }
+        self.add_connections(&mut coverage);
+        coverage
+    }
+
+    fn add_connections(&mut self, coverage: &mut Coverage) {
+        match &mut self.scene {
+            Scene::Connections(pair) => {
+                for end in [Tcp::Client, Tcp::Server] {
+                    if end == Tcp::Client || pair.server.is_some() {
+                        coverage.add_connection(pair.end(end).statistics());
+                        let closed = pair.end(end).state() == State::Closed;
+                        assert!(closed || self.is_broken_off, "{end:?} is {:?}", pair.end(end).state());
+                    }
+                }
+            }
+            Scene::Hosts(hosts) => {
+                for &(left, right) in &hosts.handles {
+                    for (side, handle) in [(Side::Left, Some(left)), (Side::Right, right)] {
+                        let end = handle.and_then(|handle| hosts.pair.stack(side).tcp(handle));
+                        end.into_iter().for_each(|end| coverage.add_connection(end.statistics()));
+                    }
+                }
+            }
+        }
+    }
+}

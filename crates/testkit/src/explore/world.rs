@@ -1,0 +1,230 @@
+//! What a world is: who is in it, what lies between them, and what they mean to do.
+
+use crate::{Line, Network};
+use linerate_stack::Medium;
+use linerate_tcp::{Config, CongestionName, EcnRule, KeepAlive, Profile};
+use linerate_units::{Duration, Rate};
+use oorandom::Rand64;
+
+/// Everything that a world is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct World {
+    /// What chance in it is drawn from.
+    pub seed: u64,
+    /// Two hosts; otherwise two connections, each with its twin.
+    pub hosts: Option<Hosts>,
+    /// The rules of the end that opens, and of the one that is opened.
+    pub configs: [Config; 2],
+    /// What is between them.
+    pub network: Network,
+    /// What the applications at the two ends of each connection mean to do.
+    pub connections: Vec<[Habit; 2]>,
+}
+
+/// What two hosts have beyond their connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    /// What frames begin with.
+    pub medium: Medium,
+    /// Bytes of the largest packet.
+    pub mtu: usize,
+    /// Frames that a link takes at once.
+    pub capacity: usize,
+    /// From turn to turn.
+    pub pause: Duration,
+}
+
+/// What an application means to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Habit {
+    /// Bytes to send.
+    pub bytes: usize,
+    /// Bytes of a write and of a read.
+    pub write_size: usize,
+    /// The same of a read.
+    pub read_size: usize,
+    /// It does something every so often; zero for whenever something happens.
+    pub pause: Duration,
+    /// It reads nothing for so long.
+    pub deaf_for: Duration,
+    /// It resets the connection once it has read or written so many bytes.
+    pub aborts_after: Option<usize>,
+}
+
+/// A draw of chance with the words for it.
+struct Dice(Rand64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0.rand_range(0..end)
+    }
+
+    fn size(&mut self, end: usize) -> usize {
+        usize::try_from(self.below(end as u64)).unwrap_or(0)
+    }
+
+    /// Of a hundred times, so many.
+    fn once_in_a_while(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn of<T: Copy>(&mut self, options: &[T]) -> T {
+        options[self.size(options.len())]
+    }
+
+    /// Small and large numbers alike: uniform over magnitudes.
+    fn magnitude(&mut self, most: usize) -> usize {
+        let bits = usize::BITS - most.leading_zeros();
+        let bound = 1 << (1 + self.below(u64::from(bits)));
+        1 + self.size(most.min(bound))
+    }
+
+    fn share(&mut self, percent: u64, most: u64) -> u32 {
+        let share = if self.once_in_a_while(percent) { self.below(most) } else { 0 };
+        u32::try_from(share).unwrap_or(0)
+    }
+}
+
+impl World {
+    /// What can be left out of a world to make it simpler, one by one.
+    pub const SIMPLIFICATIONS: [fn(&mut Self); 24] = [
+        |world| world.connections.truncate(1),
+        |world| {
+            world.hosts = None;
+            world.connections.truncate(1);
+        },
+        |world| world.each_habit(|habit| habit.aborts_after = None),
+        |world| world.each_habit(|habit| habit.deaf_for = Duration::ZERO),
+        |world| world.each_habit(|habit| habit.pause = Duration::ZERO),
+        |world| world.connections.iter_mut().for_each(|ends| ends[1].bytes = 0),
+        |world| world.connections.iter_mut().for_each(|ends| ends[0].bytes = 0),
+        |world| world.network.line = None,
+        |world| world.network.marking = 0,
+        |world| world.network.corruption = 0,
+        |world| world.network.duplication = 0,
+        |world| world.network.reordering = 0,
+        |world| world.network.loss = 0,
+        |world| world.configs[0] = Config::modern(),
+        |world| world.configs[1] = Config::modern(),
+        |world| world.each_config(|config| config.keep_alive = None),
+        |world| world.each_config(|config| config.ecn = EcnRule::Off),
+        |world| world.each_config(|config| config.timestamps = false),
+        |world| world.each_config(|config| config.selective_acks = false),
+        |world| world.each_config(|config| config.congestion = CongestionName::NewReno),
+        |world| world.network.latency = Duration::from_millis(10),
+        |world| world.each_habit(|habit| (habit.write_size, habit.read_size) = (4_096, 4_096)),
+        |world| world.each_habit(|habit| habit.bytes /= 4),
+        |world| world.each_habit(|habit| habit.bytes /= 4),
+    ];
+
+    fn each_habit(&mut self, change: impl Fn(&mut Habit)) {
+        self.connections.iter_mut().flatten().for_each(change);
+    }
+
+    fn each_config(&mut self, change: impl Fn(&mut Config)) {
+        self.configs.iter_mut().for_each(change);
+    }
+
+    /// World number `number` of the row that begins with `seed`.
+    #[must_use]
+    pub fn draw(seed: u64, number: u64) -> Self {
+        let mut dice = Dice(Rand64::new(u128::from(seed) << 64 | u128::from(number)));
+        let hosts = dice.once_in_a_while(50).then(|| draw_hosts(&mut dice));
+        let count = if hosts.is_some() { 1 + dice.below(4) } else { 1 };
+        let configs = [draw_config(&mut dice), draw_config(&mut dice)];
+        Self {
+            seed: dice.0.rand_u64(),
+            hosts,
+            connections: (0..count).map(|_| draw_habits(&mut dice, &configs)).collect(),
+            configs,
+            network: draw_network(&mut dice),
+        }
+    }
+
+    /// Does an application mean to break off?
+    #[must_use]
+    pub fn is_broken_off(&self) -> bool {
+        self.connections.iter().flatten().any(|habit| habit.aborts_after.is_some())
+    }
+}
+
+fn draw_hosts(dice: &mut Dice) -> Hosts {
+    Hosts {
+        medium: dice.of(&[Medium::Ethernet, Medium::Ip]),
+        mtu: dice.of(&[1_500, 1_500, 576, 9_000, 296]),
+        capacity: dice.of(&[256, 256, 16, 2, 1]),
+        pause: dice.of(&[
+            Duration::ZERO,
+            Duration::ZERO,
+            Duration::from_micros(100),
+            Duration::from_millis(3),
+        ]),
+    }
+}
+
+fn draw_config(dice: &mut Dice) -> Config {
+    let config =
+        dice.of(&[Profile::Modern, Profile::Modern, Profile::Modern, Profile::BsdTahoe, Profile::BsdReno]);
+    let config = config.config();
+    let keep_alive = KeepAlive {
+        idle: Duration::from_millis(100 + dice.below(5_000)),
+        interval: Duration::from_millis(500 + dice.below(2_000)),
+        probes: 9,
+    };
+    Config {
+        send_buffer: dice.magnitude(1 << 20),
+        receive_buffer: dice.magnitude(1 << 20),
+        no_delay: dice.once_in_a_while(30),
+        keep_alive: dice.once_in_a_while(20).then_some(keep_alive),
+        window_scaling: config.window_scaling && dice.once_in_a_while(80),
+        timestamps: config.timestamps && dice.once_in_a_while(70),
+        selective_acks: config.selective_acks && dice.once_in_a_while(70),
+        congestion: if dice.once_in_a_while(60) { dice.of(&CongestionName::ALL) } else { config.congestion },
+        ecn: dice.of(&[config.ecn, EcnRule::Request, EcnRule::Off]),
+        limited_transmit: dice.once_in_a_while(50),
+        initial_window: dice.of(&[config.initial_window, 1, 4, 10]),
+        reassembly_stretches: dice.of(&[config.reassembly_stretches, 1, 3]),
+        ..config
+    }
+}
+
+fn draw_network(dice: &mut Dice) -> Network {
+    let line =
+        Line { rate: Rate::from_bits_per_second(100_000 << dice.below(14)), queue: 3_000 << dice.below(9) };
+    Network {
+        latency: Duration::from_micros(dice.magnitude(200_000) as u64),
+        line: dice.once_in_a_while(50).then_some(line),
+        loss: dice.share(60, 120),
+        duplication: dice.share(30, 100),
+        reordering: dice.share(40, 150),
+        corruption: dice.share(30, 50),
+        marking: dice.share(30, 100),
+        lateness: Duration::from_micros(dice.magnitude(200_000) as u64),
+    }
+}
+
+fn draw_habits(dice: &mut Dice, configs: &[Config; 2]) -> [Habit; 2] {
+    let mut habits = [draw_habit(dice), draw_habit(dice)];
+    for (from, to) in [(0, 1), (1, 0)] {
+        // A step a byte is slow and teaches nothing after the first thousand.
+        let steps = [habits[from].write_size, habits[to].read_size];
+        let buffers = [configs[from].send_buffer, configs[to].receive_buffer];
+        let least = steps.into_iter().chain(buffers).min().unwrap_or(1);
+        habits[from].bytes = habits[from].bytes.min(least * 1_000);
+    }
+    habits
+}
+
+fn draw_habit(dice: &mut Dice) -> Habit {
+    let (write_size, read_size) = (dice.magnitude(20_000), dice.magnitude(20_000));
+    let pause = Duration::from_millis(10 + dice.below(300));
+    let deaf_for = Duration::from_millis(dice.below(10_000));
+    Habit {
+        bytes: if dice.once_in_a_while(20) { 0 } else { dice.magnitude(300_000) },
+        write_size,
+        read_size,
+        pause: if dice.once_in_a_while(20) { pause } else { Duration::ZERO },
+        deaf_for: if dice.once_in_a_while(15) { deaf_for } else { Duration::ZERO },
+        aborts_after: dice.once_in_a_while(10).then(|| dice.magnitude(20_000)),
+    }
+}
