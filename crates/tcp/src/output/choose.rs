@@ -145,6 +145,9 @@ impl Connection {
 
     /// Payload bytes that fit one segment beside the options that it will carry.
     fn segment_room(&self) -> u32 {
+        if !self.tells_of_blocks() {
+            return self.full_segment();
+        }
         let options = saturated(self.options_of_data().length());
         self.sender.mss.saturating_sub(options).max(1)
     }
@@ -174,12 +177,17 @@ impl Connection {
         }
     }
 
+    /// Must the next segment name what has arrived beyond holes, or twice?
+    fn tells_of_blocks(&self) -> bool {
+        self.agreement.selective_acks && self.receiver.has_blocks()
+    }
+
     /// The options of a segment with data, its timestamps still blank.
     pub(super) fn options_of_data(&self) -> TcpOptions {
         TcpOptions {
             timestamps: self.timestamps.on.then(Default::default),
             user_timeout: if self.user_timeouts.due { self.user_timeout_option() } else { None },
-            sack: if self.agreement.selective_acks { self.receiver.blocks() } else { Default::default() },
+            sack: if self.tells_of_blocks() { self.receiver.blocks() } else { Default::default() },
             ..TcpOptions::default()
         }
     }

@@ -118,6 +118,11 @@ impl Receiver {
         self.duplicate = None;
     }
 
+    /// Is there anything for a SACK option?
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.duplicate.is_some() || !self.assembler.is_empty()
+    }
+
     /// Blocks for a SACK option: what came twice, then what lies beyond holes, the stretch that a
     /// duplicate is a part of before the others.
     pub(crate) fn blocks(&self) -> SackBlocks {

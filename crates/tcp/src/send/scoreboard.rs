@@ -47,6 +47,8 @@ impl Stretch {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scoreboard {
     stretches: VecDeque<Stretch>,
+    /// Where they begin and end.
+    span: (SeqNum, SeqNum),
     sacked: u32,
     lost: u32,
     /// No stretch before this is lost: where to look for the next.
@@ -57,7 +59,14 @@ pub(crate) struct Scoreboard {
 
 impl Scoreboard {
     pub(crate) const fn new(start: SeqNum) -> Self {
-        Self { stretches: VecDeque::new(), sacked: 0, lost: 0, search_from: start, refused_blocks: 0 }
+        Self {
+            stretches: VecDeque::new(),
+            span: (start, start),
+            sacked: 0,
+            lost: 0,
+            search_from: start,
+            refused_blocks: 0,
+        }
     }
 
     /// Bytes that the peer has named beyond holes.
@@ -75,14 +84,9 @@ impl Scoreboard {
         self.sacked == 0 && self.lost == 0
     }
 
-    /// Where the stretches begin and end; `None` without any.
-    pub(crate) fn span(&self) -> Option<(SeqNum, SeqNum)> {
-        Some((self.stretches.front()?.left, self.stretches.back()?.right))
-    }
-
     /// Pipe (RFC 6675 §4): bytes that are believed to be in the network.
     pub(crate) fn in_flight(&self) -> u32 {
-        self.span().map_or(0, |(left, right)| right - left) - self.sacked - self.lost
+        self.span.1 - self.span.0 - self.sacked - self.lost
     }
 
     /// The last stretch, if the peer has not named it.
@@ -92,7 +96,10 @@ impl Scoreboard {
 
     /// `left` up to `right` leaves: at the end of what was sent, or once more, or both.
     pub(crate) fn note_sent(&mut self, left: SeqNum, right: SeqNum, departure: Departure) {
-        let end = self.span().map_or(left, |(_, end)| end);
+        if self.stretches.is_empty() {
+            self.span = (left, left);
+        }
+        let end = self.span.1;
         if left.before(end) {
             self.note_sent_again(left, right.earlier(end), &departure);
         }
@@ -103,6 +110,7 @@ impl Scoreboard {
     }
 
     fn append(&mut self, left: SeqNum, right: SeqNum, departure: Departure) {
+        self.span.1 = right;
         let full = self.stretches.len() >= MOST_STRETCHES;
         if let Some(last) = self.stretches.back_mut()
             && last.fate == Fate::InFlight
@@ -151,14 +159,16 @@ impl Scoreboard {
             } else {
                 first.left = right;
             }
+            self.span.0 = right;
         }
     }
 
     /// The peer has named `block`: what of it is news, `delivery` learns. What lies outside the flight
     /// means nothing.
     pub(crate) fn sack(&mut self, block: SackBlock, delivery: &mut Delivery) {
-        let Some((start, end)) = self.span() else { return };
-        let inside = !block.left.before(start) && !block.right.after(end) && block.left.before(block.right);
+        let inside = !block.left.before(self.span.0)
+            && !block.right.after(self.span.1)
+            && block.left.before(block.right);
         if !inside {
             return;
         }
@@ -293,10 +303,15 @@ impl Scoreboard {
     }
 
     pub(crate) fn check(&self, una: SeqNum, nxt: SeqNum) {
-        let Some((start, end)) = self.span() else {
-            assert!(una == nxt, "{} bytes are in flight and not on the scoreboard", nxt - una);
+        let (start, end) = self.span;
+        if self.stretches.is_empty() {
+            assert!(
+                start == end && una == nxt,
+                "{} bytes are in flight and not on the scoreboard",
+                nxt - una
+            );
             return;
-        };
+        }
         assert!((start, end) == (una, nxt), "the scoreboard has {start}..{end}, in flight is {una}..{nxt}");
         assert!(self.stretches.len() <= MOST_STRETCHES, "{} stretches", self.stretches.len());
         let mut at = start;
@@ -304,6 +319,7 @@ impl Scoreboard {
             assert!(stretch.left == at && stretch.right.after(at), "a gap before {stretch:?}");
             at = stretch.right;
         }
+        assert!(at == end, "the last stretch ends at {at}, the scoreboard at {end}");
         for (fate, sum) in [(Fate::Sacked, self.sacked), (Fate::Lost, self.lost)] {
             let of_fate = self.stretches.iter().filter(|stretch| stretch.fate == fate);
             assert_eq!(of_fate.map(Stretch::length).sum::<u32>(), sum, "bytes of fate {fate:?}");
