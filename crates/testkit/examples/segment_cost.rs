@@ -9,6 +9,8 @@
 //! The difference between two amounts, divided by the difference in segments, leaves out what a
 //! connection costs once.
 
+#![allow(clippy::print_stdout, reason = "a figure is what this program is for")]
+
 use linerate_tcp::{Config, Connection, Path, Seeds};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum};
@@ -20,7 +22,8 @@ const PIECE: usize = 64 << 10;
 const TURN: Duration = Duration::from_micros(10);
 
 fn main() {
-    let segments: u64 = std::env::args().nth(1).map_or(20_000, |count| count.parse().expect("a number"));
+    let count = std::env::args().nth(1);
+    let segments: u64 = count.map_or(20_000, |count| count.parse().expect("a number of segments"));
     let (mut sender, mut receiver) = handshake();
     let mut now = Instant::ZERO;
     let (piece, mut heard) = (vec![7; PIECE], vec![0; PIECE]);
