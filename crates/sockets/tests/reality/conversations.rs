@@ -5,9 +5,13 @@ use crate::store::{over_linerate, over_the_system, questions};
 use linerate_link::namespace::isolated_test;
 use linerate_sockets::End;
 use linerate_stack::LinkError;
+use linerate_tcp::KeepAlive;
+use linerate_units as units;
+use rustix::net::sockopt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::thread;
+use std::time::Duration;
 
 #[test]
 fn a_program_written_for_std_serves_the_kernel_and_is_served_by_it() {
@@ -159,6 +163,104 @@ fn many_connections_of_both_kinds_at_once() {
                 scope.spawn(move || std::io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap());
             }
         });
+        assert_content();
+    });
+}
+
+/// Each with its own handshake, a question, an answer, and an end on both sides; every second one is
+/// opened by the kernel.
+#[test]
+fn a_thousand_short_connections_one_after_the_other() {
+    isolated_test(|| {
+        let Some((net, _)) = network() else { return };
+        let ours = net.bind((OURS, 80)).unwrap();
+        let kernels = TcpListener::bind((KERNEL, 80)).unwrap();
+        for number in 0..500_u32 {
+            let mut heard = [0; 4];
+            let mut client = TcpStream::connect((OURS, 80)).unwrap();
+            let mut server = ours.accept().unwrap().0;
+            client.write_all(&number.to_be_bytes()).unwrap();
+            client.shutdown(Shutdown::Write).unwrap();
+            server.read_exact(&mut heard).unwrap();
+            server.write_all(&heard).unwrap();
+            assert_eq!(server.read(&mut [0]).unwrap(), 0);
+            drop(server);
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).unwrap();
+            assert_eq!(answer, number.to_be_bytes());
+
+            let mut client = net.connect((KERNEL, 80)).unwrap();
+            let mut server = kernels.accept().unwrap().0;
+            client.write_all(&number.to_be_bytes()).unwrap();
+            client.shutdown(Shutdown::Write).unwrap();
+            server.read_exact(&mut heard).unwrap();
+            server.write_all(&heard).unwrap();
+            assert_eq!(server.read(&mut [0]).unwrap(), 0);
+            drop(server);
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).unwrap();
+            assert_eq!(answer, number.to_be_bytes());
+        }
+        let counters = net.counters().unwrap().tcp;
+        assert_eq!((counters.active_opens, counters.passive_opens), (500, 500));
+        assert_eq!((counters.attempt_failures, counters.established_resets), (0, 0));
+        assert_content();
+    });
+}
+
+/// A silent peer is asked after 0.6 s, and given up when two questions were not answered. Linux answers
+/// one such question in half a second and no more (`tcp_invalid_ratelimit`).
+const IMPATIENT: KeepAlive = KeepAlive {
+    idle: units::Duration::from_millis(600),
+    interval: units::Duration::from_millis(600),
+    probes: 2,
+};
+
+#[test]
+fn the_kernel_answers_our_keep_alive_probes_until_it_is_gone() {
+    isolated_test(|| {
+        let Some((net, interface)) = network() else { return };
+        let listener = TcpListener::bind((KERNEL, 80)).unwrap();
+        let mut ours = net.connect((KERNEL, 80)).unwrap();
+        let mut kernels = listener.accept().unwrap().0;
+        ours.set_keep_alive(Some(IMPATIENT)).unwrap();
+        ours.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+        assert!(matches!(
+            ours.read(&mut [0]).unwrap_err().kind(),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut
+        ));
+        assert!(ours.statistics().unwrap().keep_alive_probes >= 2);
+        kernels.write_all(b"here").unwrap();
+        let mut heard = [0; 4];
+        ours.read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"here");
+        // Its cable is cut: nobody says anything any more.
+        interface.set_down().unwrap();
+        ours.set_read_timeout(None).unwrap();
+        let error = ours.read(&mut [0]).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::NetworkDown), "{error}");
+    });
+}
+
+#[test]
+fn we_answer_the_kernel_s_keep_alive_probes() {
+    isolated_test(|| {
+        let Some((net, _)) = network() else { return };
+        let listener = TcpListener::bind((KERNEL, 80)).unwrap();
+        let mut ours = net.connect((KERNEL, 80)).unwrap();
+        let mut kernels = listener.accept().unwrap().0;
+        sockopt::set_socket_keepalive(&kernels, true).unwrap();
+        // The shortest that the kernel knows: a second, and then it gives up at the first silence.
+        sockopt::set_tcp_keepidle(&kernels, Duration::from_secs(1)).unwrap();
+        sockopt::set_tcp_keepintvl(&kernels, Duration::from_secs(1)).unwrap();
+        sockopt::set_tcp_keepcnt(&kernels, 1).unwrap();
+        kernels.set_read_timeout(Some(Duration::from_millis(3_500))).unwrap();
+        assert_eq!(kernels.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert!(ours.statistics().unwrap().segments_received >= 3, "the kernel has not asked");
+        ours.write_all(b"here").unwrap();
+        let mut heard = [0; 4];
+        kernels.read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"here");
         assert_content();
     });
 }

@@ -23,6 +23,14 @@ pub(crate) fn network() -> Option<(Net, KernelInterface)> {
 pub(crate) fn network_over<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
 ) -> Option<(Net, KernelInterface)> {
+    network_with(around, |_| {})
+}
+
+/// The same, with another configuration.
+pub(crate) fn network_with<L: Link + Readiness + Send + 'static>(
+    around: impl FnOnce(Tap) -> L,
+    configure: impl FnOnce(&mut StackConfig),
+) -> Option<(Net, KernelInterface)> {
     let tap = match Tap::open(&TapConfig::default()) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
             skip_test(&error);
@@ -34,7 +42,8 @@ pub(crate) fn network_over<L: Link + Readiness + Send + 'static>(
     interface.disable_ipv6().unwrap();
     interface.add_address(KERNEL, 24).unwrap();
     interface.set_up().unwrap();
-    let config = StackConfig::new("02:00:00:00:00:02".parse().unwrap(), "10.0.0.2/24".parse().unwrap());
+    let mut config = StackConfig::new("02:00:00:00:00:02".parse().unwrap(), "10.0.0.2/24".parse().unwrap());
+    configure(&mut config);
     Some((Net::builder(around(tap), config).start().unwrap(), interface))
 }
 

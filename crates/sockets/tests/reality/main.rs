@@ -13,6 +13,8 @@
 
 mod conversations;
 mod kernel;
+mod marks;
+mod paths;
 #[path = "../common/pattern.rs"]
 mod pattern;
 mod spy;

@@ -1,0 +1,61 @@
+//! A path that becomes narrower while data flows over it: a router says so (RFC 1191), and the transfer
+//! goes on with smaller segments.
+
+use crate::kernel::{KERNEL, assert_content, network_with};
+use crate::pattern;
+use linerate_link::KernelInterface;
+use linerate_link::namespace::{Network, isolated_test};
+use linerate_stack::Route;
+use linerate_units::Bytes;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener};
+use std::{fs, thread};
+
+/// The two ends of the cable behind the router.
+const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+
+const BYTES: u64 = 16 << 20;
+
+#[test]
+fn a_path_that_becomes_narrower_in_the_middle_of_a_transfer_gets_smaller_segments() {
+    isolated_test(|| {
+        let behind = |config: &mut linerate_sockets::StackConfig| {
+            config.routes.push(Route::via("10.9.0.0/24".parse().unwrap(), KERNEL));
+        };
+        let Some((net, _)) = network_with(|tap| tap, behind) else { return };
+        let network = Network::new().unwrap();
+        let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
+        near.disable_ipv6().unwrap();
+        far.move_to_process(network.id()).unwrap();
+        near.add_address(ROUTER, 24).unwrap();
+        near.set_up().unwrap();
+        fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+        let listener = network.run(|| {
+            let far = KernelInterface::named("far").unwrap();
+            far.disable_ipv6().unwrap();
+            far.add_address(SERVER, 24).unwrap();
+            far.set_up().unwrap();
+            far.add_route(Ipv4Addr::new(10, 0, 0, 0), 24, Some(ROUTER)).unwrap();
+            TcpListener::bind((SERVER, 80)).unwrap()
+        });
+        let ours = net.connect((SERVER, 80)).unwrap();
+        let mut kernels = listener.accept().unwrap().0;
+        // The whole path carries 1,500 bytes so far.
+        (&ours).write_all(b"hello").unwrap();
+        kernels.read_exact(&mut [0; 5]).unwrap();
+        assert_eq!(ours.information().unwrap().effective_mss, 1_448);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                pattern::send(&ours, BYTES);
+                ours.shutdown(Shutdown::Write).unwrap();
+            });
+            // Half a window has been read when the router's cable shrinks: much more is to come.
+            kernels.peek(&mut [0; 1]).unwrap();
+            near.set_mtu(Bytes::new(900)).unwrap();
+            pattern::receive(&kernels, BYTES);
+        });
+        assert_eq!(ours.information().unwrap().effective_mss, 900 - 40 - 12);
+        assert_content();
+    });
+}
