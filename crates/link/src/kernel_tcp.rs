@@ -35,7 +35,19 @@ impl TcpInfo {
     /// The field of this name, without its prefix `tcpi_`; times in microseconds.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<u64> {
-        FIELDS.iter().find(|field| field.name == name).and_then(|field| self.read(field))
+        match name {
+            "snd_wscale" => self.shifts().map(|(sent, _)| sent),
+            "rcv_wscale" => self.shifts().map(|(_, received)| received),
+            _ => FIELDS.iter().find(|field| field.name == name).and_then(|field| self.read(field)),
+        }
+    }
+
+    /// The shifts of the windows heard and announced: two bit fields of four bits, in the order that the
+    /// compiler of the kernel gives them.
+    fn shifts(&self) -> Option<(u64, u64)> {
+        let byte = u64::from(*self.bytes[..self.length].get(6)?);
+        let (low, high) = (byte & 0xf, byte >> 4);
+        Some(if cfg!(target_endian = "little") { (low, high) } else { (high, low) })
     }
 
     /// Every field that this kernel fills, by its name without the prefix `tcpi_`.
@@ -69,7 +81,7 @@ const fn field(name: &'static str, offset: usize, width: usize) -> Field {
 }
 
 /// `struct tcp_info` of <linux/tcp.h>: it only ever grows at its end, so the offsets are for good.
-/// Bit fields and what the kernel no longer remembers are left out.
+/// Bit fields and what the kernel no longer remembers are left out of the table.
 const FIELDS: &[Field] = &[
     field("state", 0, 1),
     field("ca_state", 1, 1),

@@ -14,7 +14,8 @@ pub(crate) fn differences(expected: &Segment, came: &Segment, settings: &Setting
     judge("ports", expected.ports == came.ports);
     judge("marks", marks_match(expected.ip, came.ip));
     judge("TTL", expected.ip.ttl.is_none() || expected.ip.ttl == came.ip.ttl);
-    judge("flags", expected.flags == came.flags);
+    let judged = if settings.ignore_push { !TcpFlags::PSH } else { TcpFlags::all() };
+    judge("flags", expected.flags & judged == came.flags & judged);
     judge("sequence number", expected.seq == came.seq);
     judge("length", expected.length == came.length);
     let ack = expected.flags.contains(TcpFlags::ACK).then(|| expected.ack.unwrap_or(0));

@@ -45,6 +45,9 @@ struct Origin {
     script: u32,
 }
 
+/// The numbers of a peer that has not sent a SYN.
+const UNSAID: Origin = Origin { live: PEER_BEGIN, script: 0 };
+
 impl Origin {
     /// From script to wire; a SYN's numbers are not counted from itself.
     const fn to_live(self, number: u32, syn: bool) -> u32 {
@@ -81,7 +84,7 @@ impl Flows {
             }
             origin.live
         } else {
-            flow.remote.unwrap_or(Origin { live: PEER_BEGIN, script: 0 }).to_live(segment.seq, false)
+            flow.remote.unwrap_or(UNSAID).to_live(segment.seq, false)
         };
         let local = flow.local.unwrap_or_default();
         let ack = if acknowledges(segment.flags) { local.to_live(segment.ack.unwrap_or(0), syn) } else { 0 };
@@ -176,7 +179,7 @@ impl Flows {
             flow.local = Some(Origin { live: live.seq.number(), script });
             flow.remote = flow.offered.take().or(flow.remote);
         }
-        let (local, remote) = (flow.local.unwrap_or_default(), flow.remote.unwrap_or_default());
+        let (local, remote) = (flow.local.unwrap_or_default(), flow.remote.unwrap_or(UNSAID));
         let options = options_of_bytes(live.options);
         let options =
             options.into_iter().map(|option| flow.option_to_script(option, expected, &mut self.cookies));
@@ -238,7 +241,7 @@ impl Flow {
         };
         match option {
             SegmentOption::Sack(blocks) => {
-                let remote = self.remote.unwrap_or_default();
+                let remote = self.remote.unwrap_or(UNSAID);
                 let script = |(left, right)| (remote.to_script(left, false), remote.to_script(right, false));
                 SegmentOption::Sack(blocks.into_iter().map(script).collect())
             }

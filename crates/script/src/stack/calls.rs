@@ -106,7 +106,9 @@ impl StackMachine {
         };
         // As many wait as BSD lets wait: one more than is asked for.
         let backlog = usize::try_from(backlog).unwrap_or(0).saturating_add(1);
-        let options = ListenOptions { backlog, config: Some(config), ..ListenOptions::default() };
+        let syn_cookies = self.syn_cookies;
+        let options =
+            ListenOptions { backlog, config: Some(config), syn_cookies, ..ListenOptions::default() };
         let handle = self.host.stack_mut().tcp_listen(bound, &options).map_err(errno)?;
         self.sockets.replace(fd, Socket::Listener { handle, incoming: false });
         Ok(Answer::of(0))

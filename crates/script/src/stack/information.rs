@@ -12,7 +12,6 @@ pub(super) fn field(connection: &Connection, name: &str) -> Option<u64> {
     let whole_segments = |bytes: u32| u64::from(bytes / information.effective_mss.max(1));
     Some(match name {
         "state" => state(connection.state()),
-        "options" => u64::from(connection.information().send_shift > 0 || information.receive_shift > 0) * 4,
         "snd_wscale" => information.send_shift.into(),
         "rcv_wscale" => information.receive_shift.into(),
         "rto" => information.retransmission_timeout.as_micros(),

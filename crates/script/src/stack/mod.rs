@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::run::{Options, Run};
 use crate::syntax::{Call, Script, Setting, Settings};
 use cable::Cable;
-use linerate_stack::{Event, Host, Route, Stack, StackConfig};
+use linerate_stack::{Event, Host, Route, Stack, StackConfig, SynCookies};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ipv4Cidr, MacAddress};
 use sockets::{Socket, Sockets};
@@ -45,6 +45,8 @@ struct StackMachine {
     sockets: Sockets,
     /// What the sockets of the application are made with.
     config: linerate_tcp::Config,
+    /// When listeners give cookies.
+    syn_cookies: SynCookies,
     /// How a silent peer is probed once an application asks for that.
     keep_alive: linerate_tcp::KeepAlive,
     /// The call that waits, the name of what may come of it, and when it began.
@@ -74,6 +76,7 @@ impl StackMachine {
             sent: VecDeque::new(),
             sockets: Sockets::default(),
             config: linerate_tcp::Config::modern(),
+            syn_cookies: SynCookies::default(),
             keep_alive: linerate_tcp::KeepAlive::default(),
             waiting: None,
             finished: None,

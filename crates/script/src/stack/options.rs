@@ -5,7 +5,7 @@ use super::calls::errno;
 use super::sockets::Socket;
 use crate::machine::{Answer, Output};
 use crate::syntax::{Errno, OptionValue, SocketOption, constant};
-use linerate_tcp::{CongestionName, KeepAlive};
+use linerate_tcp::{CongestionName, Connection, KeepAlive};
 use linerate_units::Duration;
 use linerate_wire::TypeOfService;
 
@@ -23,6 +23,7 @@ enum Known {
     KeepIdle,
     KeepInterval,
     KeepCount,
+    UserTimeout,
     Congestion,
     Information,
     TypeOfService,
@@ -31,7 +32,7 @@ enum Known {
     PathMtu,
 }
 
-const OPTIONS: [(&str, &str, Known); 15] = [
+const OPTIONS: [(&str, &str, Known); 16] = [
     ("SOL_SOCKET", "SO_REUSEADDR", Known::ReuseAddress),
     ("SOL_SOCKET", "SO_ERROR", Known::Error),
     ("SOL_SOCKET", "SO_SNDBUF", Known::SendBuffer),
@@ -42,6 +43,7 @@ const OPTIONS: [(&str, &str, Known); 15] = [
     ("SOL_TCP", "TCP_KEEPIDLE", Known::KeepIdle),
     ("SOL_TCP", "TCP_KEEPINTVL", Known::KeepInterval),
     ("SOL_TCP", "TCP_KEEPCNT", Known::KeepCount),
+    ("SOL_TCP", "TCP_USER_TIMEOUT", Known::UserTimeout),
     ("SOL_TCP", "TCP_CONGESTION", Known::Congestion),
     ("SOL_TCP", "TCP_INFO", Known::Information),
     ("SOL_IP", "IP_TOS", Known::TypeOfService),
@@ -126,6 +128,7 @@ impl StackMachine {
                 options.keep_alive = Some(changed);
                 config.keep_alive = config.keep_alive.map(|_| changed);
             }
+            (Known::UserTimeout, value) => config.user_timeout = user_timeout(value)?,
             (Known::Congestion, OptionValue::Text(name)) => {
                 config.congestion = congestion(name).ok_or(Errno::INVAL)?;
             }
@@ -169,6 +172,11 @@ impl StackMachine {
                         }
                     })
                     .map_err(errno)
+            }
+            Known::UserTimeout => {
+                let timeout = user_timeout(value)?;
+                let change = |connection: &mut Connection| connection.set_user_timeout(now, timeout);
+                stack.tcp_configure(now, handle, change).map_err(errno)
             }
             Known::TypeOfService => {
                 stack.tcp_set_type_of_service(handle, TypeOfService::from_byte(byte(value)?)).map_err(errno)
@@ -216,6 +224,12 @@ fn size(value: &OptionValue) -> Result<usize, Errno> {
 
 fn byte(value: &OptionValue) -> Result<u8, Errno> {
     u8::try_from(number(value)?).map_err(|_| Errno::INVAL)
+}
+
+/// Milliseconds; zero leaves it to the host.
+fn user_timeout(value: &OptionValue) -> Result<Option<Duration>, Errno> {
+    let millis = u64::try_from(number(value)?).map_err(|_| Errno::INVAL)?;
+    Ok((millis > 0).then(|| Duration::from_millis(millis)))
 }
 
 fn linger(value: &OptionValue) -> Result<Option<Duration>, Errno> {

@@ -3,6 +3,8 @@
 use super::StackMachine;
 use super::options::congestion;
 use crate::syntax::Setting;
+use linerate_stack::SynCookies;
+use linerate_tcp::EcnRule;
 use linerate_units::Duration;
 
 /// The least RTO, from which Linux counts how long its retries last.
@@ -24,6 +26,7 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         _ => Err(wrong()),
     };
     let (config, keep_alive) = (&mut machine.config, &mut machine.keep_alive);
+    let cookies = &mut machine.syn_cookies;
     let short = name.strip_prefix("net.ipv4.").unwrap_or(name);
     match short {
         "tcp_congestion_control" => config.congestion = congestion(value).ok_or_else(wrong)?,
@@ -36,6 +39,24 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         "tcp_keepalive_time" => keep_alive.idle = Duration::from_secs(number()?),
         "tcp_keepalive_intvl" => keep_alive.interval = Duration::from_secs(number()?),
         "tcp_keepalive_probes" => keep_alive.probes = u32::try_from(number()?).map_err(|_| wrong())?,
+        "tcp_ecn" => {
+            config.ecn = match value.as_str() {
+                "0" => EcnRule::Off,
+                "1" => EcnRule::Request,
+                "2" => EcnRule::Accept,
+                _ => return Err(wrong()),
+            }
+        }
+        "tcp_syncookies" => {
+            *cookies = match value.as_str() {
+                "0" => SynCookies::Never,
+                "1" => SynCookies::UnderPressure,
+                "2" => SynCookies::Always,
+                _ => return Err(wrong()),
+            }
+        }
+        "tcp_rfc1337" => config.time_wait_outlives_resets = switch()?,
+        "tcp_invalid_ratelimit" => config.challenge_interval = Duration::from_millis(number()?),
         "tcp_retries2" => {
             let doublings = u32::try_from(number()?).ok().filter(|&count| count <= 15).ok_or_else(wrong)?;
             config.give_up_after = patience(doublings);
@@ -51,7 +72,11 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
 
 /// What is always as one value says, and cannot be changed.
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
-    const ALWAYS: [(&str, &[&str]); 9] = [
+    const ALWAYS: [(&str, &[&str]); 13] = [
+        ("tcp_early_retrans", &["0"]),
+        ("tcp_recovery", &["0"]),
+        ("tcp_frto", &["0"]),
+        ("tcp_reordering", &["3"]),
         ("tcp_no_metrics_save", &["1"]),
         ("tcp_mtu_probing", &["0"]),
         ("tcp_fack", &["0"]),

@@ -83,6 +83,16 @@ impl Script {
         }
         Ok(Self { settings, events })
     }
+
+    /// The time that the script takes at the least, if everything happens as early as it may.
+    #[must_use]
+    pub fn least_time(&self) -> Duration {
+        self.events.iter().fold(Duration::ZERO, |now, event| match event.when {
+            When::At(at) | When::Between(at, _) => now.max(at),
+            When::After(after) | When::AfterBetween(after, _) => now + after,
+            When::Any => now,
+        })
+    }
 }
 
 impl Event {
@@ -240,6 +250,7 @@ mod tests {
         assert_eq!(lines, [3, 4, 5, 6, 7, 8, 9, 10]);
         let Action::Call(call) = &script.events[2].action else { panic!("a call") };
         assert_eq!(call.ends, Some(Ends::At(Duration::from_millis(200))));
+        assert_eq!(script.least_time(), Duration::from_millis(100));
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct Settings {
     pub connect_port: u16,
     /// The tick of TSval, for scripts that have the values of sent timestamps judged.
     pub stamp_tick: Option<Duration>,
+    /// PSH is not judged: stacks differ in where a burst ends. (Not in packetdrill.)
+    pub ignore_push: bool,
 }
 
 impl Default for Settings {
@@ -38,6 +40,7 @@ impl Default for Settings {
             bind_port: 8_080,
             connect_port: 8_080,
             stamp_tick: None,
+            ignore_push: false,
         }
     }
 }
@@ -72,12 +75,13 @@ impl Settings {
                 let micros = number(1_000_000)?;
                 self.stamp_tick = (micros > 0).then(|| Duration::from_micros(micros));
             }
+            "ignore_push" => self.ignore_push = true,
             // The link that is made has no gateway, the echoes that were not seen are always scaled.
             "gateway_ip" | "netmask_ip" | "tcp_ts_ecr_scaled" => {}
             _ => {
                 return Err(cursor.error(format!(
                     "there is no option --{name} here: ip_version, tolerance_usecs, tolerance_percent, mtu, local_ip, \
-                     remote_ip, bind_port, connect_port, tcp_ts_tick_usecs"
+                     remote_ip, bind_port, connect_port, tcp_ts_tick_usecs, ignore_push"
                 )));
             }
         }

@@ -4,6 +4,7 @@ use crate::output::Failure;
 use clap::ValueEnum;
 use linerate_link::namespace::enter_private_network;
 use linerate_script::{Options, Report, ScriptFile, run_on_kernel, run_on_stack};
+use linerate_units::Duration;
 
 /// Which host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -28,6 +29,11 @@ impl Against {
             Self::Stack => Ok(()),
             Self::Kernel => enter_private_network().map_err(|error| Failure::input(error.to_string())),
         }
+    }
+
+    /// Would a script take longer than somebody wants to wait? Virtual time is never waited for.
+    pub(super) fn is_too_long(self, file: &ScriptFile, longest: Duration) -> bool {
+        self == Self::Kernel && file.script.least_time() > longest
     }
 
     pub(super) fn run(self, file: &ScriptFile, options: Options) -> Result<Report, Failure> {

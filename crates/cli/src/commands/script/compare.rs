@@ -2,10 +2,12 @@
 
 use super::against::Against;
 use super::record::{Row, write_json};
+use super::run::left_out;
 use crate::output::{Failure, Page};
 use clap::Args;
 use linerate_lab::Interrupt;
 use linerate_script::{Options, Report, ScriptFile, Verdict};
+use linerate_units::Duration;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -31,6 +33,9 @@ pub(crate) struct CompareArgs {
     /// Judge what is sent and in which order, and not when: for a busy machine
     #[arg(long)]
     untimed: bool,
+    /// Leave out scripts that take longer than this in real time
+    #[arg(long, value_name = "TIME", default_value = "120s")]
+    longest: Duration,
     /// Say also what was expected and what came
     #[arg(long, short)]
     verbose: bool,
@@ -51,6 +56,10 @@ pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failu
     for file in &files {
         if interrupt.is_raised() {
             return Err(Failure::interrupted("interrupted"));
+        }
+        if Against::Kernel.is_too_long(file, args.longest) {
+            page.line(format_args!("{}", left_out(file)))?;
+            continue;
         }
         let stack = Against::Stack.run(file, options)?;
         let kernel = Against::Kernel.run(file, options)?;

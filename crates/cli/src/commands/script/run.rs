@@ -6,6 +6,7 @@ use crate::output::{Failure, Page};
 use clap::Args;
 use linerate_lab::Interrupt;
 use linerate_script::{Options, Report, ScriptFile, Verdict};
+use linerate_units::Duration;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -37,6 +38,9 @@ pub(crate) struct RunArgs {
     /// Judge what is sent and in which order, and not when: for the kernel on a busy machine
     #[arg(long)]
     untimed: bool,
+    /// Leave out scripts that take longer than this in real time
+    #[arg(long, value_name = "TIME", default_value = "120s")]
+    longest: Duration,
     /// Stop at the first script that does not pass; without it all are run
     #[arg(long)]
     fail_fast: bool,
@@ -59,6 +63,10 @@ pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> 
     for named in &scripts {
         if interrupt.is_raised() {
             return Err(Failure::interrupted("interrupted"));
+        }
+        if args.against.is_too_long(named, args.longest) {
+            page.line(format_args!("{}", left_out(named)))?;
+            continue;
         }
         let report = args.against.run(named, options)?;
         let passed = tell(&mut page, named, &report)?;
@@ -95,6 +103,11 @@ pub(super) fn tell(page: &mut Page, named: &ScriptFile, report: &Report) -> Resu
         page.show()?;
     }
     Ok(passed)
+}
+
+/// That a script was not run, and why.
+pub(super) fn left_out(file: &ScriptFile) -> String {
+    format!("{}: left out: it takes {} of real time, see --longest", file.name, file.script.least_time())
 }
 
 /// How many scripts did what.
