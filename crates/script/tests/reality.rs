@@ -11,7 +11,7 @@ use linerate_units::Duration;
 use std::path::Path;
 
 /// Longer scripts are for people with patience.
-const LONGEST: Duration = Duration::from_millis(700);
+const LONGEST: Duration = Duration::from_millis(250);
 /// What a script says at its head if Linux does something else than it asks for, and why that may be.
 const DIFFERS: &str = "// Linux differs: ";
 

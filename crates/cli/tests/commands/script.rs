@@ -66,7 +66,7 @@ fn the_packets_of_a_script_can_be_read_again() {
     let capture = capture.to_str().unwrap();
     assert_eq!(run(&["script", "run", &file, "--pcap", capture]).0, 0);
     let (code, lines, _) = run(&["dump", capture]);
-    assert_eq!((code, lines.lines().count()), (0, 2), "{lines}");
+    assert_eq!((code, lines.lines().count()), (0, 3), "{lines}");
     assert!(lines.contains("  0.500000000 < IP 192.0.2.1.40001 > 192.168.0.2.8080: Flags [R]"), "{lines}");
 }
 

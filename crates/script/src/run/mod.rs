@@ -83,7 +83,17 @@ impl<'a, M: Machine> Run<'a, M> {
             let line = self.script.events.last().map_or(0, |event| event.line);
             verdict = stop.into_verdict(line);
         }
+        self.note_the_rest();
         Report { verdict, took: self.machine.now(), printed: self.printed, trace: self.trace }
+    }
+
+    /// What was sent and not expected any more belongs to the trace, too.
+    fn note_the_rest(&mut self) {
+        let now = self.machine.now();
+        while let Ok(Some(Captured { at, bytes })) = self.machine.next_packet(now) {
+            self.note(Traced { at, sent: true, bytes });
+        }
+        self.trace.sort_by_key(|packet| packet.at);
     }
 
     fn step(&mut self, event: &'a Event) -> Result<(), Stop> {

@@ -24,7 +24,17 @@ pub(super) fn field(connection: &Connection, name: &str) -> Option<u64> {
             threshold if threshold >= 1 << 30 => 0x7fff_ffff,
             threshold => whole_segments(threshold),
         },
-        "unacked" => segments(information.in_flight),
+        "unacked" => {
+            let unacknowledged = u32::try_from(connection.unacknowledged_bytes()).unwrap_or(u32::MAX);
+            segments(unacknowledged.saturating_sub(information.unsent))
+        }
+        "sacked" => segments(information.sacked),
+        "lost" => segments(information.lost),
+        "delivered" => information.delivered.div_ceil(u64::from(information.effective_mss.max(1))),
+        "delivery_rate" => information.delivery_rate.map_or(0, |rate| rate.bits_per_second() / 8),
+        "delivery_rate_app_limited" => information.delivery_rate_is_application_limited.into(),
+        "min_rtt" => information.shortest_round_trip.map_or(0, Duration::as_micros),
+        "dsack_dups" => statistics.duplicates_told,
         "notsent_bytes" => information.unsent.into(),
         "snd_wnd" => information.send_window.into(),
         "rcv_wnd" => information.receive_window.into(),

@@ -72,10 +72,12 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
 
 /// What is always as one value says, and cannot be changed.
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
-    const ALWAYS: [(&str, &[&str]); 13] = [
-        ("tcp_early_retrans", &["0"]),
-        ("tcp_recovery", &["0"]),
-        ("tcp_frto", &["0"]),
+    const ALWAYS: [(&str, &[&str]); 15] = [
+        ("tcp_early_retrans", &["3", "4"]),
+        ("tcp_recovery", &["1"]),
+        ("tcp_frto", &["1", "2"]),
+        ("tcp_dsack", &["1"]),
+        ("tcp_slow_start_after_idle", &["1"]),
         ("tcp_reordering", &["3"]),
         ("tcp_no_metrics_save", &["1"]),
         ("tcp_mtu_probing", &["0"]),
