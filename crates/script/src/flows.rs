@@ -24,6 +24,9 @@ pub(crate) struct Flows {
     cookies: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
+/// The largest segment that a peer takes that does not say (RFC 9293 §3.7.1).
+const UNSAID_MSS: u16 = 536;
+
 /// One connection.
 #[derive(Debug)]
 struct Flow {
@@ -35,6 +38,8 @@ struct Flow {
     offered: Option<Origin>,
     /// TSval as sent, by what the script says in its place.
     stamps: BTreeMap<u32, u32>,
+    /// The largest segment that the peer has said it takes.
+    mss: u16,
     first_stamp: Option<(u32, u32)>,
 }
 
@@ -98,6 +103,11 @@ impl Flows {
             urgent: segment.urgent.unwrap_or(0),
         };
         let SegmentOptions::List(options) = &segment.options else { return Vec::new() };
+        for option in options {
+            if let SegmentOption::Mss(mss) = option {
+                flow.mss = *mss;
+            }
+        }
         let options: Vec<_> =
             options.iter().map(|option| flow.option_to_live(option, &self.cookies)).collect();
         let ends = (self.settings.remote, self.settings.local);
@@ -131,6 +141,7 @@ impl Flows {
             remote: None,
             offered: None,
             stamps: BTreeMap::new(),
+            mss: UNSAID_MSS,
             first_stamp: None,
         });
         self.list.len() - 1
@@ -153,6 +164,13 @@ impl Flows {
             icmp.mtu.unwrap_or(0),
             (quoted, length),
         ))
+    }
+
+    /// Is `came` the beginning of what the script writes as one segment although it takes several? Only
+    /// what is larger than the peer's MSS is written so.
+    pub(crate) fn is_burst(&self, expected: &Segment, came: &Segment) -> bool {
+        let mss = self.current.map_or(UNSAID_MSS, |current| self.list[current].mss);
+        expected.length > mss && came.seq == expected.seq && 0 < came.length && came.length < expected.length
     }
 
     /// A packet of the host in the script's words. `expected` is what the script has in its place, from

@@ -16,7 +16,7 @@ use linerate_link::namespace::{NamespaceError, Network};
 use linerate_link::tap::TapError;
 use linerate_link::{KernelInterface, MonotonicClock, Tap, TapConfig, Waiter};
 use linerate_stack::{Link, Medium, TxFrame};
-use linerate_units::{Clock, Duration, Instant};
+use linerate_units::{Bytes, Clock, Duration, Instant};
 use std::collections::VecDeque;
 use std::fs;
 use std::net::Ipv4Addr;
@@ -76,9 +76,11 @@ impl KernelMachine {
     fn new(settings: &Settings) -> Result<Self, KernelError> {
         let exhausted = |error: &dyn std::fmt::Display| KernelError::Exhausted(error.to_string());
         KernelInterface::loopback()?.set_up()?;
-        let mtu = usize::from(settings.mtu);
+        // The script may send larger packets than the host: the MTU is that of the kernel's end.
+        let mtu = usize::from(u16::MAX);
         let tap = Tap::open(&TapConfig { name: "tun0".to_owned(), medium: Medium::Ip, mtu })?;
         let interface = tap.interface();
+        interface.set_mtu(Bytes::new(settings.mtu.into()))?;
         interface.disable_ipv6()?;
         interface.add_address(settings.local, 16)?;
         interface.set_up()?;
@@ -149,7 +151,7 @@ impl Machine for KernelMachine {
         });
         match sent {
             Ok(1) => Ok(()),
-            Ok(_) => Err(Trouble::Refused("this packet does not fit the MTU of the script".to_owned())),
+            Ok(_) => Err(Trouble::Refused("this packet is larger than any of IPv4".to_owned())),
             Err(error) => Err(Trouble::Broken(error.to_string())),
         }
     }

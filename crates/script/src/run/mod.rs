@@ -127,7 +127,12 @@ impl<'a, M: Machine> Run<'a, M> {
             }
             Action::Settings(settings) => {
                 for setting in settings {
-                    self.machine.set(setting)?;
+                    match self.machine.set(setting) {
+                        Err(Trouble::Refused(what)) if setting.from_list => {
+                            self.printed += &format!("line {}: left out: {what}\n", setting.line);
+                        }
+                        result => result?,
+                    }
                 }
             }
             Action::Outbound(_) => {}
@@ -191,12 +196,21 @@ impl<'a, M: Machine> Run<'a, M> {
             ));
         };
         self.note(Traced { at, sent: true, bytes: bytes.clone() });
-        let came = match self.flows.outbound(&bytes, expected) {
+        let mut came = match self.flows.outbound(&bytes, expected) {
             Ok(came) => came,
             Err(wrong) => {
                 return Err(deviation(wrong, format!("{} > {} bytes", seconds(at), bytes.len())));
             }
         };
+        while self.flows.is_burst(expected, &came) {
+            let Some(next) = self.machine.next_packet(limit)? else { break };
+            self.note(Traced { at: next.at, sent: true, bytes: next.bytes.clone() });
+            let Ok(next) = self.flows.outbound(&next.bytes, expected) else { break };
+            if next.seq != came.seq.wrapping_add(u32::from(came.length)) {
+                break;
+            }
+            came = Segment { seq: came.seq, length: came.length.saturating_add(next.length), ..next };
+        }
         let parts = differences(expected, &came, &self.script.settings);
         let came = format!("{} > {}", seconds(at), told(came, expected));
         if !parts.is_empty() {

@@ -15,6 +15,9 @@ pub struct Setting {
     pub name: String,
     /// `1`.
     pub value: String,
+    /// It stands in a list of settings for many scripts, most of which need only some of them: a host
+    /// that does not have it says so and goes on.
+    pub from_list: bool,
 }
 
 /// Reads what stands between back-quotes. `folder` is where scripts that it names are looked for.
@@ -46,7 +49,7 @@ fn read_command(
             if path.trim_start_matches('>').starts_with("/proc/sys/") =>
         {
             let name = path.trim_start_matches('>').trim_start_matches("/proc/sys/").replace('/', ".");
-            settings.push(Setting { line, name, value: (*value).to_owned() });
+            settings.push(Setting { line, name, value: (*value).to_owned(), from_list: false });
         }
         // Every run begins with a host that remembers no path, on a link without a queue.
         ["ip", "tcp_metrics", "flush", ..] | ["tc", "qdisc", "add", "dev", "tun0", "root", "pfifo"] => {}
@@ -66,7 +69,7 @@ fn read_sysctl(words: &[&str], line: u32, settings: &mut Vec<Setting>) -> Result
         match word.split_once('=') {
             Some((name, value)) if !name.is_empty() => {
                 let name = name.replace('/', ".");
-                settings.push(Setting { line, name, value: value.trim().to_owned() });
+                settings.push(Setting { line, name, value: value.trim().to_owned(), from_list: false });
                 found += 1;
             }
             _ if word.starts_with('-') => {}
@@ -98,8 +101,8 @@ fn read_script(
     let text =
         std::fs::read_to_string(&path).map_err(|reason| error(format!("cannot be read ({reason})")))?;
     // No folder: a script that is read for its settings does not name others.
-    let mut read = settings(&text, line, None).map_err(|inner| error(inner.what))?;
-    found.append(&mut read);
+    let read = settings(&text, line, None).map_err(|inner| error(inner.what))?;
+    found.extend(read.into_iter().map(|setting| Setting { from_list: true, ..setting }));
     Ok(())
 }
 
@@ -186,6 +189,20 @@ mod tests {
                 pair("net.ipv4.tcp_timestamps", "0"),
             ])
         );
+    }
+
+    #[test]
+    fn a_list_of_settings_beside_the_script_is_read() {
+        let folder = std::env::temp_dir().join(format!("linerate-list-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let list =
+            "#!/bin/bash\n# All.\nsysctl -q net.ipv4.tcp_sack=1\nip tcp_metrics flush all > /dev/null 2>&1\n";
+        std::fs::write(folder.join("defaults.sh"), list).unwrap();
+        let read = settings("./defaults.sh", 3, Some(&folder)).unwrap();
+        assert!(matches!(&read[..], [Setting { line: 3, from_list: true, .. }]), "{read:?}");
+        std::fs::write(folder.join("defaults.sh"), "reboot").unwrap();
+        assert!(settings("./defaults.sh", 3, Some(&folder)).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
