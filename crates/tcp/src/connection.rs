@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::congestion::RateSample;
+use crate::congestion::{Congestion, CongestionName};
 use crate::ecn::Notification;
 use crate::event::{Event, Events};
 use crate::options::{Agreement, TimestampState};
@@ -193,13 +194,20 @@ impl Connection {
         }
         self.note_user_timeout(now, &options);
         self.set_mss(u32::from(options.mss.unwrap_or(DEFAULT_PEER_MSS)));
-        self.sender.congestion = crate::congestion::Congestion::new(
-            self.config.congestion,
-            self.full_segment(),
-            self.config.initial_window,
-        );
+        self.begin_congestion_control();
         // The window of a SYN is never scaled (RFC 7323 §2.2).
         self.note_window(syn.seq, self.snd.una, u32::from(syn.window));
+    }
+
+    /// The size of segments is known, and whether the peer will name what it has. If not, nothing
+    /// measures the rate that BBR lives by.
+    fn begin_congestion_control(&mut self) {
+        let wish = self.config.congestion;
+        let is_possible = self.agreement.selective_acks || wish != CongestionName::Bbr;
+        let name = if is_possible { wish } else { Config::modern().congestion };
+        let (mss, initial) = (self.full_segment(), self.config.initial_window);
+        let seed = u64::from(self.snd.iss.number());
+        self.sender.congestion = Congestion::new(name, mss, initial, seed);
     }
 
     /// What a full segment is, as far as the peer and the path allow.
@@ -219,7 +227,7 @@ impl Connection {
         if self.sender.rtt.backoff() > 1 {
             // The handshake lost more than one segment: begin with one (RFC 5681 §3.1). A single loss may
             // be none, over a path that is longer than the first timeout (RFC 6928 §2).
-            self.sender.congestion.controller().window_mut().restart();
+            self.sender.congestion.controller().restart();
         }
         self.sender.rtt.restart_after_handshake();
         if self.sender.fin {

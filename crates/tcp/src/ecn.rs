@@ -137,6 +137,11 @@ impl Notification {
         self.cwr_due = self.is_on();
     }
 
+    /// Has an echo reduced the window for all that is sent up to `acknowledged` bytes?
+    fn has_reduced_for(&self, acknowledged: u64) -> bool {
+        self.reduced_at.is_some_and(|sent| acknowledged <= sent)
+    }
+
     /// The connection is only there to let old segments die (RFC 3168 §6.1.1: what was agreed on is
     /// ignored from TIME-WAIT on).
     pub(crate) const fn forget(&mut self) {
@@ -184,6 +189,11 @@ impl Connection {
         segment.flags().contains(TcpFlags::ECE) && self.ecn.is_on()
     }
 
+    /// Has an echo reduced the window for what is in flight?
+    pub(crate) fn is_reduced_by_mark(&self) -> bool {
+        self.ecn.has_reduced_for(self.statistics.bytes_acknowledged)
+    }
+
     /// An acceptable acknowledgement echoes a mark: the window is reduced as for a loss, once for all the
     /// marks and losses of one window (RFC 3168 §6.1.2).
     pub(crate) fn on_echo(&mut self, now: Instant, segment: &Segment<'_>) {
@@ -195,8 +205,7 @@ impl Connection {
         }
         let newly = if segment.ack.after(self.snd.una) { segment.ack - self.snd.una } else { 0 };
         let acknowledged = self.statistics.bytes_acknowledged + u64::from(newly);
-        let is_old = self.ecn.reduced_at.is_some_and(|sent| acknowledged <= sent);
-        if is_old || self.sender.loss.phase != Phase::Open {
+        if self.ecn.has_reduced_for(acknowledged) || self.sender.loss.phase != Phase::Open {
             return;
         }
         self.statistics.mark_reductions += 1;

@@ -65,7 +65,10 @@ fn flags_that_do_not_fit_together() {
 #[test]
 fn names_that_nobody_knows() {
     refused(&["sweep", "--on", "kernel", "--congestion", "steady"], "steady");
-    refused(&["sweep", "--congestion", "steady"], "choose one of tahoe, reno, new-reno, cubic");
+    refused(
+        &["sweep", "--congestion", "steady"],
+        "choose one of tahoe, reno, new-reno, cubic, bbr, fixed:SEGMENTS",
+    );
     refused(&["sweep", "--profile", "vax"], "choose one of modern, bsd_tahoe, bsd_reno");
 }
 

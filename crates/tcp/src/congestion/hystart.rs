@@ -126,6 +126,8 @@ mod tests {
                 smoothed: None,
                 round_trip: Some(Duration::from_millis(millis)),
                 lost: 0,
+                in_flight: 0,
+                sample: None,
             };
             hystart.on_acknowledged(&ack) || over
         })

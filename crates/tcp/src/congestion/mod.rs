@@ -3,20 +3,25 @@
 //! Finding out *that* something was lost is `send/loss.rs`; a controller says what it means for
 //! the window.
 
+mod bbr;
 mod cubic;
 mod curve;
+mod fixed;
 mod hystart;
 mod new_reno;
 mod reno;
 mod tahoe;
 mod window;
 
+use bbr::Bbr;
 use cubic::Cubic;
+use fixed::Fixed;
 use new_reno::NewReno;
 use reno::Reno;
 use tahoe::Tahoe;
 use window::Window;
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 use linerate_units::{Bytes, Duration, Instant, Rate};
@@ -35,11 +40,16 @@ pub enum CongestionName {
     /// RFC 9438: back to the window of the last loss along a cubic curve, with HyStart++ (RFC 9406)
     /// for the first slow start.
     Cubic,
+    /// draft-ietf-ccwg-bbr-06: as fast as the path was measured to deliver, paced. It needs a peer that
+    /// sends selective acknowledgements; without one, the default takes its place.
+    Bbr,
+    /// A window of so many segments, whatever happens: for experiments.
+    Fixed(u16),
 }
 
 impl CongestionName {
-    /// All of them, in the order of their history.
-    pub const ALL: [Self; 4] = [Self::Tahoe, Self::Reno, Self::NewReno, Self::Cubic];
+    /// All of them that control congestion, in the order of their history.
+    pub const ALL: [Self; 5] = [Self::Tahoe, Self::Reno, Self::NewReno, Self::Cubic, Self::Bbr];
 
     const fn name(self) -> &'static str {
         match self {
@@ -47,24 +57,34 @@ impl CongestionName {
             Self::Reno => "reno",
             Self::NewReno => "new-reno",
             Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+            Self::Fixed(_) => "fixed",
         }
     }
 }
 
 impl fmt::Display for CongestionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name())?;
+        match self {
+            Self::Fixed(segments) => write!(f, ":{segments}"),
+            _ => Ok(()),
+        }
     }
 }
 
 /// No controller has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("no congestion control of this name: use tahoe, reno, new-reno or cubic")]
+#[error("no congestion control of this name: use tahoe, reno, new-reno, cubic, bbr, or fixed:SEGMENTS")]
 pub struct UnknownCongestion;
 
 impl FromStr for CongestionName {
     type Err = UnknownCongestion;
     fn from_str(text: &str) -> Result<Self, UnknownCongestion> {
+        if let Some(segments) = text.strip_prefix("fixed:") {
+            let segments = segments.parse().ok().filter(|&segments| segments > 0);
+            return segments.map(Self::Fixed).ok_or(UnknownCongestion);
+        }
         Self::ALL.into_iter().find(|name| name.name() == text).ok_or(UnknownCongestion)
     }
 }
@@ -98,6 +118,24 @@ pub(crate) struct Acknowledged {
     pub(crate) round_trip: Option<Duration>,
     /// Bytes found lost with it.
     pub(crate) lost: u32,
+    /// What was in flight after it.
+    pub(crate) in_flight: u32,
+    /// The rate at which the path delivers, if it tells of that: with a peer that sends selective
+    /// acknowledgements.
+    pub(crate) sample: Option<RateSample>,
+}
+
+/// Something that left together was found lost. Amounts are bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// How much.
+    pub(crate) bytes: u32,
+    /// What was in flight when it had left (P.tx_in_flight).
+    pub(crate) in_flight_at_send: u32,
+    /// Found lost since it left, itself counted.
+    pub(crate) since_sent: u64,
+    /// The application was what limited the rate when it left.
+    pub(crate) application_limited: bool,
 }
 
 /// A measurement of the rate at which the path delivers, taken between the departure of a segment and
@@ -112,6 +150,10 @@ pub(crate) struct RateSample {
     pub(crate) interval: Duration,
     /// The application, and not the path, was what limited the rate (RS.is_app_limited).
     pub(crate) application_limited: bool,
+    /// What was in flight when the segment had left (RS.tx_in_flight).
+    pub(crate) in_flight_at_send: u32,
+    /// Found lost between the two (RS.lost).
+    pub(crate) lost: u64,
 }
 
 impl RateSample {
@@ -136,11 +178,20 @@ pub(crate) trait Controller {
     /// Anything was acknowledged, in recovery or not; called before the others.
     fn on_every_acknowledgement(&mut self, _ack: &Acknowledged) {}
 
+    /// A part of what was in flight was found lost, in recovery or not.
+    fn on_lost(&mut self, _lost: &Lost) {}
+
     /// Does the controller set the window in recovery? If not, it follows what is delivered down to
     /// SSTHRESH (RFC 6937).
     fn governs_recovery(&self) -> bool {
         false
     }
+
+    /// All that was lost has been made up for; told to a controller that governs recovery.
+    fn on_recovered(&mut self) {}
+
+    /// What counted as lost was not; told to a controller that governs recovery.
+    fn on_spurious_loss(&mut self) {}
 
     /// New data was acknowledged outside recovery; `limited` says whether the window was what limited
     /// us.
@@ -180,6 +231,11 @@ pub(crate) trait Controller {
         self.window_mut().reduce_to(flight / 2);
     }
 
+    /// Nothing is known of the path, or the timer has expired once more: one segment.
+    fn restart(&mut self) {
+        self.window_mut().restart();
+    }
+
     /// The retransmission timer has expired (RFC 5681 §3.1): one segment, and slow start.
     fn on_timeout(&mut self, flight: u32) {
         self.window_mut().halve_threshold(flight);
@@ -194,17 +250,22 @@ pub(crate) enum Congestion {
     Reno(Reno),
     NewReno(NewReno),
     Cubic(Cubic),
+    Bbr(Box<Bbr>),
+    Fixed(Fixed),
 }
 
 impl Congestion {
-    /// A controller that begins with `initial_segments` segments of `mss` bytes.
-    pub(crate) fn new(name: CongestionName, mss: u32, initial_segments: u32) -> Self {
+    /// A controller that begins with `initial_segments` segments of `mss` bytes. What it leaves to chance
+    /// follows from `seed`.
+    pub(crate) fn new(name: CongestionName, mss: u32, initial_segments: u32, seed: u64) -> Self {
         let window = Window::new(mss, initial_segments);
         match name {
             CongestionName::Tahoe => Self::Tahoe(Tahoe::new(window)),
             CongestionName::Reno => Self::Reno(Reno::new(window)),
             CongestionName::NewReno => Self::NewReno(NewReno::new(window)),
             CongestionName::Cubic => Self::Cubic(Cubic::new(window)),
+            CongestionName::Bbr => Self::Bbr(Box::new(Bbr::new(window, seed))),
+            CongestionName::Fixed(segments) => Self::Fixed(Fixed::new(window, u32::from(segments))),
         }
     }
 
@@ -215,13 +276,16 @@ impl Congestion {
             Self::Reno(reno) => reno,
             Self::NewReno(new_reno) => new_reno,
             Self::Cubic(cubic) => cubic,
+            Self::Bbr(bbr) => bbr.as_mut(),
+            Self::Fixed(fixed) => fixed,
         }
     }
 
     /// The rate that the controller asks for.
     pub(crate) const fn pacing_rate(&self) -> Option<Rate> {
         match self {
-            Self::Tahoe(_) | Self::Reno(_) | Self::NewReno(_) | Self::Cubic(_) => None,
+            Self::Bbr(bbr) => Some(bbr.pacing_rate()),
+            Self::Tahoe(_) | Self::Reno(_) | Self::NewReno(_) | Self::Cubic(_) | Self::Fixed(_) => None,
         }
     }
 
@@ -229,6 +293,7 @@ impl Congestion {
     /// than it is now.
     pub(crate) fn restore(&mut self, before: Self) {
         if self.controller().governs_recovery() {
+            self.controller().on_spurious_loss();
             return;
         }
         let cwnd = self.window().cwnd();
@@ -244,6 +309,8 @@ impl Congestion {
             Self::Reno(reno) => reno.window(),
             Self::NewReno(new_reno) => new_reno.window(),
             Self::Cubic(cubic) => cubic.window(),
+            Self::Bbr(bbr) => bbr.window(),
+            Self::Fixed(fixed) => fixed.window(),
         }
     }
 }
@@ -263,6 +330,8 @@ mod tests {
             smoothed: None,
             round_trip: None,
             lost: 0,
+            in_flight: 0,
+            sample: None,
         };
         congestion.controller().on_acknowledged(&ack);
     }
@@ -272,12 +341,17 @@ mod tests {
         for name in CongestionName::ALL {
             assert_eq!(name.to_string().parse(), Ok(name));
         }
+        let fixed = CongestionName::Fixed(16);
+        assert_eq!((fixed.to_string().as_str(), "fixed:16".parse()), ("fixed:16", Ok(fixed)));
+        for wrong in ["fixed", "fixed:", "fixed:0", "fixed:x", "fixed:65536"] {
+            assert_eq!(wrong.parse::<CongestionName>(), Err(UnknownCongestion), "{wrong}");
+        }
         assert_eq!("vegas".parse::<CongestionName>(), Err(UnknownCongestion));
     }
 
     #[test]
     fn slow_start_doubles_and_congestion_avoidance_adds_one_segment_a_round_trip() {
-        let mut congestion = Congestion::new(CongestionName::NewReno, 1_000, 2);
+        let mut congestion = Congestion::new(CongestionName::NewReno, 1_000, 2, 0);
         for _ in 0..2 {
             acknowledge(&mut congestion, 1_000);
         }
@@ -295,7 +369,7 @@ mod tests {
     #[test]
     fn tahoe_starts_again_where_the_others_only_lower_the_threshold() {
         let after_loss = |name| {
-            let mut congestion = Congestion::new(name, 1_000, 10);
+            let mut congestion = Congestion::new(name, 1_000, 10, 0);
             congestion.controller().on_loss(10_000);
             (congestion.window().cwnd(), congestion.window().ssthresh())
         };
@@ -307,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_was_none_leaves_no_trace() {
-        let mut congestion = Congestion::new(CongestionName::Cubic, 1_000, 10);
+        let mut congestion = Congestion::new(CongestionName::Cubic, 1_000, 10, 0);
         let before = congestion.clone();
         congestion.controller().on_timeout(10_000);
         congestion.restore(before.clone());

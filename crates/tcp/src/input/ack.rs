@@ -125,6 +125,8 @@ impl Connection {
             smoothed: self.sender.rtt.smoothed(),
             round_trip,
             lost: 0,
+            in_flight: self.snd.max - segment.ack,
+            sample: None,
         };
         let verdict = self.judge_new_ack(&acknowledged, limited);
         self.advance(now, segment.ack);

@@ -2,7 +2,7 @@
 //! delivery-rate estimation of draft-ietf-ccwg-bbr §4.1).
 
 use super::scoreboard::Stretch;
-use crate::congestion::RateSample;
+use crate::congestion::{Lost, RateSample};
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
@@ -21,6 +21,10 @@ pub(crate) struct Departure {
     first_sent: Instant,
     /// The application had nothing more to send.
     application_limited: bool,
+    /// What was in flight then, the segment counted.
+    in_flight: u32,
+    /// Bytes found lost until then.
+    lost: u64,
 }
 
 impl Departure {
@@ -127,8 +131,9 @@ impl DeliveryAccount {
         self.lost
     }
 
-    /// A segment leaves, perhaps `again`. The `first` of a flight starts the clock.
-    pub(crate) fn depart(&mut self, now: Instant, first: bool, again: bool) -> Departure {
+    /// A segment leaves, perhaps `again`, and `in_flight` is what is then. The `first` of a flight starts
+    /// the clock.
+    pub(crate) fn depart(&mut self, now: Instant, first: bool, again: bool, in_flight: u32) -> Departure {
         if first {
             (self.first_sent, self.delivered_at) = (now, now);
         }
@@ -139,6 +144,8 @@ impl DeliveryAccount {
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
             application_limited: self.limited_until > 0,
+            in_flight,
+            lost: self.lost,
         }
     }
 
@@ -153,10 +160,27 @@ impl DeliveryAccount {
         self.lost += u64::from(bytes);
     }
 
+    /// `stretch` is found lost, and with it `found` bytes that are not counted yet: what the congestion
+    /// control is told.
+    pub(crate) fn loss_of(&self, stretch: &Stretch, found: u64) -> Lost {
+        let departure = &stretch.departure;
+        Lost {
+            bytes: stretch.length(),
+            in_flight_at_send: departure.in_flight,
+            since_sent: self.lost + found - departure.lost,
+            application_limited: departure.application_limited,
+        }
+    }
+
     /// Takes in what `delivery` says of the path's rate: nothing if the time is shorter than the path's
     /// shortest round trip, because the rate would be too high (the draft's §4.1.2.3).
-    pub(crate) fn settle(&mut self, now: Instant, delivery: &Delivery, shortest: Option<Duration>) {
-        let Some(newest) = delivery.newest else { return };
+    pub(crate) fn settle(
+        &mut self,
+        now: Instant,
+        delivery: &Delivery,
+        shortest: Option<Duration>,
+    ) -> Option<RateSample> {
+        let newest = delivery.newest?;
         self.delivered += u64::from(delivery.bytes);
         self.delivered_at = now;
         if self.limited_until > 0 && self.delivered > self.limited_until {
@@ -167,13 +191,17 @@ impl DeliveryAccount {
         let acknowledging = now.since(departure.delivered_at);
         self.first_sent = departure.sent;
         let interval = sending.max(acknowledging);
-        if interval > Duration::ZERO && shortest.is_none_or(|shortest| interval >= shortest) {
-            self.latest = Some(RateSample {
-                delivered: self.delivered,
-                prior_delivered: departure.delivered,
-                interval,
-                application_limited: departure.application_limited,
-            });
+        if interval == Duration::ZERO || shortest.is_some_and(|shortest| interval < shortest) {
+            return None;
         }
+        self.latest = Some(RateSample {
+            delivered: self.delivered,
+            prior_delivered: departure.delivered,
+            interval,
+            application_limited: departure.application_limited,
+            in_flight_at_send: departure.in_flight,
+            lost: self.lost - departure.lost,
+        });
+        self.latest
     }
 }

@@ -42,9 +42,8 @@ impl Connection {
         self.statistics.fast_retransmissions += 1;
         // What limited transmit has added does not count (RFC 5681 §3.2 step 2).
         let flight = self.sender.loss.flight;
+        self.reduce_for_loss(flight);
         let controller = self.sender.congestion.controller();
-        controller.on_loss(flight);
-        self.ecn.on_reduced();
         let loss = &mut self.sender.loss;
         loss.recover = self.snd.max;
         loss.retransmit_due = true;

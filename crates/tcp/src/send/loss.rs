@@ -119,7 +119,7 @@ impl Connection {
         if first {
             controller.on_timeout(flight);
         } else {
-            controller.window_mut().restart();
+            controller.restart();
         }
         self.sender.loss =
             Loss { phase: Phase::AfterTimeout, recover: self.snd.max, ..Loss::new(self.snd.iss) };

@@ -115,7 +115,7 @@ impl Sender {
             mss,
             rtt: RoundTrip::new(config.rto),
             loss: Loss::new(iss),
-            congestion: Congestion::new(config.congestion, mss, config.initial_window),
+            congestion: Congestion::new(config.congestion, mss, config.initial_window, 0),
             pacer: Pacer::new(now),
             scoreboard: Scoreboard::new(iss + 1),
             account: DeliveryAccount::new(now),

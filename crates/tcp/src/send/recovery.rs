@@ -6,8 +6,8 @@ use super::frto::{Frto, FrtoVerdict};
 use super::loss::{Loss, Phase};
 use super::probe::TailProbe;
 use super::prr::Prr;
-use super::rack::Tolerance;
-use super::scoreboard::Verdict;
+use super::rack::{Rack, Tolerance};
+use super::scoreboard::{Stretch, Verdict};
 use super::undo::Undo;
 use crate::Connection;
 use crate::congestion::Acknowledged;
@@ -82,7 +82,7 @@ impl Connection {
         self.observe_order(now, news);
         let shortest = self.sender.rtt.shortest();
         let lost = if untroubled { 0 } else { self.detect_losses(now) };
-        self.sender.account.settle(now, &news.delivery, shortest);
+        let sample = self.sender.account.settle(now, &news.delivery, shortest);
         let ack = Acknowledged {
             bytes: news.delivery.bytes,
             number: self.snd.una,
@@ -91,6 +91,8 @@ impl Connection {
             smoothed: self.sender.rtt.smoothed(),
             round_trip,
             lost,
+            in_flight: self.sender.scoreboard.in_flight(),
+            sample,
         };
         self.sender.congestion.controller().on_every_acknowledgement(&ack);
         if untroubled {
@@ -144,16 +146,32 @@ impl Connection {
     /// arrive.
     pub(crate) fn detect_losses(&mut self, now: Instant) -> u32 {
         let tolerance = self.tolerance();
-        let rack = &self.sender.rack;
         let mut wait = Duration::ZERO;
-        let judge = |stretch: &_| rack.judge(now, stretch, &tolerance, &mut wait);
-        let lost = self.sender.scoreboard.mark_lost(judge);
-        self.sender.account.note_lost(lost);
+        let lost = self.mark_lost(|rack, stretch| rack.judge(now, stretch, &tolerance, &mut wait));
         if wait > Duration::ZERO {
             self.timers.set(Timer::Reorder, now, wait);
         } else {
             self.timers.clear(Timer::Reorder);
         }
+        lost
+    }
+
+    /// Marks as lost what `judge` says so of, and tells the congestion control of each stretch: how many
+    /// bytes.
+    fn mark_lost(&mut self, mut judge: impl FnMut(&Rack, &Stretch) -> Verdict) -> u32 {
+        let sender = &mut self.sender;
+        let (rack, account) = (&sender.rack, &sender.account);
+        let controller = sender.congestion.controller();
+        let mut found = 0;
+        let lost = sender.scoreboard.mark_lost(|stretch| {
+            let verdict = judge(rack, stretch);
+            if verdict == Verdict::Lost {
+                found += u64::from(stretch.length());
+                controller.on_lost(&account.loss_of(stretch, found));
+            }
+            verdict
+        });
+        sender.account.note_lost(lost);
         lost
     }
 
@@ -219,14 +237,24 @@ impl Connection {
     fn enter_recovery(&mut self, flight: u32, delivered: u32) {
         self.statistics.fast_retransmissions += 1;
         self.remember_for_undo();
-        self.sender.congestion.controller().on_loss(flight);
-        self.ecn.on_reduced();
+        self.reduce_for_loss(flight);
         let sacked = self.sender.scoreboard.sacked();
         self.sender.prr = Prr::begin((self.snd.nxt - self.snd.una - sacked).saturating_add(delivered));
         let loss = &mut self.sender.loss;
         loss.phase = Phase::FastRecovery;
         loss.recover = self.snd.nxt;
         loss.tail_probe = None;
+    }
+
+    /// What a loss means for the window, unless a congestion mark has reduced it for the same data (RFC
+    /// 3168 §6.1.2).
+    pub(super) fn reduce_for_loss(&mut self, flight: u32) {
+        let reduced_by_mark = self.is_reduced_by_mark();
+        let controller = self.sender.congestion.controller();
+        if !reduced_by_mark || controller.governs_recovery() {
+            controller.on_loss(flight);
+        }
+        self.ecn.on_reduced();
     }
 
     /// The window during recovery, unless the controller knows better.
@@ -243,12 +271,15 @@ impl Connection {
     }
 
     fn leave_recovery(&mut self) {
-        if self.sender.loss.phase == Phase::FastRecovery {
+        let was_fast = self.sender.loss.phase == Phase::FastRecovery;
+        let controller = self.sender.congestion.controller();
+        if controller.governs_recovery() {
+            controller.on_recovered();
+        } else if was_fast {
+            controller.window_mut().set_to_threshold_plus(0);
+        }
+        if was_fast {
             self.sender.rack.on_recovered();
-            let controller = self.sender.congestion.controller();
-            if !controller.governs_recovery() {
-                controller.window_mut().set_to_threshold_plus(0);
-            }
         }
         self.sender.loss = Loss { recover: self.sender.loss.recover, ..Loss::new(self.snd.iss) };
     }
@@ -258,7 +289,9 @@ impl Connection {
         self.ecn.on_reduced();
         let controller = self.sender.congestion.controller();
         controller.on_loss(flight);
-        if !controller.governs_recovery() {
+        if controller.governs_recovery() {
+            controller.on_recovered();
+        } else {
             controller.window_mut().set_to_threshold_plus(0);
         }
     }
@@ -280,7 +313,7 @@ impl Connection {
         if first {
             controller.on_timeout(flight);
         } else {
-            controller.window_mut().restart();
+            controller.restart();
         }
         self.mark_lost_after_timeout(now);
         self.sender.loss = Loss {
@@ -295,12 +328,10 @@ impl Connection {
 
     fn mark_lost_after_timeout(&mut self, now: Instant) {
         let (tolerance, una) = (self.tolerance(), self.snd.una);
-        let rack = &self.sender.rack;
-        let lost = self.sender.scoreboard.mark_lost(|stretch| {
+        self.mark_lost(|rack, stretch| {
             let first = stretch.left == una;
             if first { Verdict::Lost } else { rack.judge_after_timeout(now, stretch, &tolerance) }
         });
-        self.sender.account.note_lost(lost);
     }
 
     fn remember_for_undo(&mut self) {
@@ -354,7 +385,8 @@ impl Connection {
         let bytes = right - left;
         let in_flight = self.sender.scoreboard.in_flight();
         let again = left.before(self.snd.max);
-        let departure = self.sender.account.depart(now, in_flight == 0, again);
+        let departure =
+            self.sender.account.depart(now, in_flight == 0, again, in_flight.saturating_add(bytes));
         self.sender.scoreboard.note_sent(left, right, departure);
         if self.sender.loss.phase == Phase::FastRecovery {
             self.sender.prr.note_sent(bytes);

@@ -2,7 +2,7 @@
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, CongestionName};
-use linerate_testkit::Script;
+use linerate_testkit::{Connections, End, Network, Script};
 
 const CUBIC: Config = Config { congestion: CongestionName::Cubic, ..Config::modern() };
 
@@ -162,4 +162,53 @@ fn one_lost_syn_leaves_the_initial_window_and_two_leave_one_segment() {
         host.write(20_000);
         assert_eq!(host.take_sent().len(), segments, "after {losses} losses");
     }
+}
+
+/// Without selective acknowledgements nothing measures the path's rate.
+#[test]
+fn bbr_leaves_a_peer_without_selective_acknowledgements_to_the_default() {
+    let mut host = established(&Config { congestion: CongestionName::Bbr, ..Config::modern() });
+    host.write(30_000);
+    assert_eq!(host.take_sent().len(), 10, "unpaced");
+    for _ in 0..3 {
+        host.send(". 1:1(0) ack 1");
+    }
+    assert_eq!(threshold(&host), 7_000, "as CUBIC does");
+}
+
+/// A path that was measured is still known after a pause (draft-ietf-ccwg-bbr §5.4).
+#[test]
+fn bbr_keeps_its_window_over_an_idle_time_and_paces_what_follows() {
+    let config = Config { congestion: CongestionName::Bbr, ..Config::modern() };
+    let mut pair = Connections::new(&config, &config, Network::clean(ms(20)), 1).established();
+    let (data, end) = (vec![1; 20_000], pair.now + secs(3));
+    while pair.now < end {
+        let now = pair.now;
+        let _ = pair.client.write(now, &data).unwrap();
+        let _ = pair.read_all(End::Server).unwrap();
+        assert!(pair.step());
+    }
+    pair.pass_time(secs(1));
+    let before = pair.client.information().congestion_window;
+    assert!(before > 50_000, "{before}");
+    pair.pass_time(secs(3));
+    let now = pair.now;
+    let _ = pair.client.write(now, &data).unwrap();
+    pair.pass_time(ms(1));
+    assert_eq!(pair.client.information().congestion_window, before);
+}
+
+/// For experiments: neither growth nor loss.
+#[test]
+fn a_fixed_window_stays_what_it_is() {
+    let mut host = established(&Config { congestion: CongestionName::Fixed(4), ..Config::modern() });
+    host.write(30_000);
+    assert_eq!(host.take_sent().len(), 4);
+    host.send(". 1:1(0) ack 4001");
+    assert_eq!(host.take_sent().len(), 4);
+    host.pass_time(secs(1));
+    assert_eq!(window(&host), 4_000, "after a timeout");
+    host.send(". 1:1(0) ack 8001");
+    assert_eq!(host.take_sent().last().unwrap().says.seq, 11_001);
+    assert_eq!(window(&host), 4_000);
 }

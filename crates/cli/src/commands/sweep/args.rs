@@ -81,7 +81,8 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "BYTES", help_heading = "How it is sent")]
     mtu: Option<u16>,
 
-    /// The sender's congestion control: tahoe, reno, new-reno or cubic of linerate's TCP, or one of the kernel's
+    /// The sender's congestion control: tahoe, reno, new-reno, cubic, bbr or a fixed window (fixed:SEGMENTS) of
+    /// linerate's TCP, or one of the kernel's
     #[arg(long, value_name = "NAME", help_heading = "How it is sent")]
     congestion: Option<String>,
 
@@ -89,7 +90,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "NAME", help_heading = "How it is sent")]
     profile: Option<String>,
 
-    /// Mistreat the frames of linerate's host: loss=1%,duplicate=1%,reorder=1%,delay=10ms,jitter=2ms,
+    /// Mistreat the frames of linerate's host: loss=1%,mark=1%,duplicate=1%,reorder=1%,delay=10ms,jitter=2ms,
     /// corrupt=0.1%; `rx.` or `tx.` in front of a name makes it one for received or sent frames only
     #[arg(long, value_name = "LIST", help_heading = "How it is sent")]
     impair: Option<String>,

@@ -34,8 +34,7 @@ impl Rules {
         };
         let mut config = profile.config();
         if let Some(name) = congestion {
-            let known = &CongestionName::ALL;
-            config.congestion = name.parse().map_err(|_| unknown("congestion control", name, known))?;
+            config.congestion = name.parse().map_err(|_| unknown_congestion(name))?;
         }
         if plan.mtu < LEAST_MTU {
             let remedy = format!("linerate's TCP takes one from {LEAST_MTU} on");
@@ -127,6 +126,12 @@ fn unknown(what: &'static str, name: &str, known: &[impl ToString]) -> BenchErro
     BenchError::UnknownName { what, name: name.to_owned(), known }
 }
 
+fn unknown_congestion(name: &str) -> BenchError {
+    let fixed = "fixed:SEGMENTS".to_owned();
+    let known = CongestionName::ALL.iter().map(ToString::to_string).chain([fixed]).collect::<Vec<_>>();
+    unknown("congestion control", name, &known)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,7 +159,7 @@ mod tests {
         let error = rules(|draft| draft.congestion = Some("vegas".to_owned())).unwrap_err();
         assert_eq!(
             error,
-            "there is no congestion control `vegas`: choose one of tahoe, reno, new-reno, cubic"
+            "there is no congestion control `vegas`: choose one of tahoe, reno, new-reno, cubic, bbr, fixed:SEGMENTS"
         );
     }
 

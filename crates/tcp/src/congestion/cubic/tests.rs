@@ -50,7 +50,17 @@ impl Path {
     fn ack(&self, bytes: u32) -> Acknowledged {
         let number = SeqNum::new(0);
         let smoothed = Some(self.round_trip);
-        Acknowledged { bytes, number, sent: number, now: self.now, smoothed, round_trip: None, lost: 0 }
+        Acknowledged {
+            bytes,
+            number,
+            sent: number,
+            now: self.now,
+            smoothed,
+            round_trip: None,
+            lost: 0,
+            in_flight: 0,
+            sample: None,
+        }
     }
 
     /// A window of segments is acknowledged, evenly over a round trip.
@@ -235,6 +245,8 @@ fn after_hystart_the_curve_begins_flat() {
                 number: SeqNum::new(number + index * MSS),
                 sent: SeqNum::new(number + window + index * MSS),
                 round_trip: Some(round_trip),
+                in_flight: 0,
+                sample: None,
                 ..path.ack(MSS)
             };
             path.cubic.on_acknowledged(&ack);

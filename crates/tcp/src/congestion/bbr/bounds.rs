@@ -1,0 +1,215 @@
+//! How losses bound BBR's model: for long by what a probe has found too much, for short by what was
+//! delivered of late (draft-ietf-ccwg-bbr §5.5.10, §5.5.11).
+
+use super::{Bbr, Phase, Step};
+use crate::congestion::Lost;
+use linerate_units::Rate;
+
+/// `LossThresh`: thousandths of what was in flight that may be lost.
+const LOSS_THRESHOLD: u64 = 20;
+/// `Beta` in per cent.
+pub(super) const BETA: u32 = 70;
+/// `Headroom` in per cent.
+const HEADROOM: u32 = 15;
+
+/// What was delivered of late, and whether anything was lost, over the time of a round trip.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Latest {
+    /// `bw_latest`.
+    bandwidth: Rate,
+    /// `inflight_latest`.
+    pub(super) inflight: u32,
+    /// `is_loss_in_round`.
+    loss: bool,
+    /// Stretches found lost in the round.
+    pub(super) stretches: u32,
+    /// `loss_round_delivered`.
+    round_end: u64,
+    /// `loss_round_start`.
+    pub(super) round_started: bool,
+}
+
+/// Bounds of the model; none is infinity.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Bounds {
+    /// `bw_shortterm`.
+    pub(super) bandwidth: Option<Rate>,
+    /// `inflight_shortterm`.
+    pub(super) inflight: Option<u32>,
+    /// `inflight_longterm`.
+    pub(super) longterm: Option<u32>,
+}
+
+/// What is taken back if the losses prove to be none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Undo {
+    /// `undo_state`: the phase that the losses have ended.
+    pub(super) phase: Option<Phase>,
+    bounds: Bounds,
+}
+
+impl Bbr {
+    /// `UpdateLatestDeliverySignals`, near the start of an acknowledgement.
+    pub(super) fn note_latest(&mut self, step: &Step<'_>) {
+        self.latest.round_started = false;
+        let Some(sample) = step.sample else { return };
+        self.latest.bandwidth = self.latest.bandwidth.max(step.rate);
+        self.latest.inflight = self.latest.inflight.max(step.delivered());
+        if sample.prior_delivered >= self.latest.round_end {
+            self.latest.round_end = sample.delivered;
+            self.latest.round_started = true;
+        }
+    }
+
+    /// `AdvanceLatestDeliverySignals`, near its end.
+    pub(super) fn advance_latest(&mut self, step: &Step<'_>) {
+        if self.latest.round_started {
+            (self.latest.bandwidth, self.latest.inflight) = (step.rate, step.delivered());
+        }
+    }
+
+    /// `ResetCongestionSignals`.
+    pub(super) fn reset_latest(&mut self) {
+        self.latest.loss = false;
+        (self.latest.bandwidth, self.latest.inflight) = (Rate::default(), 0);
+    }
+
+    /// Once a round trip, what was lost in it pulls the short-term bounds towards what was delivered,
+    /// unless we are probing (`AdaptLowerBoundsFromCongestion`).
+    pub(super) fn adapt_lower_bounds(&mut self) {
+        if !self.latest.round_started {
+            return;
+        }
+        if self.latest.loss && !self.is_probing_bandwidth() {
+            let bandwidth = self.bounds.bandwidth.unwrap_or_else(|| self.bandwidth.best());
+            let inflight = self.bounds.inflight.unwrap_or_else(|| self.window.cwnd());
+            self.bounds.bandwidth = Some(bandwidth.percent(BETA).max(self.latest.bandwidth));
+            self.bounds.inflight = Some(share(inflight, BETA).max(self.latest.inflight));
+        }
+        self.latest.loss = false;
+    }
+
+    /// `ResetShortTermModel`.
+    pub(super) const fn forget_short_term(&mut self) {
+        (self.bounds.bandwidth, self.bounds.inflight) = (None, None);
+    }
+
+    /// `NoteLoss`.
+    pub(super) fn note_loss(&mut self) {
+        if !self.latest.loss {
+            self.latest.round_end = self.delivered;
+            self.save_for_undo();
+        }
+        self.latest.loss = true;
+    }
+
+    /// `HandleLostPacket`.
+    pub(super) fn judge_lost(&mut self, lost: &Lost) {
+        self.note_loss();
+        self.latest.stretches += 1;
+        if self.probe.is_sample && is_too_much(lost.since_sent, lost.in_flight_at_send) {
+            let inflight = inflight_at_loss(lost);
+            self.on_inflight_too_high(inflight, lost.application_limited);
+        }
+    }
+
+    /// `HandleInflightTooHigh`: once a probe.
+    pub(super) fn on_inflight_too_high(&mut self, in_flight_at_send: u32, application_limited: bool) {
+        self.probe.too_high = true;
+        self.probe.is_sample = false;
+        if !application_limited {
+            let least = share(self.target_inflight(), BETA);
+            self.bounds.longterm = Some(in_flight_at_send.max(least));
+        }
+        if self.phase == Phase::Up {
+            self.undo.phase = Some(Phase::Up);
+            self.start_down();
+        }
+    }
+
+    /// `InflightWithHeadroom`.
+    pub(super) fn inflight_with_headroom(&self) -> u32 {
+        let Some(longterm) = self.bounds.longterm else { return u32::MAX };
+        let headroom = share(longterm, HEADROOM).max(self.window.mss());
+        longterm.saturating_sub(headroom).max(self.least_window())
+    }
+
+    /// `BoundCwndForModel`: the most that the phase lets be in flight.
+    pub(super) fn volume_cap(&self) -> u32 {
+        let longterm = match self.phase {
+            Phase::Down | Phase::Refill | Phase::Up => self.bounds.longterm.unwrap_or(u32::MAX),
+            Phase::ProbeRtt | Phase::Cruise => self.inflight_with_headroom(),
+            Phase::Startup | Phase::Drain => u32::MAX,
+        };
+        longterm.min(self.bounds.inflight.unwrap_or(u32::MAX)).max(self.least_window())
+    }
+
+    /// `SaveStateUponLoss`.
+    pub(super) fn save_for_undo(&mut self) {
+        self.save_window();
+        self.undo = Undo { phase: None, bounds: self.bounds };
+    }
+
+    /// `HandleSpuriousLossDetection`.
+    pub(super) fn take_losses_back(&mut self) {
+        self.restore_window();
+        self.latest.loss = false;
+        self.full_pipe.reset(Rate::default());
+        let before = core::mem::take(&mut self.undo);
+        // None is infinity, so the looser bound is none if either is.
+        self.bounds.bandwidth = self.bounds.bandwidth.zip(before.bounds.bandwidth).map(|(a, b)| a.max(b));
+        self.bounds.inflight = self.bounds.inflight.zip(before.bounds.inflight).map(|(a, b)| a.max(b));
+        self.bounds.longterm = self.bounds.longterm.zip(before.bounds.longterm).map(|(a, b)| a.max(b));
+        match before.phase {
+            Some(Phase::Startup) if self.phase != Phase::Startup => {
+                self.full_pipe.reached = false;
+                if self.phase != Phase::ProbeRtt {
+                    self.phase = Phase::Startup;
+                }
+            }
+            Some(Phase::Up) if self.phase != Phase::Up && self.phase != Phase::ProbeRtt => {
+                self.start_refill();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `IsInflightTooHigh`: is so much loss more than a full pipe explains?
+pub(super) fn is_too_much(lost: u64, in_flight: u32) -> bool {
+    lost * 1_000 > u64::from(in_flight) * LOSS_THRESHOLD
+}
+
+/// `InflightAtLoss`: how much of what was in flight did no harm yet.
+fn inflight_at_loss(lost: &Lost) -> u32 {
+    let before = u64::from(lost.in_flight_at_send.saturating_sub(lost.bytes));
+    let lost_before = lost.since_sent.saturating_sub(u64::from(lost.bytes));
+    let allowed = (before * LOSS_THRESHOLD).saturating_sub(lost_before * 1_000);
+    u32::try_from(before + allowed / (1_000 - LOSS_THRESHOLD)).unwrap_or(u32::MAX)
+}
+
+/// So many hundredths of `amount`.
+pub(super) fn share(amount: u32, percent: u32) -> u32 {
+    u32::try_from(u64::from(amount) * u64::from(percent) / 100).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_per_cent_may_be_lost() {
+        assert!(!is_too_much(2_000, 100_000));
+        assert!(is_too_much(2_001, 100_000));
+    }
+
+    /// 100 segments in flight, of which the last three were lost: two of a hundred would have been fine.
+    #[test]
+    fn the_part_of_a_burst_that_did_no_harm_counts() {
+        let lost =
+            Lost { bytes: 3_000, in_flight_at_send: 100_000, since_sent: 3_000, application_limited: false };
+        assert_eq!(inflight_at_loss(&lost), 97_000 + 1_979);
+        let earlier = Lost { since_sent: 6_000, ..lost };
+        assert_eq!(inflight_at_loss(&earlier), 97_000, "too much was lost before");
+    }
+}

@@ -1,0 +1,201 @@
+//! What BBR remembers of the path: the largest bandwidth of two probing cycles, the shortest round trip
+//! of ten seconds, and how acknowledgements clump (draft-ietf-ccwg-bbr §5.5).
+
+use linerate_units::{Duration, Instant, Rate};
+
+/// `MinRTTFilterLen`.
+const MEMORY: Duration = Duration::from_secs(10);
+/// `ProbeRTTInterval`.
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// `max_bw`: the largest rate of this probing cycle and of the one before (§5.5.3).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct MaxBandwidth {
+    this_cycle: Rate,
+    last_cycle: Rate,
+}
+
+impl MaxBandwidth {
+    pub(super) fn best(&self) -> Rate {
+        self.this_cycle.max(self.last_cycle)
+    }
+
+    pub(super) fn take(&mut self, rate: Rate) {
+        self.this_cycle = self.this_cycle.max(rate);
+    }
+
+    /// The next cycle begins (`AdvanceMaxBwFilter`).
+    pub(super) fn advance(&mut self) {
+        self.last_cycle = core::mem::take(&mut self.this_cycle);
+    }
+}
+
+/// `min_rtt`, and the shorter memory that says when it is time to look again (§5.3.4.3).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ShortestRoundTrip {
+    shortest: Option<Duration>,
+    found: Instant,
+    /// `probe_rtt_min_delay`.
+    recent: Option<Duration>,
+    recent_found: Instant,
+}
+
+impl ShortestRoundTrip {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self { shortest: None, found: now, recent: None, recent_found: now }
+    }
+
+    pub(super) const fn shortest(&self) -> Option<Duration> {
+        self.shortest
+    }
+
+    /// Takes in a round trip, if an acknowledgement told of one. True if nothing as short has been seen
+    /// for so long that the queue should be drained to look (`UpdateMinRTT`).
+    pub(super) fn take(&mut self, now: Instant, round_trip: Option<Duration>) -> bool {
+        let expired = now > self.recent_found + PROBE_INTERVAL;
+        if let Some(round_trip) = round_trip
+            && (expired || self.recent.is_none_or(|recent| round_trip < recent))
+        {
+            (self.recent, self.recent_found) = (Some(round_trip), now);
+        }
+        let forgotten = now > self.found + MEMORY;
+        let shorter = match (self.recent, self.shortest) {
+            (Some(recent), Some(shortest)) => recent < shortest,
+            (recent, None) => recent.is_some(),
+            (None, Some(_)) => false,
+        };
+        if shorter || (forgotten && self.recent.is_some()) {
+            (self.shortest, self.found) = (self.recent, self.recent_found);
+        }
+        expired
+    }
+
+    /// The queue was drained just now: the next time is an interval away.
+    pub(super) const fn looked(&mut self, now: Instant) {
+        self.recent_found = now;
+    }
+}
+
+/// `extra_acked`: how much more is acknowledged at once than the bandwidth explains (§5.5.9).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Aggregation {
+    began: Instant,
+    delivered: u64,
+    most: WindowedMax,
+}
+
+impl Aggregation {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { began: now, delivered: 0, most: WindowedMax::default() }
+    }
+
+    /// Nothing was in flight: what follows is no clump.
+    pub(super) const fn restart(&mut self, now: Instant) {
+        self.began = now;
+    }
+
+    /// `bytes` were acknowledged, where `bandwidth` is believed, with a window of `cwnd`, in this round;
+    /// `memory` is counted in rounds.
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        bytes: u32,
+        bandwidth: Rate,
+        cwnd: u32,
+        round: u64,
+        memory: u64,
+    ) {
+        let mut expected = bandwidth.bytes_in(now.since(self.began)).count();
+        if self.delivered <= expected {
+            (self.began, self.delivered, expected) = (now, 0, 0);
+        }
+        self.delivered += u64::from(bytes);
+        let extra = self.delivered.saturating_sub(expected).min(u64::from(cwnd));
+        self.most.take(round, extra, memory);
+    }
+
+    pub(super) const fn extra(&self) -> u64 {
+        self.most.best()
+    }
+}
+
+/// The largest value of the last so many rounds, by the three best of them (K. Nichols).
+#[derive(Clone, Debug, Default, PartialEq)]
+struct WindowedMax {
+    /// Round and value, the largest first.
+    best: [(u64, u64); 3],
+}
+
+impl WindowedMax {
+    const fn best(&self) -> u64 {
+        self.best[0].1
+    }
+
+    fn take(&mut self, round: u64, value: u64, memory: u64) {
+        let new = (round, value);
+        let is_stale = |sample: (u64, u64)| round - sample.0 > memory;
+        if value >= self.best[0].1 || is_stale(self.best[2]) {
+            self.best = [new; 3];
+            return;
+        }
+        if value >= self.best[1].1 {
+            (self.best[1], self.best[2]) = (new, new);
+        } else if value >= self.best[2].1 {
+            self.best[2] = new;
+        }
+        while is_stale(self.best[0]) {
+            self.best = [self.best[1], self.best[2], new];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_bandwidth_is_remembered_for_two_cycles() {
+        let mut filter = MaxBandwidth::default();
+        filter.take(Rate::from_bits_per_second(9));
+        filter.take(Rate::from_bits_per_second(5));
+        filter.advance();
+        filter.take(Rate::from_bits_per_second(7));
+        assert_eq!(filter.best().bits_per_second(), 9);
+        filter.advance();
+        assert_eq!(filter.best().bits_per_second(), 7);
+    }
+
+    #[test]
+    fn a_round_trip_that_is_not_seen_again_is_looked_for_after_five_seconds_and_forgotten_after_ten() {
+        let ms = Duration::from_millis;
+        let mut filter = ShortestRoundTrip::new(at(0));
+        assert!(!filter.take(at(10), Some(ms(50))));
+        assert!(!filter.take(at(5_000), Some(ms(80))));
+        assert_eq!(filter.shortest(), Some(ms(50)));
+        assert!(filter.take(at(5_011), Some(ms(80))), "time to look");
+        assert_eq!(filter.shortest(), Some(ms(50)), "not forgotten yet");
+        assert!(!filter.take(at(10_000), None));
+        assert!(!filter.take(at(10_011), None));
+        assert_eq!(filter.shortest(), Some(ms(80)));
+    }
+
+    #[test]
+    fn clumps_are_what_exceeds_the_bandwidth() {
+        let rate = Rate::from_bits_per_second(8_000_000);
+        let mut aggregation = Aggregation::new(at(0));
+        for millis in 1..=10 {
+            aggregation.take(at(millis), 1_000, rate, 50_000, 1, 10);
+        }
+        assert_eq!(aggregation.extra(), 1_000, "one acknowledgement is the least clump");
+        aggregation.take(at(20), 20_000, rate, 50_000, 2, 10);
+        assert_eq!(aggregation.extra(), 20_000);
+        for round in 3..14 {
+            aggregation.take(at(20 + round), 1_000, rate, 50_000, round, 10);
+        }
+        assert!(aggregation.extra() < 20_000, "and is forgotten after ten rounds");
+    }
+}

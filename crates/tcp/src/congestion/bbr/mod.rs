@@ -1,0 +1,400 @@
+//! BBR: rather than fill the path until it loses something, measure how fast it delivers and how long
+//! it is, and send as fast and keep as much in flight (draft-ietf-ccwg-bbr-06).
+//!
+//! The draft's names stand beside ours. Gains are whole per cent and rates whole bits a second. The
+//! draft leaves the answer to a congestion mark open, but for that it must be one: here it is a loss's.
+
+mod bounds;
+mod filters;
+mod probe_bw;
+mod probe_rtt;
+mod random;
+mod rounds;
+mod startup;
+
+use super::{Acknowledged, Controller, FastRecovery, Lost, RateSample, Window};
+use bounds::{Bounds, Latest, Undo, share};
+use filters::{Aggregation, MaxBandwidth, ShortestRoundTrip};
+use linerate_units::{Bytes, Duration, Instant, Rate};
+use probe_bw::Probe;
+use probe_rtt::Pause;
+use random::Random;
+use rounds::Rounds;
+use startup::FullPipe;
+
+/// 100 less `PacingMarginPercent`.
+const MARGIN: u32 = 99;
+/// `StartupPacingGain`, 4·ln 2, in per cent.
+const STARTUP_GAIN: u32 = 277;
+/// `MinPipeCwnd` in segments.
+const LEAST_SEGMENTS: u32 = 4;
+/// `ExtraAckedFilterLen` in rounds.
+const CLUMP_MEMORY: u64 = 10;
+/// The round trip that is assumed before one is known.
+const ASSUMED_ROUND_TRIP: Duration = Duration::from_millis(1);
+/// The largest `send_quantum`.
+const LARGEST_QUANTUM: u32 = 64 << 10;
+
+/// `BBR.state` (§5.6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Doubling the rate every round trip.
+    Startup,
+    /// Draining the queue that this has made.
+    Drain,
+    /// `ProbeBW_DOWN`: slower than the path delivers.
+    Down,
+    /// `ProbeBW_CRUISE`: as fast.
+    Cruise,
+    /// `ProbeBW_REFILL`: as fast, and the pipe is full when the probe begins.
+    Refill,
+    /// `ProbeBW_UP`: faster.
+    Up,
+    /// `ProbeRTT`: half in flight, to measure the round trip.
+    ProbeRtt,
+}
+
+impl Phase {
+    const fn is_probe_bandwidth(self) -> bool {
+        matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
+    }
+
+    /// `pacing_gain`.
+    const fn pacing_gain(self) -> u32 {
+        match self {
+            Self::Startup => STARTUP_GAIN,
+            Self::Drain => 50,
+            Self::Down => 90,
+            Self::Cruise | Self::Refill | Self::ProbeRtt => 100,
+            Self::Up => 125,
+        }
+    }
+
+    /// `cwnd_gain`.
+    const fn window_gain(self) -> u32 {
+        match self {
+            Self::Startup | Self::Drain | Self::Down | Self::Cruise | Self::Refill => 200,
+            Self::Up => 225,
+            Self::ProbeRtt => 50,
+        }
+    }
+}
+
+/// One acknowledgement, and what it says of the rate.
+#[derive(Debug)]
+struct Step<'a> {
+    ack: &'a Acknowledged,
+    sample: Option<RateSample>,
+    /// `RS.delivery_rate`; zero without a sample.
+    rate: Rate,
+    /// Does the rate tell of the application, or of a pause of ours, rather than of the path?
+    application_limited: bool,
+}
+
+impl Step<'_> {
+    /// `RS.delivered`.
+    fn delivered(&self) -> u32 {
+        self.sample
+            .map_or(0, |sample| u32::try_from(sample.delivered - sample.prior_delivered).unwrap_or(u32::MAX))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bbr {
+    window: Window,
+    phase: Phase,
+    random: Random,
+    rounds: Rounds,
+    bandwidth: MaxBandwidth,
+    round_trip: ShortestRoundTrip,
+    aggregation: Aggregation,
+    full_pipe: FullPipe,
+    latest: Latest,
+    bounds: Bounds,
+    undo: Undo,
+    probe: Probe,
+    pause: Pause,
+    /// `C.InitialCwnd`.
+    initial: u32,
+    /// `C.pacing_rate`.
+    rate: Rate,
+    /// Is the rate drawn from a round trip that was measured?
+    knows_round_trip: bool,
+    /// When the last acknowledgement came; none if none has.
+    acknowledged: Option<Instant>,
+    /// The present, as far as it is known.
+    now: Instant,
+    /// `C.delivered`.
+    delivered: u64,
+    /// What leaves before so much is delivered tells of a pause of ours.
+    limited_until: u64,
+    /// `C.is_cwnd_limited`, in this round or the last.
+    window_limited: bool,
+    /// `drain_start_round`.
+    drain_began: u64,
+    /// `idle_restart`.
+    idle_restart: bool,
+    /// Losses are being made up for.
+    recovering: bool,
+}
+
+impl Bbr {
+    /// A connection begins; everything random is drawn from `seed`.
+    pub(super) fn new(window: Window, seed: u64) -> Self {
+        let (initial, now) = (window.cwnd(), Instant::ZERO);
+        Self {
+            window,
+            phase: Phase::Startup,
+            random: Random::new(seed),
+            rounds: Rounds::default(),
+            bandwidth: MaxBandwidth::default(),
+            round_trip: ShortestRoundTrip::new(now),
+            aggregation: Aggregation::new(now),
+            full_pipe: FullPipe::default(),
+            latest: Latest::default(),
+            bounds: Bounds::default(),
+            undo: Undo::default(),
+            probe: Probe::new(now),
+            pause: Pause::default(),
+            initial,
+            rate: initial_rate(initial, ASSUMED_ROUND_TRIP),
+            knows_round_trip: false,
+            acknowledged: None,
+            now,
+            delivered: 0,
+            limited_until: 0,
+            window_limited: false,
+            drain_began: 0,
+            idle_restart: false,
+            recovering: false,
+        }
+    }
+
+    /// The clock is not known before the first acknowledgement.
+    fn start_clock(&mut self, now: Instant) {
+        if self.acknowledged.is_none() {
+            self.round_trip = ShortestRoundTrip::new(now);
+            self.aggregation = Aggregation::new(now);
+            self.probe = Probe::new(now);
+        }
+        self.acknowledged = Some(now);
+        self.now = now;
+    }
+
+    /// `UpdateModelAndState`.
+    fn update_model(&mut self, step: &Step<'_>) {
+        self.note_latest(step);
+        self.update_bandwidth(step);
+        self.adapt_lower_bounds();
+        self.update_aggregation(step.ack);
+        self.check_full_pipe(step);
+        self.check_startup_done(step);
+        self.check_drain_done(step);
+        self.update_cycle(step);
+        let expired = self.round_trip.take(self.now, step.ack.round_trip);
+        self.check_pause(step, expired);
+        self.advance_latest(step);
+    }
+
+    /// `UpdateMaxBw`, with `UpdateRound`.
+    fn update_bandwidth(&mut self, step: &Step<'_>) {
+        self.rounds.started = false;
+        let Some(sample) = step.sample else { return };
+        self.rounds.take(sample.prior_delivered, sample.delivered);
+        self.probe.rounds += u64::from(self.rounds.started);
+        if step.rate >= self.bandwidth.best() || !step.application_limited {
+            self.bandwidth.take(step.rate);
+        }
+    }
+
+    /// `UpdateACKAggregation`.
+    fn update_aggregation(&mut self, ack: &Acknowledged) {
+        let (bandwidth, cwnd) = (self.model_bandwidth(), self.window.cwnd());
+        let memory = if self.full_pipe.reached { CLUMP_MEMORY } else { 1 };
+        self.aggregation.take(self.now, ack.bytes, bandwidth, cwnd, self.rounds.count, memory);
+    }
+
+    /// `SetPacingRateWithGain`: until the pipe is full the rate only grows, or what the application has
+    /// limited would hold it down.
+    fn set_rate(&mut self, gain: u32) {
+        let rate = self.model_bandwidth().percent(gain).percent(MARGIN);
+        if self.full_pipe.reached || rate > self.rate {
+            self.rate = rate;
+        }
+    }
+
+    /// `InitPacingRate`, once there is a round trip.
+    fn learn_round_trip(&mut self, ack: &Acknowledged) {
+        let round_trip = ack.smoothed.filter(|&round_trip| round_trip > Duration::ZERO);
+        if let Some(round_trip) = round_trip.filter(|_| !self.knows_round_trip) {
+            self.knows_round_trip = true;
+            self.rate = initial_rate(self.initial, round_trip);
+        }
+    }
+
+    /// `SetCwnd`.
+    fn set_window(&mut self, acked: u32) {
+        let most = self.most_inflight();
+        let grown = self.window.cwnd().saturating_add(acked);
+        let mut cwnd = self.window.cwnd();
+        if self.full_pipe.reached {
+            cwnd = grown.min(most);
+        } else if cwnd < most || self.delivered < u64::from(self.initial) {
+            cwnd = grown;
+        }
+        cwnd = cwnd.max(self.least_window());
+        if self.phase == Phase::ProbeRtt {
+            cwnd = cwnd.min(self.pause_window());
+        }
+        self.window.set(cwnd.min(self.volume_cap()));
+    }
+
+    /// `max_inflight` (`UpdateMaxInflight`).
+    fn most_inflight(&self) -> u32 {
+        let product = self.product(self.model_bandwidth(), self.phase.window_gain());
+        self.with_quanta(u64::from(product) + self.aggregation.extra())
+    }
+
+    /// `Inflight`: what keeps a path of `bandwidth` full, times `gain`.
+    fn inflight(&self, bandwidth: Rate, gain: u32) -> u32 {
+        self.with_quanta(u64::from(self.product(bandwidth, gain)))
+    }
+
+    /// The bandwidth-delay product of the model, times `gain`.
+    fn bdp(&self, gain: u32) -> u32 {
+        self.product(self.model_bandwidth(), gain)
+    }
+
+    /// `BDPMultiple`.
+    fn product(&self, bandwidth: Rate, gain: u32) -> u32 {
+        let Some(round_trip) = self.round_trip.shortest() else { return self.initial };
+        let bytes = bandwidth.bytes_in(round_trip).count();
+        share(u32::try_from(bytes).unwrap_or(u32::MAX), gain)
+    }
+
+    /// `QuantizationBudget`: what is sent in bursts needs three of them in flight.
+    fn with_quanta(&self, inflight: u64) -> u32 {
+        let inflight = u32::try_from(inflight).unwrap_or(u32::MAX);
+        let mss = self.window.mss();
+        let quantum = crate::send::pacing::burst(self.rate, mss).min(LARGEST_QUANTUM).max(2 * mss);
+        let least = inflight.max(quantum * 3).max(self.least_window());
+        if self.phase == Phase::Up { least.saturating_add(2 * mss) } else { least }
+    }
+
+    /// `MinPipeCwnd`.
+    fn least_window(&self) -> u32 {
+        LEAST_SEGMENTS * self.window.mss()
+    }
+
+    /// Was the window full before this acknowledgement?
+    fn note_window_use(&mut self, ack: &Acknowledged) {
+        let before = ack.in_flight.saturating_add(ack.bytes).saturating_add(self.window.mss());
+        let is_limited = before > self.window.cwnd();
+        self.window_limited = is_limited || (self.window_limited && !self.rounds.started);
+    }
+}
+
+impl Controller for Bbr {
+    fn window(&self) -> &Window {
+        &self.window
+    }
+
+    fn window_mut(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
+    fn fast_recovery(&self) -> FastRecovery {
+        FastRecovery::UntilRecovered
+    }
+
+    fn governs_recovery(&self) -> bool {
+        true
+    }
+
+    /// `UpdateOnACK`.
+    fn on_every_acknowledgement(&mut self, ack: &Acknowledged) {
+        self.start_clock(ack.now);
+        self.learn_round_trip(ack);
+        let counted = self.delivered + u64::from(ack.bytes);
+        self.delivered = ack.sample.map_or(counted, |sample| sample.delivered);
+        let rate = ack.sample.map_or_else(Rate::default, RateSample::rate);
+        let application_limited = ack
+            .sample
+            .is_some_and(|sample| sample.application_limited || sample.prior_delivered < self.limited_until);
+        let step = Step { ack, sample: ack.sample, rate, application_limited };
+        self.note_window_use(ack);
+        self.update_model(&step);
+        self.set_rate(self.phase.pacing_gain());
+        self.set_window(ack.bytes);
+    }
+
+    fn on_lost(&mut self, lost: &Lost) {
+        self.judge_lost(lost);
+    }
+
+    /// The window is set with every acknowledgement.
+    fn on_progress(&mut self, _ack: &Acknowledged, _limited: bool) {}
+
+    /// `HandleRestartFromIdle`.
+    fn on_idle(&mut self, idle: Duration) {
+        let Some(acknowledged) = self.acknowledged else { return };
+        self.now = acknowledged + idle;
+        self.idle_restart = true;
+        self.aggregation.restart(self.now);
+        if self.phase.is_probe_bandwidth() {
+            self.set_rate(100);
+        } else if self.phase == Phase::ProbeRtt {
+            self.check_pause_done();
+        }
+    }
+
+    /// BBR keeps its window, because it paces what leaves (§5.4.2).
+    fn forget_after_idle(&mut self) {}
+
+    /// `OnEnterFastRecovery`.
+    fn on_loss(&mut self, _flight: u32) {
+        self.save_for_undo();
+        self.recovering = true;
+    }
+
+    fn on_mark(&mut self, flight: u32) {
+        self.note_loss();
+        if self.probe.is_sample {
+            self.on_inflight_too_high(flight, false);
+        }
+    }
+
+    /// `OnEnterRTO`.
+    fn on_timeout(&mut self, _flight: u32) {
+        self.save_for_undo();
+        self.recovering = true;
+        self.window.restart();
+    }
+
+    fn on_recovered(&mut self) {
+        if core::mem::take(&mut self.recovering) {
+            self.restore_window();
+            self.window.set(self.window.cwnd().min(self.volume_cap()));
+        }
+    }
+
+    fn on_spurious_loss(&mut self) {
+        self.recovering = false;
+        self.take_losses_back();
+    }
+}
+
+impl Bbr {
+    /// The rate at which segments leave.
+    pub(super) const fn pacing_rate(&self) -> Rate {
+        self.rate
+    }
+}
+
+/// The rate of a window in a round trip, times the first gain.
+fn initial_rate(window: u32, round_trip: Duration) -> Rate {
+    Rate::of(Bytes::new(u64::from(window)), round_trip).percent(STARTUP_GAIN)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! BBR's steady state: every few seconds it sends faster than the path delivers to see whether there is
+//! more, slower to make up for it, and otherwise as fast (draft-ietf-ccwg-bbr §5.3.3).
+
+use super::{Bbr, Phase, Step, bounds};
+use linerate_units::{Duration, Instant, Rate};
+
+/// Probes are at least so far apart, and at most a second more.
+const WAIT: Duration = Duration::from_secs(2);
+/// Rounds after which Reno would have grown by as much as a probe, at most.
+const RENO_ROUNDS: u64 = 63;
+/// Doublings of the slope in a probe, at most.
+const MOST_DOUBLINGS: u32 = 30;
+
+/// What acknowledgements tell of, with respect to probing (`ack_phase`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Feedback {
+    None,
+    Refilling,
+    Starting,
+    Probing,
+    Stopping,
+}
+
+/// The probing cycle.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Probe {
+    feedback: Feedback,
+    /// `is_bw_probe_sample`: does what is acknowledged now tell of a probe?
+    pub(super) is_sample: bool,
+    /// `cycle_stamp`.
+    began: Instant,
+    /// `bw_probe_wait`.
+    wait: Duration,
+    /// `rounds_since_probe_up`.
+    pub(super) rounds: u64,
+    /// `bw_probe_up_rounds`.
+    doublings: u32,
+    /// `bw_probe_up_acked`.
+    acked: u64,
+    /// `probe_up_acked_per_inc`.
+    acked_per_step: u64,
+    /// `prev_probe_too_high`.
+    pub(super) too_high: bool,
+    /// `prev_probe_precautionary`.
+    precautionary: bool,
+}
+
+impl Probe {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self {
+            feedback: Feedback::None,
+            is_sample: false,
+            began: now,
+            wait: Duration::ZERO,
+            rounds: 0,
+            doublings: 0,
+            acked: 0,
+            acked_per_step: u64::MAX,
+            too_high: false,
+            precautionary: false,
+        }
+    }
+
+    /// The queue is drained to measure the round trip: feedback of a probe ends.
+    pub(super) const fn stop(&mut self) {
+        self.feedback = Feedback::Stopping;
+    }
+}
+
+impl Bbr {
+    /// `IsProbingBW`.
+    pub(super) const fn is_probing_bandwidth(&self) -> bool {
+        matches!(self.phase, Phase::Startup | Phase::Refill | Phase::Up)
+    }
+
+    /// `StartProbeBW_DOWN`.
+    pub(super) fn start_down(&mut self) {
+        self.reset_latest();
+        self.probe.acked_per_step = u64::MAX;
+        self.pick_wait();
+        self.probe.began = self.now;
+        self.probe.feedback = Feedback::Stopping;
+        self.rounds.begin(self.delivered);
+        self.phase = Phase::Down;
+    }
+
+    /// `PickProbeWait`.
+    fn pick_wait(&mut self) {
+        self.probe.rounds = self.random.below(2);
+        self.probe.wait = WAIT + Duration::from_nanos(self.random.below(1_000_000_000));
+    }
+
+    /// `StartProbeBW_REFILL`.
+    pub(super) fn start_refill(&mut self) {
+        self.forget_short_term();
+        (self.probe.doublings, self.probe.acked) = (0, 0);
+        self.probe.precautionary = false;
+        self.probe.feedback = Feedback::Refilling;
+        self.rounds.begin(self.delivered);
+        self.phase = Phase::Refill;
+    }
+
+    /// `StartProbeBW_UP`.
+    fn start_up(&mut self, step: &Step<'_>) {
+        self.probe.feedback = Feedback::Starting;
+        self.rounds.begin(self.delivered);
+        self.full_pipe.reset(step.rate);
+        self.phase = Phase::Up;
+        self.raise_slope();
+    }
+
+    /// `UpdateProbeBWCyclePhase`.
+    pub(super) fn update_cycle(&mut self, step: &Step<'_>) {
+        if !self.full_pipe.reached || self.adapt_long_term(step) {
+            return;
+        }
+        let phase = self.phase;
+        match phase {
+            Phase::Down | Phase::Cruise if self.is_time_to_probe() => self.start_refill(),
+            Phase::Down if self.is_time_to_cruise(step) => self.phase = Phase::Cruise,
+            Phase::Refill if self.rounds.started => {
+                self.probe.is_sample = true;
+                self.start_up(step);
+            }
+            Phase::Up if self.is_time_to_go_down(step) => {
+                self.probe.too_high = false;
+                self.start_down();
+            }
+            _ => {}
+        }
+    }
+
+    /// `IsTimeToProbeBW`: by the clock, or when Reno would have grown as much (§5.3.3.8).
+    fn is_time_to_probe(&self) -> bool {
+        let reno = u64::from(self.target_inflight() / self.window.mss().max(1)).min(RENO_ROUNDS);
+        self.now > self.probe.began + self.probe.wait || self.probe.rounds >= reno
+    }
+
+    fn is_time_to_cruise(&self, step: &Step<'_>) -> bool {
+        let in_flight = step.ack.in_flight;
+        in_flight <= self.inflight_with_headroom() && in_flight <= self.inflight(self.bandwidth.best(), 100)
+    }
+
+    /// `IsTimeToGoDown`.
+    fn is_time_to_go_down(&mut self, step: &Step<'_>) -> bool {
+        let longterm = self.bounds.longterm.unwrap_or(u32::MAX);
+        if self.probe.too_high && step.ack.in_flight >= longterm {
+            self.probe.precautionary = true;
+            return true;
+        }
+        if self.window_limited && self.window.cwnd() >= longterm {
+            // What limits the rate is our own bound.
+            self.full_pipe.reset(step.rate);
+            return false;
+        }
+        self.full_pipe.now
+    }
+
+    /// `AdaptLongTermModel`: follows the feedback of a probe, and raises the long-term bound where losses
+    /// allow. True if it has begun another phase.
+    fn adapt_long_term(&mut self, step: &Step<'_>) -> bool {
+        if self.probe.feedback == Feedback::Starting && self.rounds.started {
+            self.probe.feedback = Feedback::Probing;
+        }
+        if self.probe.feedback == Feedback::Stopping && self.rounds.started {
+            self.probe.is_sample = false;
+            self.probe.feedback = Feedback::None;
+            let in_cycle = self.phase.is_probe_bandwidth();
+            if in_cycle && !step.application_limited {
+                self.bandwidth.advance();
+            }
+            if in_cycle && self.probe.precautionary && !self.probe.too_high {
+                self.start_refill();
+                return true;
+            }
+        }
+        let (Some(longterm), Some(sample)) = (self.bounds.longterm, step.sample) else { return false };
+        if bounds::is_too_much(sample.lost, sample.in_flight_at_send) {
+            return false;
+        }
+        self.bounds.longterm = Some(longterm.max(sample.in_flight_at_send));
+        if self.phase == Phase::Up {
+            self.probe_longterm(step);
+        }
+        false
+    }
+
+    /// `ProbeInflightLongtermUpward`.
+    fn probe_longterm(&mut self, step: &Step<'_>) {
+        let Some(longterm) = self.bounds.longterm else { return };
+        if !self.window_limited || self.window.cwnd() < longterm {
+            return;
+        }
+        self.probe.acked += u64::from(step.ack.bytes);
+        let steps = self.probe.acked / self.probe.acked_per_step;
+        self.probe.acked -= steps * self.probe.acked_per_step;
+        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
+        self.bounds.longterm = Some(longterm.saturating_add(steps.saturating_mul(self.window.mss())));
+        if self.rounds.started {
+            self.raise_slope();
+        }
+    }
+
+    /// `RaiseInflightLongtermSlope`: by a segment in the first round, two in the next, and so on.
+    fn raise_slope(&mut self) {
+        let growth = 1_u32 << self.probe.doublings;
+        self.probe.doublings = (self.probe.doublings + 1).min(MOST_DOUBLINGS);
+        self.probe.acked_per_step = u64::from((self.window.cwnd() / growth).max(self.window.mss()));
+    }
+
+    /// `TargetInflight`: the bandwidth-delay product, unless congestion has cut the window.
+    pub(super) fn target_inflight(&self) -> u32 {
+        self.bdp(100).min(self.window.cwnd())
+    }
+
+    /// The bandwidth that the model believes in (`BBR.bw`, `BoundBWForModel`).
+    pub(super) fn model_bandwidth(&self) -> Rate {
+        let best = self.bandwidth.best();
+        self.bounds.bandwidth.map_or(best, |bound| bound.min(best))
+    }
+}

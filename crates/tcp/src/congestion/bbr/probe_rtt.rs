@@ -1,0 +1,94 @@
+//! Every five seconds, unless the path has been that empty anyway, BBR halves what it has in flight for
+//! a moment, so that the queue drains and the round trip can be measured (draft-ietf-ccwg-bbr §5.3.4).
+
+use super::{Bbr, Phase, Step};
+use linerate_units::{Duration, Instant};
+
+/// `ProbeRTTDuration`.
+const DURATION: Duration = Duration::from_millis(200);
+/// `ProbeRTTCwndGain` in per cent.
+const GAIN: u32 = 50;
+
+/// One such moment, and the window to return to after it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Pause {
+    /// `probe_rtt_done_stamp`, once little enough is in flight.
+    ends: Option<Instant>,
+    /// `probe_rtt_round_done`.
+    round_done: bool,
+    /// `prior_cwnd`: the last window that neither a recovery nor a pause had changed.
+    window_before: u32,
+}
+
+impl Bbr {
+    /// `CheckProbeRTT`; `expired` says that it is time to look.
+    pub(super) fn check_pause(&mut self, step: &Step<'_>, expired: bool) {
+        if self.phase != Phase::ProbeRtt && expired && !self.idle_restart {
+            self.save_window();
+            self.phase = Phase::ProbeRtt;
+            self.pause.ends = None;
+            self.probe.stop();
+            self.rounds.begin(self.delivered);
+        }
+        if self.phase == Phase::ProbeRtt {
+            self.handle_pause(step);
+        }
+        if step.ack.bytes > 0 {
+            self.idle_restart = false;
+        }
+    }
+
+    /// `HandleProbeRTT`.
+    fn handle_pause(&mut self, step: &Step<'_>) {
+        // What is measured now tells of the pause and not of the path.
+        self.limited_until = self.delivered + u64::from(step.ack.in_flight);
+        match self.pause.ends {
+            None if step.ack.in_flight <= self.pause_window() => {
+                self.pause.ends = Some(self.now + DURATION);
+                self.pause.round_done = false;
+                self.rounds.begin(self.delivered);
+            }
+            None => {}
+            Some(_) => {
+                self.pause.round_done |= self.rounds.started;
+                if self.pause.round_done {
+                    self.check_pause_done();
+                }
+            }
+        }
+    }
+
+    /// `CheckProbeRTTDone`.
+    pub(super) fn check_pause_done(&mut self) {
+        if self.pause.ends.is_none_or(|end| self.now <= end) {
+            return;
+        }
+        self.round_trip.looked(self.now);
+        self.restore_window();
+        self.forget_short_term();
+        if self.full_pipe.reached {
+            self.start_down();
+            self.phase = Phase::Cruise;
+        } else {
+            self.phase = Phase::Startup;
+        }
+    }
+
+    /// `ProbeRTTCwnd`.
+    pub(super) fn pause_window(&self) -> u32 {
+        self.bdp(GAIN).max(self.least_window())
+    }
+
+    /// `SaveCwnd`.
+    pub(super) fn save_window(&mut self) {
+        let cwnd = self.window.cwnd();
+        let is_disturbed = self.recovering || self.phase == Phase::ProbeRtt;
+        self.pause.window_before = if is_disturbed { self.pause.window_before.max(cwnd) } else { cwnd };
+    }
+
+    /// `RestoreCwnd`.
+    pub(super) fn restore_window(&mut self) {
+        let cwnd = self.window.cwnd().max(self.pause.window_before);
+        self.window.set(cwnd);
+    }
+}

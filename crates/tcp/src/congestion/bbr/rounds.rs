@@ -1,0 +1,46 @@
+//! Round trips counted by packets: one begins when a segment leaves, and ends when it, or one that left
+//! later, is delivered (draft-ietf-ccwg-bbr §5.5.1).
+
+/// The present round. Amounts are bytes delivered in the connection's life.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Rounds {
+    /// `next_round_delivered`.
+    end: u64,
+    /// `round_count`.
+    pub(super) count: u64,
+    /// `round_start`: has this acknowledgement begun a round?
+    pub(super) started: bool,
+}
+
+impl Rounds {
+    /// A segment is delivered that left when `prior` bytes had been, `delivered` have by now
+    /// (`UpdateRound`).
+    pub(super) fn take(&mut self, prior: u64, delivered: u64) {
+        self.started = prior >= self.end;
+        if self.started {
+            self.end = delivered;
+            self.count += 1;
+        }
+    }
+
+    /// A round begins now (`StartRound`).
+    pub(super) const fn begin(&mut self, delivered: u64) {
+        self.end = delivered;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_lasts_until_something_is_delivered_that_left_in_it() {
+        let mut rounds = Rounds::default();
+        rounds.take(0, 10);
+        assert!(rounds.started);
+        rounds.take(5, 20);
+        assert!(!rounds.started, "it left before");
+        rounds.take(10, 30);
+        assert_eq!((rounds.started, rounds.count), (true, 2));
+    }
+}

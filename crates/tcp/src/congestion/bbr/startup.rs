@@ -1,0 +1,108 @@
+//! BBR finds the bandwidth by doubling its rate until the path delivers no more or loses too much, and
+//! drains the queue that this has made (draft-ietf-ccwg-bbr §5.3.1, §5.3.2).
+
+use super::{Bbr, Phase, Step, bounds};
+use linerate_units::Rate;
+
+/// Rounds without growth after which the pipe is full.
+const FULL_ROUNDS: u32 = 3;
+/// By how many per cent the rate has to grow in a round.
+const GROWTH: u32 = 125;
+/// `StartupFullLossCnt`: stretches lost in a round that are no mere accident.
+const LOST_STRETCHES: u32 = 6;
+/// Rounds after which draining ends, whatever is in flight.
+const DRAIN_ROUNDS: u64 = 3;
+
+/// Is the rate still growing while we send faster than it (§5.3.1.2)?
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct FullPipe {
+    /// `full_bw`.
+    baseline: Rate,
+    /// `full_bw_count`.
+    rounds: u32,
+    /// `full_bw_now`.
+    pub(super) now: bool,
+    /// `full_bw_reached`: has it ever been?
+    pub(super) reached: bool,
+}
+
+impl FullPipe {
+    /// Begins anew from `baseline` (`ResetFullBW`).
+    pub(super) const fn reset(&mut self, baseline: Rate) {
+        *self = Self { baseline, rounds: 0, now: false, reached: self.reached };
+    }
+
+    /// A round has ended with this rate, which the application did not limit (`CheckFullBWReached`).
+    fn take(&mut self, rate: Rate) {
+        if self.now {
+            return;
+        }
+        if rate >= self.baseline.percent(GROWTH) {
+            self.reset(rate);
+            return;
+        }
+        self.rounds += 1;
+        self.now = self.rounds >= FULL_ROUNDS;
+        self.reached |= self.now;
+    }
+}
+
+impl Bbr {
+    pub(super) fn check_full_pipe(&mut self, step: &Step<'_>) {
+        if self.rounds.started && step.sample.is_some() && !step.application_limited {
+            self.full_pipe.take(step.rate);
+        }
+    }
+
+    /// `CheckStartupDone`.
+    pub(super) fn check_startup_done(&mut self, step: &Step<'_>) {
+        self.check_startup_loss(step);
+        if self.phase == Phase::Startup && self.full_pipe.reached {
+            self.phase = Phase::Drain;
+            self.drain_began = self.rounds.count;
+        }
+    }
+
+    /// A whole round of recovery with too much loss, and in too many places for an accident (§5.3.1.3).
+    fn check_startup_loss(&mut self, step: &Step<'_>) {
+        if !self.latest.round_started {
+            return;
+        }
+        let stretches = core::mem::take(&mut self.latest.stretches);
+        let too_much =
+            step.sample.is_some_and(|sample| bounds::is_too_much(sample.lost, sample.in_flight_at_send));
+        let in_startup = self.phase == Phase::Startup && !self.full_pipe.reached;
+        if in_startup && self.recovering && stretches >= LOST_STRETCHES && too_much {
+            self.undo.phase = Some(Phase::Startup);
+            self.full_pipe.reached = true;
+            self.bounds.longterm = Some(self.bdp(100).max(self.latest.inflight));
+        }
+    }
+
+    /// `CheckDrainDone`.
+    pub(super) fn check_drain_done(&mut self, step: &Step<'_>) {
+        let drained = step.ack.in_flight <= self.inflight(self.model_bandwidth(), 100);
+        let patience = self.rounds.count > self.drain_began + DRAIN_ROUNDS;
+        if self.phase == Phase::Drain && (drained || patience) {
+            self.start_down();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_rounds_without_a_quarter_more_fill_the_pipe() {
+        let mut pipe = FullPipe::default();
+        let rate = Rate::from_bits_per_second;
+        for bits in [100, 200, 400, 410, 420, 499] {
+            pipe.take(rate(bits));
+        }
+        assert!(pipe.now && pipe.reached);
+        pipe.reset(rate(499));
+        pipe.take(rate(800));
+        assert!(!pipe.now && pipe.reached, "it was full once");
+    }
+}

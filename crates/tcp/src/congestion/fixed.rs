@@ -1,0 +1,45 @@
+//! A window that never changes, for experiments: what the path does to so many segments in flight, with
+//! no control in between. Not for networks that others use.
+
+use super::{Controller, FastRecovery, Window};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fixed(Window);
+
+impl Fixed {
+    /// A window of so many segments, whatever their size.
+    pub(super) fn new(mut window: Window, segments: u32) -> Self {
+        window.set(window.mss().saturating_mul(segments));
+        Self(window)
+    }
+}
+
+impl Controller for Fixed {
+    fn window(&self) -> &Window {
+        &self.0
+    }
+
+    fn window_mut(&mut self) -> &mut Window {
+        &mut self.0
+    }
+
+    fn fast_recovery(&self) -> FastRecovery {
+        FastRecovery::UntilRecovered
+    }
+
+    fn governs_recovery(&self) -> bool {
+        true
+    }
+
+    fn on_progress(&mut self, _ack: &super::Acknowledged, _limited: bool) {}
+
+    fn restart(&mut self) {}
+
+    fn forget_after_idle(&mut self) {}
+
+    fn on_loss(&mut self, _flight: u32) {}
+
+    fn on_mark(&mut self, _flight: u32) {}
+
+    fn on_timeout(&mut self, _flight: u32) {}
+}
