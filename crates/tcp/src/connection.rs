@@ -415,9 +415,13 @@ impl Connection {
         self.timers.set(Timer::Orphan, now, patience);
     }
 
-    /// Resets the connection (RFC 9293 §3.10.5).
+    /// Resets the connection (RFC 9293 §3.10.5). One in TIME-WAIT is over already, by mutual consent.
     pub fn abort(&mut self, _now: Instant) {
-        self.abort_with(Error::Aborted);
+        if self.state == State::TimeWait {
+            self.end(None);
+        } else {
+            self.abort_with(Error::Aborted);
+        }
     }
 
     /// Resets the connection for the reason `error`.

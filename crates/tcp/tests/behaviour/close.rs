@@ -349,6 +349,16 @@ fn an_abort_resets_and_forgets() {
     host.expect_silence(secs(600));
 }
 
+/// RFC 9293 §3.10.5: both ends have agreed already, so there is nothing to tell and nobody to blame.
+#[test]
+fn an_abort_in_time_wait_ends_what_was_over() {
+    let mut host = in_time_wait();
+    host.application(Connection::abort);
+    host.expect_nothing();
+    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, None));
+    assert_eq!(host.read_nothing(), Ok(0), "the end of the stream");
+}
+
 #[test]
 fn a_direction_that_nobody_reads_is_acknowledged_and_thrown_away() {
     let config = Config { receive_buffer: 4_096, ..Config::modern() };
