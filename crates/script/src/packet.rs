@@ -12,6 +12,10 @@ pub(crate) struct Captured {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// Segments that wait to be expected; a script that leaves more of them has lost its way long ago, and
+/// those beyond are not kept.
+pub(crate) const MOST_CAPTURED: usize = 100_000;
+
 /// The bytes of options, filled up to whole words with ends of options.
 pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
     let mut bytes = Vec::new();

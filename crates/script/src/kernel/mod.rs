@@ -6,7 +6,7 @@ mod worker;
 
 use crate::flows::Flows;
 use crate::machine::{Answer, Machine, Trouble};
-use crate::packet::{Captured, is_segment};
+use crate::packet::{Captured, MOST_CAPTURED, is_segment};
 use crate::report::Report;
 use crate::run::{Options, Run};
 use crate::syntax::{Call, Script, Setting, Settings};
@@ -118,7 +118,7 @@ impl KernelMachine {
         let mut more = true;
         while more {
             let received = tap.receive(64, |frame| {
-                if is_segment(frame.bytes, *local, *remote) {
+                if sent.len() < MOST_CAPTURED && is_segment(frame.bytes, *local, *remote) {
                     sent.push_back(Captured { at: frame.arrived.since(*begin), bytes: frame.bytes.to_vec() });
                 }
             });

@@ -30,7 +30,8 @@ pub(super) fn field(connection: &Connection, name: &str) -> Option<u64> {
         }
         "sacked" => segments(information.sacked),
         "lost" => segments(information.lost),
-        "delivered" => information.delivered.div_ceil(u64::from(information.effective_mss.max(1))),
+        // Linux counts the SYN.
+        "delivered" => 1 + information.delivered.div_ceil(u64::from(information.effective_mss.max(1))),
         "delivery_rate" => information.delivery_rate.map_or(0, |rate| rate.bits_per_second() / 8),
         "delivery_rate_app_limited" => information.delivery_rate_is_application_limited.into(),
         "min_rtt" => information.shortest_round_trip.map_or(0, Duration::as_micros),
@@ -41,7 +42,6 @@ pub(super) fn field(connection: &Connection, name: &str) -> Option<u64> {
         "total_retrans" => statistics.retransmitted_segments,
         "bytes_acked" => statistics.bytes_acknowledged,
         "bytes_received" => statistics.bytes_received,
-        "bytes_sent" => statistics.bytes_sent,
         "segs_out" => statistics.segments_sent,
         "segs_in" => statistics.segments_received,
         "rcv_ooopack" => statistics.out_of_order_segments,

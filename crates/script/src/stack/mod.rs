@@ -9,7 +9,7 @@ mod sockets;
 
 use crate::flows::Flows;
 use crate::machine::{Answer, Machine, Trouble};
-use crate::packet::{Captured, is_segment};
+use crate::packet::{Captured, MOST_CAPTURED, is_segment};
 use crate::report::Report;
 use crate::run::{Options, Run};
 use crate::syntax::{Call, Script, Setting, Settings};
@@ -105,7 +105,7 @@ impl StackMachine {
     fn collect(&mut self) {
         let at = self.now();
         while let Some(bytes) = self.host.link_mut().fetch() {
-            if is_segment(&bytes, self.local, self.remote) {
+            if self.sent.len() < MOST_CAPTURED && is_segment(&bytes, self.local, self.remote) {
                 self.sent.push_back(Captured { at, bytes });
             }
         }
