@@ -1,7 +1,7 @@
 //! Laws: whatever the network does, exactly the bytes that were written are read, in order; and the
 //! fast path and the slow path agree at every segment (the pair of the testkit compares them).
 
-use linerate_tcp::{Config, CongestionName, EcnRule, Error, PacingRule, Profile, State};
+use linerate_tcp::{Config, CongestionName, EcnRule, Error, KeepAlive, PacingRule, Profile, State};
 use linerate_testkit::{Connections, End, Fate, Network};
 use linerate_units::Duration;
 use proptest::prelude::*;
@@ -27,23 +27,32 @@ struct Application {
     written: usize,
     read: usize,
     heard_end: bool,
+    failed: Option<Error>,
 }
 
 impl Application {
     fn new(side: End, sends: &Flow, hears: &Flow) -> Self {
-        Self { side, sends: sends.clone(), hears: hears.clone(), written: 0, read: 0, heard_end: false }
+        Self {
+            side,
+            sends: sends.clone(),
+            hears: hears.clone(),
+            written: 0,
+            read: 0,
+            heard_end: false,
+            failed: None,
+        }
     }
 
     fn is_done(&self) -> bool {
-        self.written == self.sends.bytes && self.heard_end
+        self.failed.is_some() || self.written == self.sends.bytes && self.heard_end
     }
 
     /// Reads once and writes once, as far as the connection lets it; says whether it could.
     fn turn(&mut self, pair: &mut Connections) -> bool {
-        if self.side == End::Server && pair.server.is_none() {
+        if self.failed.is_some() || self.side == End::Server && pair.server.is_none() {
             return false;
         }
-        let before = (self.written, self.read, self.heard_end);
+        let before = (self.written, self.read, self.heard_end, self.failed);
         let now = pair.now;
         let end = pair.end(self.side);
         let mut part = vec![0; self.hears.read_size];
@@ -56,17 +65,20 @@ impl Application {
                 self.read += count;
             }
             Err(Error::WouldBlock) => {}
-            Err(error) => panic!("{:?} failed to read: {error}", self.side),
+            Err(error) => self.failed = Some(error),
         }
         if self.written < self.sends.bytes {
             let count = self.sends.write_size.min(self.sends.bytes - self.written);
             let part: Vec<u8> = (self.written..self.written + count).map(pattern).collect();
-            self.written += end.write(now, &part).expect("the direction is open");
+            match end.write(now, &part) {
+                Ok(count) => self.written += count,
+                Err(error) => self.failed = Some(error),
+            }
         }
-        if self.written == self.sends.bytes {
+        if self.failed.is_none() && self.written == self.sends.bytes {
             end.shutdown_write(now);
         }
-        before != (self.written, self.read, self.heard_end)
+        before != (self.written, self.read, self.heard_end, self.failed)
     }
 }
 
@@ -78,10 +90,38 @@ fn converse(pair: &mut Connections, up: &Flow, down: &Flow) {
         let happened = pair.step();
         assert!(busy || happened, "nothing happens any more, and bytes are missing: {pair:?}");
     }
+    assert_eq!((client.failed, server.failed), (None, None));
     assert_eq!((client.read, server.read), (down.bytes, up.bytes));
     pair.run_to_silence();
     assert_eq!(pair.client.state(), State::Closed);
     assert_eq!(pair.server().state(), State::Closed);
+}
+
+/// The same where the network may be too bad for it, or end altogether after so many segments: either
+/// end hears everything and then the end, or why not.
+fn converse_or_fail(pair: &mut Connections, up: &Flow, down: &Flow, segments: u32) {
+    let mut sent = 0_u32;
+    pair.set_filter(move |_, _, _| {
+        sent += 1;
+        (sent > segments).then_some(Fate::Lose)
+    });
+    let mut client = Application::new(End::Client, up, down);
+    let mut server = Application::new(End::Server, down, up);
+    loop {
+        let busy = client.turn(pair) | server.turn(pair);
+        if !pair.step() && !busy {
+            break;
+        }
+    }
+    // A server without an application yet has nothing to say and nobody to say it to.
+    for end in [&client, &server].into_iter().filter(|end| end.side == End::Client || pair.server.is_some()) {
+        match end.failed {
+            None => assert!(end.is_done() && end.read == end.hears.bytes, "{:?} was told nothing", end.side),
+            Some(error) => {
+                assert!(matches!(error, Error::TimedOut | Error::Reset), "{:?}: {error}", end.side);
+            }
+        }
+    }
 }
 
 fn flow() -> impl Strategy<Value = Flow> {
@@ -152,6 +192,22 @@ proptest! {
     ) {
         let mut pair = Connections::new(&client, &server, network, seed);
         converse(&mut pair, &up, &down);
+    }
+
+    #[test]
+    fn every_byte_arrives_or_an_error_says_why_not(
+        client in config(profile()),
+        server in config(profile()),
+        network in network(),
+        (loss, segments) in (0_u32..=1_000, prop_oneof![Just(u32::MAX), 0_u32..300]),
+        (up, down) in (flow(), flow()),
+        seed in any::<u64>(),
+    ) {
+        // Who has said everything finds out that the other is gone by asking.
+        let asks = |config| Config { keep_alive: Some(KeepAlive::default()), ..config };
+        let network = Network { loss, duplication: network.duplication / 2, ..network };
+        let mut pair = Connections::new(&asks(client), &asks(server), network, seed);
+        converse_or_fail(&mut pair, &up, &down, segments);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use super::mark::{mark, place_of_mark};
 use super::parameters::Impairment;
 use linerate_stack::{Medium, RxChecksum, RxFrame};
-use linerate_units::{Duration, Instant};
+use linerate_units::{Bytes, Duration, Instant};
 use oorandom::Rand64;
 use std::collections::VecDeque;
 
@@ -90,6 +90,8 @@ pub(super) struct Lane {
     spare: Vec<Vec<u8>>,
     /// When the frame that was delayed last arrives.
     last_arrival: Instant,
+    /// Until when the narrowest part of the way is taken.
+    line_taken: Instant,
     counters: ImpairCounters,
 }
 
@@ -104,6 +106,7 @@ impl Lane {
             ready: VecDeque::new(),
             spare: Vec::new(),
             last_arrival: Instant::ZERO,
+            line_taken: Instant::ZERO,
             counters: ImpairCounters::default(),
         }
     }
@@ -132,7 +135,7 @@ impl Lane {
         }
         self.counters.corrupted += u64::from(fate.flip.is_some());
         self.counters.duplicated += u64::from(fate.duplicate);
-        if self.impairment.delay > Duration::ZERO || self.impairment.jitter > Duration::ZERO {
+        if self.impairment.takes_time() {
             self.delay(frame, &fate);
             // It may be due already.
             self.release(now);
@@ -195,7 +198,11 @@ impl Lane {
     /// The first stage: a place in the queue, and one for the copy.
     fn delay(&mut self, frame: RxFrame<'_>, fate: &Fate) {
         let span = self.impairment.delay + fate.jitter - self.impairment.jitter;
-        self.last_arrival = self.last_arrival.max(frame.arrived + span);
+        let Some(leaves) = self.pass_line(&frame) else {
+            self.counters.overflowed += 1;
+            return;
+        };
+        self.last_arrival = self.last_arrival.max(leaves + span);
         self.counters.delayed += 1;
         let arrived = self.last_arrival;
         for set_aside in [Some(fate.set_aside), fate.duplicate.then_some(false)].into_iter().flatten() {
@@ -203,6 +210,18 @@ impl Lane {
                 self.delayed.push_back(held);
             }
         }
+    }
+
+    /// When the frame has left the narrowest part of the way behind; `None` if too many wait for it.
+    fn pass_line(&mut self, frame: &RxFrame<'_>) -> Option<Instant> {
+        let Some(rate) = self.impairment.rate else { return Some(frame.arrived) };
+        let free = self.line_taken.max(frame.arrived);
+        let waiting = rate.bytes_in(free.since(frame.arrived));
+        if waiting > self.impairment.queue {
+            return None;
+        }
+        self.line_taken = free + rate.time_for(Bytes::new(frame.bytes.len() as u64));
+        Some(self.line_taken)
     }
 
     /// The second stage, for a frame that has to be copied first.

@@ -1,6 +1,6 @@
 //! What is done to frames, and the text in which people ask for it.
 
-use linerate_units::{Duration, ParseUnitError};
+use linerate_units::{Bytes, Duration, ParseUnitError, Rate};
 use std::str::FromStr;
 use thiserror::Error;
 
@@ -28,6 +28,11 @@ pub struct Impairment {
     /// How far the delay of a frame may differ from that, in either direction, each difference being as
     /// likely as the next. Frames do not overtake each other by it.
     pub jitter: Duration,
+    /// How fast frames leave the narrowest part of the way; `None` for a way of any width.
+    pub rate: Option<Rate>,
+    /// Frames of so many bytes may wait in front of that; those that come while as many do are thrown
+    /// away.
+    pub queue: Bytes,
     /// Frames that are under way or held back at most; more are thrown away.
     pub limit: usize,
 }
@@ -44,11 +49,18 @@ impl Impairment {
         reorder_within: Duration::from_millis(10),
         delay: Duration::ZERO,
         jitter: Duration::ZERO,
+        rate: None,
+        queue: Bytes::new(256 << 10),
         limit: 10_000,
     };
 
+    /// Are frames under way for a time?
+    pub(super) fn takes_time(&self) -> bool {
+        self.delay > Duration::ZERO || self.jitter > Duration::ZERO || self.rate.is_some()
+    }
+
     fn set(&mut self, key: &str, value: &str) -> Result<(), ImpairmentError> {
-        let wrong_time = |error| ImpairmentError::Time { key: key.to_owned(), error };
+        let wrong_unit = |error| ImpairmentError::Unit { key: key.to_owned(), error };
         let wrong_number = || ImpairmentError::Number { key: key.to_owned(), value: value.to_owned() };
         match key {
             "loss" => self.loss = value.parse()?,
@@ -59,9 +71,15 @@ impl Impairment {
             "reorder-by" => {
                 self.reorder_by = value.parse().ok().filter(|&by| by > 0).ok_or_else(wrong_number)?;
             }
-            "reorder-within" => self.reorder_within = value.parse().map_err(wrong_time)?,
-            "delay" => self.delay = value.parse().map_err(wrong_time)?,
-            "jitter" => self.jitter = value.parse().map_err(wrong_time)?,
+            "reorder-within" => self.reorder_within = value.parse().map_err(wrong_unit)?,
+            "delay" => self.delay = value.parse().map_err(wrong_unit)?,
+            "jitter" => self.jitter = value.parse().map_err(wrong_unit)?,
+            "rate" => {
+                let rate: Rate = value.parse().map_err(wrong_unit)?;
+                self.rate = Some(rate).filter(|rate| rate.bits_per_second() > 0);
+                self.rate.ok_or_else(|| ImpairmentError::NoRate { value: value.to_owned() })?;
+            }
+            "queue" => self.queue = value.parse().map_err(wrong_unit)?,
             "limit" => self.limit = value.parse().ok().filter(|&limit| limit > 0).ok_or_else(wrong_number)?,
             _ => return Err(ImpairmentError::Unknown { key: key.to_owned() }),
         }
@@ -78,8 +96,8 @@ impl Default for Impairment {
 /// What is done to the frames of both directions, seen from the host that has the link.
 ///
 /// As text: `loss=1%,mark=1%,duplicate=0.5%,reorder=1%,reorder-by=3,reorder-within=10ms,delay=10ms,
-/// jitter=2ms,corrupt=0.1%,limit=10000`, each item once, in any order; `rx.` or `tx.` in front of a name makes it one
-/// for received or for sent frames only.
+/// jitter=2ms,rate=100Mb/s,queue=256KiB,corrupt=0.1%,limit=10000`, each item once, in any order; `rx.` or
+/// `tx.` in front of a name makes it one for received or for sent frames only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impairments {
     /// What is done to frames that the host receives.
@@ -167,7 +185,7 @@ impl FromStr for Probability {
 pub enum ImpairmentError {
     /// There is no such impairment.
     #[error(
-        "there is no impairment `{key}`: choose loss, mark, duplicate, corrupt, reorder, reorder-by, reorder-within, delay, jitter, limit"
+        "there is no impairment `{key}`: choose loss, mark, duplicate, corrupt, reorder, reorder-by, reorder-within, delay, jitter, rate, queue, limit"
     )]
     Unknown {
         /// What was written.
@@ -185,9 +203,15 @@ pub enum ImpairmentError {
         /// What was written.
         text: String,
     },
-    /// It is no time.
+    /// Nothing would ever arrive.
+    #[error("`rate={value}` lets nothing through: write a rate such as 100Mb/s")]
+    NoRate {
+        /// What was written.
+        value: String,
+    },
+    /// It is no time, no rate, or no number of bytes.
     #[error("`{key}` is wrong: {error}")]
-    Time {
+    Unit {
         /// The impairment.
         key: String,
         /// What is wrong.
@@ -236,6 +260,8 @@ mod tests {
             assert!(complaint(text).ends_with("is no percentage: write 0% to 100%"), "{text}");
         }
         assert!(complaint("delay=soon").starts_with("`delay` is wrong: `soon` is no amount of time"));
+        assert!(complaint("rate=fast").starts_with("`rate` is wrong: "));
+        assert!(complaint("rate=0Mb/s").starts_with("`rate=0Mb/s` lets nothing through"));
         assert!(complaint("limit=0").contains("from 1 on"));
         assert!(complaint("rx.reorder-by=x").contains("from 1 on"));
     }

@@ -317,3 +317,21 @@ fn a_link_that_is_down_is_so_when_its_delayed_frames_have_arrived() {
     assert_eq!(ours.receive(9, |_| ()), Ok(1));
     assert_eq!(ours.receive(9, |_| ()), Err(LinkError::Down));
 }
+
+/// Frames of 100 bytes at 8 Mb/s: one in 100 us, and room for five behind the one that is leaving.
+#[test]
+fn a_line_lets_frames_through_one_after_the_other_and_its_queue_holds_so_many_bytes() {
+    let mut bench = bench("rate=8Mb/s,queue=450,delay=1ms", 1, 64);
+    assert_eq!(send(&mut bench.ours, 0..20), 20);
+    let mut arrived = Vec::new();
+    for _ in 0..100 {
+        bench.clock.advance(Duration::from_micros(100));
+        let mut none = std::iter::empty();
+        let _ = send(&mut bench.ours, &mut none);
+        let now = take(&mut bench.theirs);
+        assert!(now.len() <= 1, "{now:?} at once");
+        arrived.extend(now);
+    }
+    assert_eq!(arrived, [0, 1, 2, 3, 4]);
+    assert_eq!(bench.ours.transmitted().overflowed, 15);
+}

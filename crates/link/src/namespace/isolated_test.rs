@@ -55,6 +55,7 @@ fn run_inside(test: &str) -> Result<Output, NamespaceError> {
 
 /// Passes on what the child has to say. A name that matches no test would pass without having run, so
 /// one test must have.
+#[allow(clippy::print_stdout, reason = "what a test prints is for people who ask for it")]
 fn judge(output: &Output) {
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(
@@ -62,6 +63,8 @@ fn judge(output: &Output) {
         "the test inside of its own network failed ({}):\n{stdout}{stderr}",
         output.status
     );
+    // By the macro, which the harness keeps to itself unless it is asked for (`--nocapture`).
+    print!("{stdout}");
     for line in stderr.lines().filter(|line| line.starts_with(SKIPPED)) {
         say_aloud(line);
     }

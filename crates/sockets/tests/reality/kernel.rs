@@ -19,6 +19,22 @@ pub(crate) fn network() -> Option<(Net, KernelInterface)> {
     network_over(|tap| tap)
 }
 
+/// A TAP device whose other end the kernel has taken up.
+pub(crate) fn open_tap() -> Option<Tap> {
+    let tap = match Tap::open(&TapConfig::default()) {
+        Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
+            skip_test(&error);
+            return None;
+        }
+        opened => opened.unwrap(),
+    };
+    let interface = tap.interface();
+    interface.disable_ipv6().unwrap();
+    interface.add_address(KERNEL, 24).unwrap();
+    interface.set_up().unwrap();
+    Some(tap)
+}
+
 /// The same, with something around the device.
 pub(crate) fn network_over<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
@@ -31,17 +47,8 @@ pub(crate) fn network_with<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
     configure: impl FnOnce(&mut StackConfig),
 ) -> Option<(Net, KernelInterface)> {
-    let tap = match Tap::open(&TapConfig::default()) {
-        Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
-            skip_test(&error);
-            return None;
-        }
-        opened => opened.unwrap(),
-    };
+    let tap = open_tap()?;
     let interface = tap.interface().clone();
-    interface.disable_ipv6().unwrap();
-    interface.add_address(KERNEL, 24).unwrap();
-    interface.set_up().unwrap();
     let mut config = StackConfig::new("02:00:00:00:00:02".parse().unwrap(), "10.0.0.2/24".parse().unwrap());
     configure(&mut config);
     Some((Net::builder(around(tap), config).start().unwrap(), interface))

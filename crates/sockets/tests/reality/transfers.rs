@@ -2,21 +2,15 @@
 
 use crate::kernel::{KERNEL, OURS, assert_content, network, network_over};
 use crate::pattern;
+use crate::setting;
 use crate::spy::{Noted, Spy};
 use linerate_link::namespace::isolated_test;
 use linerate_link::{Impair, Tap};
 use linerate_sockets::{Net, TcpStream};
 use linerate_units::{Bytes, Duration};
 use std::net::Shutdown;
-use std::str::FromStr;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::{env, net, thread, time};
-
-/// What the environment says, or else `usual`.
-fn setting<T: FromStr<Err: std::fmt::Display>>(name: &str, usual: &str) -> T {
-    let text = env::var(name).unwrap_or_else(|_| usual.to_owned());
-    text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-}
+use std::{net, thread, time};
 
 /// How much is transferred each way.
 fn bytes() -> u64 {

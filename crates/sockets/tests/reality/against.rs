@@ -1,0 +1,214 @@
+//! Our sender beside the kernel's CUBIC, over the same impaired path to the same kernel's receiver, by
+//! turns: is our goodput at least as good? It takes minutes and measures on a real clock, so it runs only
+//! when it is asked for, and reports rather than judges:
+//!
+//! ```text
+//! LINERATE_AGAINST_KERNEL=6 cargo test --release -p linerate-sockets --test reality against -- --nocapture
+//! ```
+//!
+//! The number is how often each cell is repeated. The kernel sends from a network of its own through a
+//! TAP device whose frames this process carries to the receiver's; the delay, the loss and the rate of
+//! the path are those of one `Impair` at the receiver's device, for our frames as for the kernel's.
+
+use crate::kernel::{KERNEL, OURS, network_with, open_tap};
+use crate::setting;
+use linerate_link::kernel_tcp::TcpInfo;
+use linerate_link::namespace::{Network, isolated_test};
+use linerate_link::{Impair, KernelInterface, Readiness, Tap, TapConfig};
+use linerate_stack::{Link, TxFrame};
+use linerate_units::{Clock, Duration};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fs, thread, time};
+
+/// Round-trip times, and what of a hundred frames is lost in either direction.
+const ROUND_TRIPS: [&str; 3] = ["100us", "10ms", "100ms"];
+const LOSSES: [&str; 4] = ["0%", "0.1%", "1%", "5%"];
+
+/// The narrowest part of the path, and what may wait in front of it.
+const LINE: &str = "rate=100Mb/s,queue=256KiB";
+
+/// How long a transfer lasts.
+const SPAN: time::Duration = time::Duration::from_secs(3);
+
+/// What a transfer came to: bytes a second, and what its sender has counted.
+struct Outcome {
+    goodput: f64,
+    counters: String,
+}
+
+#[test]
+fn our_goodput_against_the_kernel_s_cubic_cell_by_cell() {
+    let repeats = setting::<u64>("LINERATE_AGAINST_KERNEL", "0");
+    if repeats == 0 {
+        return;
+    }
+    isolated_test(|| {
+        // What one transfer has learnt of the path is nothing that the next one may use.
+        fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1").unwrap();
+        println!("{:>6} {:>5} {:>12} {:>12}  ours / kernel", "RTT", "loss", "ours B/s", "kernel B/s");
+        for round_trip in ROUND_TRIPS {
+            for loss in LOSSES {
+                compare(round_trip, loss, setting::<u64>("LINERATE_AGAINST_KERNEL", "0"));
+            }
+        }
+    });
+}
+
+/// The median of the paired ratios, and the least and the largest: with six repeats the true median lies
+/// between them 97 times of a hundred.
+fn compare(round_trip: &str, loss: &str, repeats: u64) {
+    let delay = Duration::from_nanos(round_trip.parse::<Duration>().unwrap().as_nanos() / 2);
+    let way = format!("delay={}us,loss={loss},{LINE}", delay.as_micros());
+    let (mut ratios, mut ours, mut kernels) = (Vec::new(), Vec::new(), Vec::new());
+    let mut last = None;
+    for seed in 0..repeats {
+        // Who begins changes, so that neither has the warmer machine.
+        let (mine, theirs) = if seed % 2 == 0 {
+            let mine = we_send(&way, seed);
+            (mine, the_kernel_sends(&way, seed))
+        } else {
+            let theirs = the_kernel_sends(&way, seed);
+            (we_send(&way, seed), theirs)
+        };
+        ratios.push(mine.goodput / theirs.goodput);
+        ours.push(mine.goodput);
+        kernels.push(theirs.goodput);
+        last = Some((mine.counters, theirs.counters));
+    }
+    [&mut ratios, &mut ours, &mut kernels].into_iter().for_each(|sample| sample.sort_by(f64::total_cmp));
+    let middle = |sample: &[f64]| (sample[sample.len() / 2] + sample[(sample.len() - 1) / 2]) / 2.0;
+    let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
+    println!(
+        "{round_trip:>6} {loss:>5} {:>12.0} {:>12.0}  {:.2} [{least:.2} .. {most:.2}]",
+        middle(&ours),
+        middle(&kernels),
+        middle(&ratios)
+    );
+    if let Some((mine, theirs)) = last.filter(|_| middle(&ratios) < 0.95) {
+        println!("       ours:   {mine}\n       kernel: {theirs}");
+    }
+}
+
+fn we_send(way: &str, seed: u64) -> Outcome {
+    let impaired = |tap| Impair::new(tap, way.parse().unwrap(), seed);
+    let (net, interface) =
+        network_with(impaired, |config| config.tcp.send_buffer = 4 << 20).expect("a device");
+    let listener = TcpListener::bind((KERNEL, 0)).unwrap();
+    let start = time::Instant::now();
+    let ours = net.connect(listener.local_addr().unwrap()).unwrap();
+    let goodput = thread::scope(|scope| {
+        scope.spawn(|| write_until_closed(&ours));
+        read_for_a_while(&listener.accept().unwrap().0, start)
+    });
+    let (counted, info) = (ours.statistics().unwrap(), ours.information().unwrap());
+    let counters = format!(
+        "sent again {}, fast recoveries {}, timeouts {}, cwnd {}, srtt {:?}",
+        counted.retransmitted_segments,
+        counted.fast_retransmissions,
+        counted.retransmission_timeouts,
+        info.congestion_window,
+        info.smoothed_round_trip
+    );
+    drop((ours, net));
+    // The device goes with the last holder of the link; its name is free again then.
+    drop(interface);
+    Outcome { goodput, counters }
+}
+
+fn the_kernel_sends(way: &str, seed: u64) -> Outcome {
+    let tap = open_tap().expect("a device");
+    let mut near = Impair::new(tap, way.parse().unwrap(), seed);
+    let network = Network::new().unwrap();
+    let mut far = network.run(|| {
+        let tap = Tap::open(&TapConfig { name: "far%d".to_owned(), ..TapConfig::default() }).unwrap();
+        let interface = KernelInterface::named(tap.interface().name()).unwrap();
+        interface.disable_ipv6().unwrap();
+        interface.add_address(OURS, 24).unwrap();
+        interface.set_up().unwrap();
+        fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1").unwrap();
+        tap
+    });
+    let listener = TcpListener::bind((KERNEL, 0)).unwrap();
+    let (address, over) = (listener.local_addr().unwrap(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| carry(&mut near, &mut far, &over));
+        let start = time::Instant::now();
+        let sender = network.run(move || TcpStream::connect(address).unwrap());
+        sockopt::set_tcp_congestion(&sender, "cubic").unwrap();
+        let writer = sender.try_clone().unwrap();
+        let goodput = thread::scope(|scope| {
+            scope.spawn(|| write_until_closed(&writer));
+            read_for_a_while(&listener.accept().unwrap().0, start)
+        });
+        let info = TcpInfo::of(&sender).unwrap();
+        let field = |name| info.field(name).unwrap_or_default();
+        let counters = format!(
+            "sent again {}, lost now {}, cwnd {} segments, srtt {} us",
+            field("total_retrans"),
+            field("lost"),
+            field("snd_cwnd"),
+            field("rtt")
+        );
+        over.store(true, Ordering::Relaxed);
+        Outcome { goodput, counters }
+    })
+}
+
+/// Zeros, as long as they are taken.
+fn write_until_closed(mut to: impl Write) {
+    while to.write_all(&[0; 60_000]).is_ok() {}
+}
+
+/// Bytes a second since `start`, when the connection was asked for.
+fn read_for_a_while(mut from: &TcpStream, start: time::Instant) -> f64 {
+    from.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
+    let (mut piece, mut read) = (vec![0; 1 << 18], 0_u64);
+    while start.elapsed() < SPAN {
+        match from.read(&mut piece) {
+            Ok(count) => read += count as u64,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+        }
+    }
+    #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
+    let goodput = read as f64 / start.elapsed().as_secs_f64();
+    // What is unread resets the connection, and so ends the sender.
+    goodput
+}
+
+/// Carries frames between the receiver's device, with what impairs it, and the sender's.
+fn carry(near: &mut Impair<Tap>, far: &mut Tap, over: &AtomicBool) {
+    let (mut there, mut back) = (VecDeque::new(), VecDeque::new());
+    while !over.load(Ordering::Relaxed) {
+        far.receive(64, |frame| there.push_back(frame.bytes.to_vec())).unwrap();
+        near.receive(64, |frame| back.push_back(frame.bytes.to_vec())).unwrap();
+        near.transmit(64, |bytes| fill(&mut there, bytes)).unwrap();
+        far.transmit(64, |bytes| fill(&mut back, bytes)).unwrap();
+        if there.is_empty() && back.is_empty() {
+            wait(near, far);
+        }
+    }
+}
+
+fn fill(queue: &mut VecDeque<Vec<u8>>, bytes: &mut [u8]) -> Option<TxFrame> {
+    let frame = queue.pop_front()?;
+    bytes[..frame.len()].copy_from_slice(&frame);
+    Some(TxFrame { length: frame.len() })
+}
+
+/// Until a device has a frame, or one that is under way arrives, or it is time to look whether it is over.
+fn wait(near: &Impair<Tap>, far: &Tap) {
+    let now = linerate_link::MonotonicClock.now();
+    let left = near.next_deadline().since(now).min(Duration::from_millis(20)).as_nanos();
+    let mut fds = [
+        PollFd::from_borrowed_fd(near.fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(far.fd(), PollFlags::IN),
+    ];
+    let time = Timespec { tv_sec: 0, tv_nsec: i64::try_from(left).unwrap() };
+    // A signal is as good as a frame: it is looked for.
+    let _ = poll(&mut fds, Some(&time));
+}
