@@ -118,7 +118,9 @@ pub struct Config {
     /// How long a connection that no application holds waits for the peer's FIN, or for a closed
     /// window to open.
     pub orphan_patience: Duration,
-    /// Stretches beyond holes that are remembered; segments that would need more are dropped.
+    /// Stretches beyond holes that are remembered; segments that would need more are dropped. A queue that
+    /// overflows while its sender doubles the rate loses every other segment: fewer stretches than that
+    /// leaves would lose more than the queue has.
     pub reassembly_stretches: usize,
 }
 
@@ -162,7 +164,7 @@ impl Config {
             time_wait_outlives_resets: true,
             msl: Duration::from_secs(30),
             orphan_patience: Duration::from_secs(60),
-            reassembly_stretches: 64,
+            reassembly_stretches: 1_024,
         }
     }
 

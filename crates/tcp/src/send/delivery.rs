@@ -11,6 +11,8 @@ use linerate_wire::SeqNum;
 pub(crate) struct Departure {
     /// When it left.
     pub(crate) sent: Instant,
+    /// Which departure it was: a clock is too coarse to tell, where a host sends a whole burst at one time.
+    pub(crate) order: u64,
     /// Had it, or a part of it, been sent before? Then its acknowledgement may mean the earlier copy.
     pub(crate) again: bool,
     /// Bytes delivered until then.
@@ -33,10 +35,10 @@ impl Departure {
         self.sent == other.sent && self.delivered == other.delivered
     }
 
-    /// Did a segment that left like this, and ends at `end`, leave after another? Those of one instant are
-    /// ordered by their numbers (RFC 8985 §6.2, `RACK_sent_after`).
-    pub(crate) fn is_after(&self, end: SeqNum, other: Instant, other_end: SeqNum) -> bool {
-        self.sent > other || (self.sent == other && end.after(other_end))
+    /// Did a segment that left like this, and ends at `end`, leave after another? Those of one departure
+    /// are ordered by their numbers (RFC 8985 §6.2, `RACK_sent_after`).
+    pub(crate) fn is_after(&self, end: SeqNum, other: u64, other_end: SeqNum) -> bool {
+        self.order > other || (self.order == other && end.after(other_end))
     }
 }
 
@@ -86,7 +88,7 @@ impl Delivery {
     pub(crate) fn take(&mut self, stretch: &Stretch, end: SeqNum, length: u32) {
         let departure = stretch.departure;
         self.bytes += length;
-        if self.newest.is_none_or(|newest| departure.is_after(end, newest.departure.sent, newest.end)) {
+        if self.newest.is_none_or(|newest| departure.is_after(end, newest.departure.order, newest.end)) {
             self.newest = Some(Newest { departure, end });
         }
         if !departure.again {
@@ -139,6 +141,7 @@ impl DeliveryAccount {
         }
         Departure {
             sent: now,
+            order: 0,
             again,
             delivered: self.delivered,
             delivered_at: self.delivered_at,

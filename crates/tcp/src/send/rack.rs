@@ -24,8 +24,8 @@ pub(crate) struct Tolerance {
 /// What is known of the order in which the path delivers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rack {
-    /// RACK.xmit_ts: when the segment left that left last of all that have arrived.
-    sent: Instant,
+    /// Which departure was the last of all that have arrived, in place of RACK.xmit_ts.
+    order: u64,
     /// RACK.end_seq: where it ends.
     end: SeqNum,
     /// RACK.rtt: its round trip.
@@ -45,7 +45,7 @@ pub(crate) struct Rack {
 impl Rack {
     pub(crate) const fn new(start: SeqNum) -> Self {
         Self {
-            sent: Instant::ZERO,
+            order: 0,
             end: start,
             round_trip: Duration::ZERO,
             forward: start,
@@ -74,8 +74,8 @@ impl Rack {
             return;
         }
         self.round_trip = round_trip;
-        if departure.is_after(end, self.sent, self.end) {
-            (self.sent, self.end) = (departure.sent, end);
+        if departure.is_after(end, self.order, self.end) {
+            (self.order, self.end) = (departure.order, end);
         }
     }
 
@@ -138,7 +138,7 @@ impl Rack {
     }
 
     fn left_before_newest(&self, departure: &Departure, end: SeqNum) -> bool {
-        self.sent > departure.sent || (self.sent == departure.sent && self.end.after(end))
+        self.order > departure.order || (self.order == departure.order && self.end.after(end))
     }
 
     fn remaining(&self, now: Instant, stretch: &Stretch, tolerance: &Tolerance) -> Duration {

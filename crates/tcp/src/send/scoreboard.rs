@@ -51,6 +51,8 @@ pub(crate) struct Scoreboard {
     span: (SeqNum, SeqNum),
     sacked: u32,
     lost: u32,
+    /// Bursts that have left in the connection's life.
+    departures: u64,
     /// No stretch before this is lost: where to look for the next.
     search_from: SeqNum,
     /// Blocks that were not believed, for want of room.
@@ -64,6 +66,7 @@ impl Scoreboard {
             span: (start, start),
             sacked: 0,
             lost: 0,
+            departures: 0,
             search_from: start,
             refused_blocks: 0,
         }
@@ -101,7 +104,7 @@ impl Scoreboard {
         }
         let end = self.span.1;
         if left.before(end) {
-            self.note_sent_again(left, right.earlier(end), &departure);
+            self.note_sent_again(left, right.earlier(end), departure);
         }
         let left = left.later(end);
         if right.after(left) {
@@ -109,23 +112,28 @@ impl Scoreboard {
         }
     }
 
-    fn append(&mut self, left: SeqNum, right: SeqNum, departure: Departure) {
+    fn append(&mut self, left: SeqNum, right: SeqNum, mut departure: Departure) {
         self.span.1 = right;
         let full = self.stretches.len() >= MOST_STRETCHES;
         if let Some(last) = self.stretches.back_mut()
             && last.fate == Fate::InFlight
             && last.departure.again == departure.again
-            && (full || last.departure.is_same_burst(&departure))
+            && (full || (last.departure.order == self.departures && last.departure.is_same_burst(&departure)))
         {
             last.right = right;
             // Taken for as late as the latest of them, none is found lost too early.
+            departure.order = self.departures;
             last.departure = departure;
             return;
         }
+        self.departures += 1;
+        departure.order = self.departures;
         self.stretches.push_back(Stretch { left, right, fate: Fate::InFlight, departure });
     }
 
-    fn note_sent_again(&mut self, left: SeqNum, right: SeqNum, departure: &Departure) {
+    fn note_sent_again(&mut self, left: SeqNum, right: SeqNum, mut departure: Departure) {
+        self.departures += 1;
+        departure.order = self.departures;
         for index in self.cut_out(left, right) {
             let stretch = &mut self.stretches[index];
             if stretch.fate == Fate::Lost {
@@ -133,7 +141,7 @@ impl Scoreboard {
                 stretch.fate = Fate::InFlight;
             }
             if stretch.fate == Fate::InFlight {
-                stretch.departure = *departure;
+                stretch.departure = departure;
             }
         }
     }
@@ -298,8 +306,8 @@ impl Scoreboard {
 
     /// Forgets everything, and gives the memory back.
     pub(crate) fn clear(&mut self, start: SeqNum) {
-        let refused_blocks = self.refused_blocks;
-        *self = Self { refused_blocks, ..Self::new(start) };
+        let (refused_blocks, departures) = (self.refused_blocks, self.departures);
+        *self = Self { refused_blocks, departures, ..Self::new(start) };
     }
 
     pub(crate) fn check(&self, una: SeqNum, nxt: SeqNum) {

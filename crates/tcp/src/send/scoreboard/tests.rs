@@ -1,6 +1,7 @@
 use super::super::delivery::DeliveryAccount;
 use super::*;
 use alloc::vec;
+use alloc::vec::Vec;
 use linerate_units::{Duration, Instant};
 use proptest::prelude::*;
 
@@ -41,6 +42,19 @@ fn what_leaves_at_one_instant_is_one_stretch() {
     board.note_sent(START + 200, START + 300, at(8));
     assert_eq!(board.stretches.len(), 2);
     board.check(START, START + 300);
+}
+
+/// A host sends many segments at what its clock says is one time. What is sent again after new data is
+/// the later of the two all the same, or the arrival of the new data would show it lost.
+#[test]
+fn what_leaves_again_is_later_than_new_data_of_the_same_instant() {
+    let mut board = Scoreboard::new(START);
+    board.note_sent(START, START + 100, at(0));
+    board.note_sent(START + 100, START + 200, at(9));
+    board.note_sent(START, START + 100, again(9));
+    board.note_sent(START + 200, START + 300, at(9));
+    let orders: Vec<u64> = board.stretches.iter().map(|stretch| stretch.departure.order).collect();
+    assert_eq!(orders, [3, 2, 4]);
 }
 
 #[test]
@@ -120,7 +134,7 @@ fn bursts_beyond_the_limit_join_the_last_and_count_as_its_latest() {
         board.note_sent(START + index, START + index + 1, at(u64::from(index)));
     }
     assert_eq!(board.stretches.len(), MOST_STRETCHES);
-    assert_eq!(board.stretches.back().unwrap().departure, at(u64::from(bursts) - 1));
+    assert_eq!(board.stretches.back().unwrap().departure.sent, at(u64::from(bursts) - 1).sent);
     board.check(START, START + bursts);
 }
 
