@@ -28,7 +28,7 @@ pub(crate) struct News<'a> {
     pub(crate) advanced: bool,
     /// The congestion window had held us back.
     pub(crate) limited: bool,
-    /// Pipe before it.
+    /// FlightSize before it.
     pub(crate) flight: u32,
     /// What has arrived.
     pub(crate) delivery: Delivery,
@@ -62,9 +62,15 @@ impl Connection {
             segment,
             advanced: segment.ack.after(self.snd.una),
             limited,
-            flight: self.in_flight(),
+            flight: self.flight_size(),
             delivery: Delivery::new(self.sender.rack.forward),
         }
+    }
+
+    /// FlightSize (RFC 5681 §2), without what the pipe let go beyond the window as limited transmit: what is
+    /// reduced when something is lost (RFC 6675 §5 step 4.2).
+    fn flight_size(&self) -> u32 {
+        self.snd.flight().min(self.sender.congestion.window().cwnd())
     }
 
     /// Is nothing missing, as far as is known, and no question open? Then an acknowledgement in order
@@ -188,7 +194,7 @@ impl Connection {
 
     /// The time that reordering may take has passed.
     pub(crate) fn on_reorder_timer(&mut self, now: Instant) {
-        let flight = self.in_flight();
+        let flight = self.flight_size();
         if self.detect_losses(now) > 0 {
             if self.sender.loss.phase == Phase::Open {
                 self.enter_recovery(flight, 0);
@@ -304,7 +310,7 @@ impl Connection {
             self.statistics.reneged += 1;
             self.sender.scoreboard.forget_sacks();
         }
-        let flight = self.in_flight();
+        let flight = self.flight_size();
         let anew = self.sender.loss.phase != Phase::AfterTimeout || first;
         if anew && self.sender.loss.phase == Phase::Open {
             self.remember_for_undo();
