@@ -289,17 +289,14 @@ impl Congestion {
         }
     }
 
-    /// What counted as a loss was none: everything is as it was `before`, and the window is no smaller
-    /// than it is now.
+    /// What counted as a loss was none: everything is as it was `before`, unless the window is larger by
+    /// now (RFC 9438 §4.9.2).
     pub(crate) fn restore(&mut self, before: Self) {
         if self.controller().governs_recovery() {
             self.controller().on_spurious_loss();
-            return;
+        } else if self.window().cwnd() <= before.window().cwnd() {
+            *self = before;
         }
-        let cwnd = self.window().cwnd();
-        *self = before;
-        let window = self.controller().window_mut();
-        window.set(window.cwnd().max(cwnd));
     }
 
     /// CWND and SSTHRESH, as they stand.
@@ -377,6 +374,19 @@ mod tests {
         assert_eq!(after_loss(CongestionName::Reno), (10_000, 5_000));
         assert_eq!(after_loss(CongestionName::NewReno), (10_000, 5_000));
         assert_eq!(after_loss(CongestionName::Cubic), (10_000, 7_000));
+    }
+
+    #[test]
+    fn a_window_that_has_grown_beyond_is_not_taken_back() {
+        for name in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
+            let mut congestion = Congestion::new(name, 1_000, 10, 0);
+            let before = congestion.clone();
+            congestion.controller().on_loss(10_000);
+            congestion.controller().window_mut().add(20_000);
+            let now = congestion.clone();
+            congestion.restore(before);
+            assert_eq!(congestion, now, "{name}");
+        }
     }
 
     #[test]

@@ -109,10 +109,12 @@ impl Window {
         self.set(self.ssthresh.min(flight.max(self.mss) + self.mss));
     }
 
-    /// The path takes smaller segments than believed.
+    /// The path takes segments of another size than believed. Smaller ones are no more of them, or a burst
+    /// of many would leave (RFC 5681 §3.1).
     pub(crate) fn set_mss(&mut self, mss: u32) {
+        let in_segments = u64::from(self.cwnd) * u64::from(mss) / u64::from(self.mss);
         self.mss = mss;
-        self.set(self.cwnd);
+        self.set(u32::try_from(in_segments).map_or(self.cwnd, |cwnd| cwnd.min(self.cwnd)));
     }
 
     /// `cwnd`, within the limits of any window.
@@ -143,6 +145,15 @@ mod tests {
         assert_eq!([4_000, 8_948, 65_483].map(bytes), [14_600, 17_896, 130_966]);
         assert_eq!(Window::new(1_460, 1).cwnd(), 1_460);
         assert_eq!(Window::new(65_483, u32::MAX).cwnd(), MOST);
+    }
+
+    #[test]
+    fn smaller_segments_are_no_more_segments() {
+        let mut window = Window::new(1_400, 10);
+        window.set_mss(700);
+        assert_eq!((window.cwnd(), window.mss()), (7_000, 700));
+        window.set_mss(1_400);
+        assert_eq!((window.cwnd(), window.mss()), (7_000, 1_400));
     }
 
     #[test]

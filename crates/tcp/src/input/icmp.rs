@@ -64,7 +64,7 @@ impl Connection {
     }
 
     /// The path takes smaller segments: send what was lost again, cut anew. No congestion caused
-    /// this, so the window stays (RFC 1191 §6.5).
+    /// this, so the window stays (RFC 1191 §6.5), in segments (RFC 5681 §3.1).
     fn shrink_segments(&mut self, _now: Instant, mtu_payload: usize) {
         let mtu_payload = mtu_payload.max(SMALLEST_MTU_PAYLOAD);
         if mtu_payload >= self.path.mtu_payload {

@@ -41,9 +41,11 @@ pub(crate) struct Loss {
     pub(super) timer_restarted: bool,
     /// The timer stands for a probe of the tail, and not for a timeout.
     pub(crate) probes_tail: bool,
+    /// It was set for a single segment, whose acknowledgement the peer may hold back.
+    pub(crate) probes_single: bool,
     /// The tail must be probed now.
     pub(crate) tail_probe_due: bool,
-    /// The probe that was sent and not answered yet.
+    /// The probe that was sent last, answered or not.
     pub(crate) tail_probe: Option<TailProbe>,
     /// Whether it is being found out that the timeout was spurious.
     pub(crate) frto: Frto,
@@ -59,6 +61,7 @@ impl Loss {
             flight: 0,
             timer_restarted: false,
             probes_tail: false,
+            probes_single: false,
             tail_probe_due: false,
             tail_probe: None,
             frto: Frto::Off,

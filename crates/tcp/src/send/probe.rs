@@ -2,6 +2,7 @@
 //! more is sent before the timer would cost the whole window (RFC 8985 §7).
 
 use super::loss::Phase;
+use super::rack::Rack;
 use crate::Connection;
 use crate::timers::Timer;
 use linerate_units::{Duration, Instant};
@@ -21,6 +22,27 @@ pub(crate) struct TailProbe {
     pub(crate) end: SeqNum,
     /// TLP.is_retrans: it carried something old.
     pub(crate) again: bool,
+    /// Its place in the order of departures.
+    order: u64,
+    /// What it has found out is known.
+    answered: bool,
+    /// A round trip was measured before that.
+    measured: bool,
+}
+
+impl TailProbe {
+    pub(crate) const fn new(order: u64, end: SeqNum, again: bool) -> Self {
+        Self { end, again, order, answered: false, measured: false }
+    }
+
+    pub(crate) const fn is_answered(&self) -> bool {
+        self.answered
+    }
+
+    /// May another follow: was a round trip measured since this one left (§7.3)?
+    fn allows_another(&self, rack: &Rack) -> bool {
+        self.answered && (self.measured || rack.has_arrived_after(self.order, self.end))
+    }
 }
 
 impl Connection {
@@ -30,6 +52,7 @@ impl Connection {
         let timeout = self.sender.rtt.timeout();
         let probe = self.probe_timeout().filter(|&probe| probe < timeout);
         self.sender.loss.probes_tail = probe.is_some();
+        self.sender.loss.probes_single = self.is_single_in_flight();
         self.timers.set(Timer::Retransmit, now, probe.unwrap_or(timeout));
     }
 
@@ -37,11 +60,12 @@ impl Connection {
     /// wait for the peer's delayed acknowledgement.
     pub(crate) fn watch_tail(&mut self, now: Instant) {
         if self.timers.is_set(Timer::Retransmit)
-            && !self.sender.loss.probes_tail
+            && (!self.sender.loss.probes_tail || self.sender.loss.probes_single)
             && let Some(probe) = self.probe_timeout()
             && self.timers.is_after(Timer::Retransmit, now + probe)
         {
             self.sender.loss.probes_tail = true;
+            self.sender.loss.probes_single = false;
             self.timers.set(Timer::Retransmit, now, probe);
         }
     }
@@ -52,13 +76,16 @@ impl Connection {
         let smoothed = self.sender.rtt.smoothed()?;
         let allowed = self.agreement.selective_acks
             && loss.phase == Phase::Open
-            && loss.tail_probe.is_none()
+            && loss.tail_probe.is_none_or(|probe| probe.allows_another(&self.sender.rack))
             && self.sender.scoreboard.is_clean()
             && self.sender.rtt.backoff() == 0
             && self.state.is_synchronized();
-        let single = self.sender.scoreboard.in_flight() <= self.full_segment();
-        let delay = if single { LONGEST_ACK_DELAY } else { Duration::ZERO };
+        let delay = if self.is_single_in_flight() { LONGEST_ACK_DELAY } else { Duration::ZERO };
         allowed.then(|| (smoothed * 2 + delay).max(LEAST_PROBE_TIMEOUT))
+    }
+
+    fn is_single_in_flight(&self) -> bool {
+        self.sender.scoreboard.in_flight() <= self.full_segment()
     }
 
     /// The timer has expired for a probe: it leaves, and the timer now stands for the timeout.
@@ -73,23 +100,26 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout());
     }
 
-    /// TLP_process_ack (§7.4.2): what an acknowledgement says of the probe. True if the probe itself has
-    /// repaired a loss, which the congestion control must hear of.
+    /// TLP_process_ack (§7.4.2): what an acknowledgement says of the probe, and whether it `measured` a
+    /// round trip. True if the probe itself has repaired a loss, which the congestion control must hear
+    /// of.
     pub(super) fn judge_tail_probe(
         &mut self,
         ack: SeqNum,
         duplicate: Option<SackBlock>,
         says_nothing_new: bool,
+        measured: bool,
     ) -> bool {
-        let Some(probe) = self.sender.loss.tail_probe else { return false };
+        let Some(probe) = self.sender.loss.tail_probe.as_mut().filter(|probe| !probe.answered) else {
+            return false;
+        };
+        probe.measured |= measured;
         if ack.before(probe.end) {
             return false;
         }
         let both_copies_arrived = duplicate.is_some_and(|block| block.right == probe.end);
         let repaired = probe.again && !both_copies_arrived && ack.after(probe.end);
-        if !probe.again || both_copies_arrived || repaired || says_nothing_new {
-            self.sender.loss.tail_probe = None;
-        }
+        probe.answered = !probe.again || both_copies_arrived || repaired || says_nothing_new;
         repaired
     }
 }

@@ -1,6 +1,6 @@
 //! RACK: a segment is lost when one that left sufficiently later has arrived (RFC 8985 §6).
 
-use super::delivery::{Delivery, Departure, Newest};
+use super::delivery::{Delivery, Newest};
 use super::scoreboard::{Stretch, Verdict};
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
@@ -54,6 +54,11 @@ impl Rack {
             persist: PERSISTENCE,
             widened_until: None,
         }
+    }
+
+    /// Has something arrived that left after the segment that left as `order` and ends at `end`?
+    pub(crate) fn has_arrived_after(&self, order: u64, end: SeqNum) -> bool {
+        self.order > order || (self.order == order && self.end.after(end))
     }
 
     /// Steps 2 and 3: takes in what has arrived. `is_ambiguous` says whether the acknowledgement could
@@ -115,7 +120,7 @@ impl Rack {
         tolerance: &Tolerance,
         wait: &mut Duration,
     ) -> Verdict {
-        if !self.left_before_newest(&stretch.departure, stretch.right) {
+        if !self.has_arrived_after(stretch.departure.order, stretch.right) {
             // Those that were sent once left in the order of their numbers.
             return if stretch.departure.again { Verdict::Keep } else { Verdict::KeepAllFurther };
         }
@@ -135,10 +140,6 @@ impl Rack {
         tolerance: &Tolerance,
     ) -> Verdict {
         if self.remaining(now, stretch, tolerance) == Duration::ZERO { Verdict::Lost } else { Verdict::Keep }
-    }
-
-    fn left_before_newest(&self, departure: &Departure, end: SeqNum) -> bool {
-        self.order > departure.order || (self.order == departure.order && self.end.after(end))
     }
 
     fn remaining(&self, now: Instant, stretch: &Stretch, tolerance: &Tolerance) -> Duration {

@@ -43,7 +43,7 @@ impl Connection {
         if news.advanced {
             self.take_cumulative(now, &mut news);
         }
-        let duplicate = duplicate_block(blocks.as_slice(), self.snd.una);
+        let duplicate = duplicate_block(blocks.as_slice(), segment.ack);
         let beyond = &blocks.as_slice()[usize::from(duplicate.is_some())..];
         let mut beyond: [Option<SackBlock>; 4] = core::array::from_fn(|index| beyond.get(index).copied());
         // In the order of their numbers, or what arrived in one batch would look reordered.
@@ -77,7 +77,8 @@ impl Connection {
     /// is all there is to it.
     pub(crate) fn is_untroubled(&self) -> bool {
         let loss = &self.sender.loss;
-        loss.phase == Phase::Open && self.sender.scoreboard.is_clean() && loss.tail_probe.is_none()
+        let is_probing = loss.tail_probe.is_some_and(|probe| !probe.is_answered());
+        loss.phase == Phase::Open && self.sender.scoreboard.is_clean() && !is_probing
     }
 
     /// What was delivered, and lost, and what it means for the window and the timers. Both paths end
@@ -218,7 +219,7 @@ impl Connection {
             self.sender.rack.widen(self.snd.una, self.snd.nxt);
         }
         let says_nothing_new = !news.advanced && news.delivery.bytes == 0 && news.segment.payload.is_empty();
-        if self.judge_tail_probe(self.snd.una, duplicate, says_nothing_new) {
+        if self.judge_tail_probe(self.snd.una, duplicate, says_nothing_new, ack.round_trip.is_some()) {
             self.answer_repaired_loss(news.flight);
         }
         if self.is_spurious(news, duplicate) {
@@ -311,8 +312,10 @@ impl Connection {
             self.sender.scoreboard.forget_sacks();
         }
         let flight = self.flight_size();
-        let anew = self.sender.loss.phase != Phase::AfterTimeout || first;
-        if anew && self.sender.loss.phase == Phase::Open {
+        // In a recovery F-RTO could not tell late segments from lost ones (RFC 5682 §3.1).
+        let begins = self.sender.loss.phase == Phase::Open;
+        let asks_again = self.sender.loss.phase == Phase::AfterTimeout && self.sender.loss.frto.is_on();
+        if begins {
             self.remember_for_undo();
         }
         let controller = self.sender.congestion.controller();
@@ -326,7 +329,7 @@ impl Connection {
             phase: Phase::AfterTimeout,
             recover: self.snd.nxt,
             retransmit_due: true,
-            frto: if anew { Frto::Retransmitted } else { Frto::Off },
+            frto: if begins || asks_again { Frto::Retransmitted } else { Frto::Off },
             ..Loss::new(self.snd.iss)
         };
         self.timers.clear(Timer::Reorder);
@@ -405,7 +408,8 @@ impl Connection {
             }
         }
         if core::mem::take(&mut self.sender.loss.tail_probe_due) {
-            self.sender.loss.tail_probe = Some(TailProbe { end: right, again: repeats });
+            let order = self.sender.scoreboard.last_order();
+            self.sender.loss.tail_probe = Some(TailProbe::new(order, right, repeats));
         }
         if repeats || self.sender.loss.tail_probe.is_some() {
             self.refresh_prediction();
@@ -414,7 +418,8 @@ impl Connection {
 }
 
 /// The block that tells of data received twice, if the first one does (RFC 2883 §4): it lies below the
-/// acknowledgement, or inside the second.
+/// acknowledgement beside it, or inside the second. SND.UNA may be further on, and then a block that was
+/// news when it left would look like one (§5).
 fn duplicate_block(blocks: &[SackBlock], ack: SeqNum) -> Option<SackBlock> {
     let first = *blocks.first()?;
     let below = !first.right.after(ack);

@@ -209,4 +209,25 @@ mod tests {
         rtt.on_acknowledged(SeqNum::new(9), None, at(80));
         assert_eq!(rtt.smoothed(), Some(Duration::from_millis(80)));
     }
+
+    /// RFC 6298 §4: four variations of nothing are the resolution of the clock.
+    #[test]
+    fn a_steady_round_trip_leaves_the_resolution_of_the_clock() {
+        let mut rtt = RoundTrip::new(LIMITS);
+        for _ in 0..1_000 {
+            rtt.measure(Duration::from_millis(500));
+        }
+        assert_eq!(rtt.timeout(), Duration::from_millis(501));
+    }
+
+    /// RFC 8985 §6.2 step 1: the shortest of late, so that a path that has become longer is learned.
+    #[test]
+    fn a_shortest_round_trip_is_forgotten_after_five_minutes() {
+        let mut rtt = RoundTrip::new(LIMITS);
+        rtt.note_shortest(at(0), Duration::from_millis(10));
+        rtt.note_shortest(at(299_999), Duration::from_millis(80));
+        assert_eq!(rtt.shortest(), Some(Duration::from_millis(10)));
+        rtt.note_shortest(at(300_000), Duration::from_millis(80));
+        assert_eq!(rtt.shortest(), Some(Duration::from_millis(80)));
+    }
 }

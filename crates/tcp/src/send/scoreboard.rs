@@ -92,6 +92,11 @@ impl Scoreboard {
         self.span.1 - self.span.0 - self.sacked - self.lost
     }
 
+    /// The order of the last departure.
+    pub(crate) const fn last_order(&self) -> u64 {
+        self.departures
+    }
+
     /// The last stretch, if the peer has not named it.
     pub(crate) fn last_unacknowledged(&self) -> Option<&Stretch> {
         self.stretches.back().filter(|stretch| stretch.fate != Fate::Sacked)

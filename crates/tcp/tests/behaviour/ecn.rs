@@ -134,6 +134,15 @@ fn a_window_probe_may_not_be_marked_and_says_nothing_of_the_window() {
     assert_eq!(host.expect("PW. 1002:2001(999) ack 1").ecn, Ecn::Ect0);
 }
 
+/// RFC 3168 §6.1.6: a peer that lets its probe be marked is answered as for any data that fits.
+#[test]
+fn a_marked_probe_that_fits_is_echoed() {
+    let mut host = agreed(&Config::modern());
+    host.send_marked(". 1:2(1) ack 1");
+    host.expect("E. 1:1(0) ack 2");
+    host.read(1);
+}
+
 #[test]
 fn a_mark_is_echoed_at_once_and_until_the_peer_says_that_it_has_slowed_down() {
     let mut host = agreed(&Config { acks: linerate_tcp::AckRule::Modern { quick: 0 }, ..Config::modern() });

@@ -102,7 +102,12 @@ fn a_segment_too_large_for_the_path_is_cut_anew_and_sent_again_at_once() {
     host.expect("P. 2001:2921(920) ack 1");
     let after = host.connection.information();
     assert_eq!(after.effective_mss, 1_000);
-    assert_eq!(after.congestion_window, before.congestion_window, "no congestion caused this");
+    let segments = [&before, &after].map(|it| it.congestion_window / it.effective_mss);
+    assert_eq!(
+        segments,
+        [10, 10],
+        "no congestion caused this, and a burst of more is none the better for it"
+    );
     host.send(". 1:1(0) ack 2921");
     assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
 }
@@ -117,4 +122,17 @@ fn a_forged_report_cannot_shrink_segments_to_nothing_nor_enlarge_them() {
     host.expect_nothing();
     report(&mut host, too_big(0), 1);
     assert_eq!(host.connection.effective_mss(), 536);
+}
+
+/// RFC 1191 §6.4: a burst that is too large brings a report for each of its segments, and is sent again
+/// once.
+#[test]
+fn a_second_report_of_the_same_size_sends_nothing_again() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.write(2_920);
+    host.take_sent();
+    report(&mut host, too_big(1_020), 1);
+    assert_eq!(host.take_sent().len(), 3);
+    report(&mut host, too_big(1_020), 1_461);
+    host.expect_nothing();
 }

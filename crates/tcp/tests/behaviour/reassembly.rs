@@ -145,6 +145,34 @@ fn the_latest_stretch_is_reported_first() {
     host.expect(". 1:1(0) ack 1 sack 101-251 sack 301-401");
 }
 
+/// RFC 2883 §4: what came twice is the first block, once, and what waits beyond holes follows it.
+#[test]
+fn what_came_twice_is_told_of_once() {
+    let mut host = modern();
+    host.send(". 1:101(100) ack 1");
+    host.expect(". 1:1(0) ack 101");
+    host.send(". 1:101(100) ack 1");
+    host.expect(". 1:1(0) ack 101 sack 1-101");
+    host.send(". 301:401(100) ack 1");
+    host.expect(". 1:1(0) ack 101 sack 301-401");
+    host.send(". 51:101(50) ack 1");
+    host.expect(". 1:1(0) ack 101 sack 51-101 sack 301-401");
+    host.read(100);
+}
+
+/// RFC 2883 §4.1.2: behind the part that came twice stands the stretch that it belongs to, and then the
+/// others.
+#[test]
+fn what_came_twice_beyond_a_hole_is_followed_by_its_stretch() {
+    let mut host = modern();
+    host.send(". 501:701(200) ack 1");
+    host.expect(". 1:1(0) ack 1 sack 501-701");
+    host.send(". 901:1001(100) ack 1");
+    host.expect(". 1:1(0) ack 1 sack 901-1001 sack 501-701");
+    host.send(". 601:701(100) ack 1");
+    host.expect(". 1:1(0) ack 1 sack 601-701 sack 501-701 sack 901-1001");
+}
+
 #[test]
 fn a_fin_that_comes_early_waits_for_the_data_before_it() {
     let mut host = modern();

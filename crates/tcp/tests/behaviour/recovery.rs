@@ -4,6 +4,7 @@
 use crate::ms;
 use linerate_tcp::{Config, CongestionName};
 use linerate_testkit::Script;
+use linerate_units::Duration;
 
 /// Established over a path of ten milliseconds with a peer that names what it has; segments of 1,000
 /// bytes.
@@ -13,9 +14,18 @@ fn established(config: &Config) -> Script {
 
 /// The same with further options.
 fn established_with(config: &Config, options: &str) -> Script {
+    open(ms(10), config, options)
+}
+
+/// The same over a path of this round trip.
+fn established_over(round_trip: Duration, config: &Config) -> Script {
+    open(round_trip, config, "")
+}
+
+fn open(round_trip: Duration, config: &Config, options: &str) -> Script {
     let mut host = Script::connect(config);
     host.expect("S 0:0(0)");
-    host.pass_time(ms(10));
+    host.pass_time(round_trip);
     host.send(&format!("S. 0:0(0) ack 1 win 65535 mss 1000 sackOK{options}"));
     host.expect(". 1:1(0) ack 1");
     host
@@ -202,6 +212,69 @@ fn the_last_segment_is_sent_again_before_the_timer_expires() {
     assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
 }
 
+/// RFC 8985 §7.2: what was named beyond a hole will show it in time; a probe would tell nothing.
+#[test]
+fn what_was_named_beyond_a_hole_is_not_probed() {
+    let mut host = established(&new_reno());
+    host.write(3_000);
+    expect_segments(&mut host, &[1, 1_001, 2_001]);
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 1 sack 2001-3001");
+    host.expect_nothing();
+    host.expect_after(ms(10) / 4, ". 1:1001(1000) ack 1");
+    host.expect_silence(ms(190));
+    let statistics = host.connection.statistics();
+    assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (0, 0));
+}
+
+/// RFC 8985 §7.2: a peer may hold back the acknowledgement of a single segment, for a fifth of a second.
+#[test]
+fn the_probe_of_a_single_segment_waits_for_a_delayed_acknowledgement() {
+    for (segments, waits) in [(1, ms(800)), (2, ms(600))] {
+        let mut host = established_over(ms(300), &new_reno());
+        host.write(segments * 1_000);
+        host.take_sent();
+        let last = (segments - 1) * 1_000 + 1;
+        host.expect_after(waits, &format!("P. {last}:{}(1000) ack 1", last + 1_000));
+        assert_eq!(host.connection.statistics().tail_probes, 1);
+    }
+}
+
+/// RFC 8985 §7.3: the first probe is the last; what follows is the timeout.
+#[test]
+fn one_probe_is_all_that_a_silent_tail_gets() {
+    let mut host = established(&new_reno());
+    host.write(3_000);
+    host.take_sent();
+    host.expect_after(ms(20), "P. 2001:3001(1000) ack 1");
+    host.expect_after(ms(200), ". 1:1001(1000) ack 1");
+    let statistics = host.connection.statistics();
+    assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (1, 1));
+}
+
+/// RFC 8985 §7.3: an acknowledgement that could mean either copy measures nothing, and until something
+/// was measured the next tail is left to the timeout.
+#[test]
+fn no_second_probe_leaves_before_a_round_trip_was_measured() {
+    let mut host = established_over(ms(300), &new_reno());
+    host.write(1_000);
+    host.expect("P. 1:1001(1000) ack 1");
+    host.expect_after(ms(800), "P. 1:1001(1000) ack 1");
+    host.send(". 1:1(0) ack 1001");
+    host.send(". 1:1(0) ack 1001 sack 1-1001");
+    host.write(1_000);
+    host.expect("P. 1001:2001(1000) ack 1");
+    host.pass_time(ms(300));
+    host.expect_silence(ms(590));
+    host.send(". 1:1(0) ack 2001");
+    assert_eq!(host.connection.statistics().tail_probes, 1);
+    let smoothed = host.connection.information().smoothed_round_trip.unwrap();
+    host.write(2_000);
+    host.take_sent();
+    host.expect_after(smoothed * 2, "P. 3001:4001(1000) ack 1");
+    assert_eq!(host.connection.statistics().tail_probes, 2);
+}
+
 /// RFC 8985 §7.3: new data probes as well as old, whatever the congestion window says.
 #[test]
 fn a_probe_carries_new_data_if_there_is_any() {
@@ -285,6 +358,23 @@ fn originals_that_arrive_after_a_timeout_take_it_back() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
+/// RFC 5682 §3.1 step 1: a further timeout asks the question again.
+#[test]
+fn a_second_timeout_asks_again() {
+    let mut host = established(&new_reno());
+    host.write(30_000);
+    assert_eq!(host.take_sent().len(), 10);
+    host.pass_time(ms(20));
+    assert_eq!(host.take_sent().len(), 1, "the probe");
+    host.pass_time(ms(200) + ms(400));
+    assert_eq!(host.take_sent().len(), 2, "the first segment twice");
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 2);
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, &[11_001, 12_001]);
+    host.send(". 1:1(0) ack 2001");
+    assert_eq!(host.connection.statistics().spurious_recoveries, 1);
+}
+
 /// RFC 5682 step 3 (a): the second answer shows nothing that was never sent again, so it is lost.
 #[test]
 fn a_real_timeout_is_recovered_from_in_slow_start() {
@@ -315,6 +405,79 @@ fn duplicates_of_every_repetition_give_the_window_back() {
     let after = host.connection.information();
     assert_eq!(after.slow_start_threshold, before.slow_start_threshold);
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
+}
+
+/// RFC 2883 §5: an acknowledgement that was overtaken names what was news when it left, and no duplicate.
+#[test]
+fn a_late_acknowledgement_that_names_something_tells_of_no_duplicate() {
+    let mut host = ten_out(&new_reno());
+    host.send(". 1:1(0) ack 4001");
+    host.send(". 1:1(0) ack 1 sack 1001-2001");
+    assert_eq!(host.connection.statistics().duplicates_told, 0);
+    host.send(". 1:1(0) ack 4001 sack 1001-2001");
+    assert_eq!(host.connection.statistics().duplicates_told, 1);
+}
+
+/// RFC 6675 §5 (A): what was named beyond the end of a recovery stays known, and what it shows to be lost
+/// is another loss.
+#[test]
+fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
+    let mut host = ten_out(&new_reno());
+    host.send(". 1:1(0) ack 1 sack 1001-2001");
+    host.send(". 1:1(0) ack 1 sack 1001-3001");
+    expect_segments(&mut host, &[10_001, 11_001]);
+    host.send(". 1:1(0) ack 1 sack 1001-10001");
+    let sent: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
+    assert_eq!(sent, [1, 12_001, 13_001]);
+    host.pass_time(ms(10));
+    // The recovery ends at 12001; the segment after it is missing, and the one behind that is named.
+    host.send(". 1:1(0) ack 12001 sack 13001-14001");
+    let again: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
+    assert!(again.starts_with(&[12_001]) && !again.contains(&13_001), "{again:?}");
+    let statistics = host.connection.statistics();
+    assert_eq!((statistics.fast_retransmissions, statistics.retransmission_timeouts), (2, 0));
+    let threshold = host.connection.information().slow_start_threshold;
+    assert!(threshold < 5_000, "{threshold} after the two losses, 5,000 after the first");
+}
+
+/// RFC 6675 §5.1: what is named after a timeout counts, and is not sent again.
+#[test]
+fn what_is_named_after_a_timeout_is_not_sent_again() {
+    let mut host = established(&new_reno());
+    host.write(6_000);
+    host.take_sent();
+    host.pass_time(ms(20));
+    expect_segments(&mut host, &[5_001]);
+    host.pass_time(ms(200));
+    expect_segments(&mut host, &[1]);
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 1001 sack 2001-5001");
+    let again: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
+    assert_eq!(again, [1_001, 5_001]);
+}
+
+/// RFC 6675 §5.1: a timeout ends the recovery that it finds, and until everything that had been sent is
+/// acknowledged what is missing begins no other.
+#[test]
+fn a_timeout_in_recovery_ends_it_and_what_is_missing_then_begins_no_other() {
+    let mut host = ten_out(&new_reno());
+    host.send(". 1:1(0) ack 1 sack 1001-4001");
+    expect_segments(&mut host, &[1]);
+    assert_eq!(host.connection.statistics().fast_retransmissions, 1);
+    host.pass_time(ms(250));
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 1);
+    host.take_sent();
+    let threshold = host.connection.information().slow_start_threshold;
+    host.send(". 1:1(0) ack 4001");
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 4001 sack 5001-9001");
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 9001");
+    host.take_sent();
+    assert_eq!(host.connection.statistics().fast_retransmissions, 1);
+    assert_eq!(host.connection.information().slow_start_threshold, threshold);
 }
 
 /// A peer that names what was never sent, or everything at once, gains nothing.

@@ -221,6 +221,46 @@ fn each_of_the_first_two_duplicates_sends_a_new_segment() {
     assert_eq!(host.connection.information().slow_start_threshold, 2_000);
 }
 
+/// RFC 5681 §3.2 steps 4 and 5: each segment that is seen to have arrived makes room for a new one.
+#[test]
+fn each_further_duplicate_makes_room_for_a_segment() {
+    let mut host = before_the_third_duplicate(CongestionName::NewReno);
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 1_001, 1);
+    let mut window = host.connection.information().congestion_window;
+    assert_eq!(window, 5_500 + 3_000, "half of what was in flight, and the three that have arrived");
+    let mut next = 12_001;
+    for _ in 0..6 {
+        host.send(". 1:1(0) ack 1001");
+        window += 1_000;
+        assert_eq!(host.connection.information().congestion_window, window);
+        while next + 1_000 <= 1_001 + window {
+            assert_eq!(host.take_one().says.seq, next);
+            next += 1_000;
+        }
+        host.expect_nothing();
+    }
+    assert_eq!(next, 15_001);
+}
+
+/// RFC 6582 §3.2 step 3, §4: the first partial acknowledgement restarts the timer and later ones do not, so
+/// that many holes are not filled at one a round trip for ever.
+#[test]
+fn a_long_recovery_ends_in_a_timeout() {
+    let mut host = before_the_third_duplicate(CongestionName::NewReno);
+    host.send(". 1:1(0) ack 1001");
+    host.take_sent();
+    host.pass_time(ms(150));
+    host.send(". 1:1(0) ack 2001");
+    host.take_sent();
+    host.pass_time(ms(150));
+    host.send(". 1:1(0) ack 3001");
+    host.take_sent();
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 0, "the first has restarted it");
+    host.pass_time(ms(150));
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 1, "the second has not");
+}
+
 /// RFC 6582: each partial acknowledgement shows the next hole, which is filled at once.
 #[test]
 fn new_reno_fills_a_hole_at_each_partial_acknowledgement() {

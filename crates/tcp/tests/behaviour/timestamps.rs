@@ -163,3 +163,28 @@ fn an_impossible_echo_measures_nothing() {
     host.send(&format!(". 1:1(0) ack 101 ts 1200 {future}"));
     assert_eq!(host.connection.information().smoothed_round_trip, before);
 }
+
+/// RFC 7323 §3.2: a segment that acknowledges nothing has nothing to echo, and what it echoes means
+/// nothing.
+#[test]
+fn a_syn_echoes_nothing_and_its_echo_is_ignored() {
+    let mut host = Script::connect(&Config::modern());
+    assert_eq!(echo(&host.expect("S 0:0(0)")), 0);
+    let config = Config::modern();
+    let stamp = Script::connect(&config).clock();
+    let mut host = Script::accept(&config, &format!("S 0:0(0) win 65535 mss 1000 ts 77 {stamp}"));
+    assert_eq!(echo(&host.expect("S. 0:0(0) ack 1")), 77);
+    assert_eq!(host.connection.information().smoothed_round_trip, None);
+}
+
+/// RFC 7323 §2.2: a scale is agreed on by SYNs, and nothing that comes later changes it.
+#[test]
+fn a_scale_behind_the_handshake_is_ignored() {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1000 wscale 0");
+    host.write(20_000);
+    host.take_sent();
+    host.send(". 1:1(0) ack 1001 win 500 wscale 7");
+    host.take_sent();
+    host.send(". 1:1(0) ack 10001 win 500");
+    assert_eq!(host.connection.information().send_window, 500);
+}

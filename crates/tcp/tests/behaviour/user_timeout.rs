@@ -160,3 +160,26 @@ fn a_change_that_the_peer_asks_for_later_counts_for_data_that_waits() {
     assert_eq!(host.connection.peer_user_timeout(), Some(secs(600)));
     expect_end_after(&mut host, secs(600));
 }
+
+/// RFC 5482 §3.1: a path so slow that nothing could be repeated within the limit is given the time.
+#[test]
+fn what_is_adopted_is_never_less_than_the_retransmission_timeout() {
+    let limits = (secs(1), secs(3_600));
+    let config = Config { give_up_after: secs(1), user_timeout_limits: limits, ..telling() };
+    let mut host = Script::connect(&Config { timestamps: false, ..config });
+    host.take_sent();
+    host.pass_time(ms(990));
+    host.send(&format!("{SYN_ACK} uto 1s"));
+    let timeout = host.connection.information().retransmission_timeout;
+    assert!(timeout > ms(2_900));
+    assert_eq!(host.connection.user_timeout(), Some(timeout));
+}
+
+/// RFC 5482 §3.3: a connection that opens has its own limit.
+#[test]
+fn it_does_not_count_before_the_handshake_ends() {
+    let mut host = Script::connect(&Config { user_timeout: Some(secs(5)), ..Config::modern() });
+    host.write(100);
+    host.pass_time(secs(60));
+    assert_eq!(host.connection.state(), State::SynSent);
+}

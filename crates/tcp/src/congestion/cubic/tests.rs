@@ -188,6 +188,16 @@ fn the_reno_friendly_region_grows_as_reno_does() {
     assert!((path.segments_a_round(100) - 1.0).abs() < 0.01);
 }
 
+/// RFC 9406 §4.3.
+#[test]
+fn hystart_is_for_the_first_slow_start() {
+    let mut path = Path::new(ms(50));
+    assert!(path.cubic.hystart.is_some());
+    path.cubic.on_timeout(20 * MSS);
+    path.round();
+    assert!(path.cubic.is_in_slow_start() && path.cubic.hystart.is_none());
+}
+
 #[test]
 fn a_loss_leaves_seven_tenths() {
     let mut path = Path::new(ms(50));
