@@ -55,7 +55,7 @@ pub(crate) enum Error {
         source: toml::de::Error,
     },
     /// Faults were found, and printed.
-    #[error("{count} against the table of requirements")]
+    #[error("{count} against the tables of requirements")]
     Requirements {
         /// How many.
         count: usize,

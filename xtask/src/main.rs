@@ -12,6 +12,7 @@ mod testkit;
 mod workspace;
 
 use error::Error;
+use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -21,7 +22,9 @@ usage: cargo xtask <verb>
   layers         the dependencies among our crates, against the arrow of the architecture
   explore        let random worlds live for so many minutes, or one of them again: see `explore --help`
   grid           measure goodput over loss anew, in virtual time, and keep it in docs/loss-grid.txt
-  rfc [--run]    each requirement of RFC 9293 with its tests: do they exist, and pass?";
+  rfc [--run]    each requirement of the RFCs in specs/ with its tests: do they exist, and pass?
+  rfc --texts FOLDER
+                 count the normative sentences of the RFCs anew, from their texts rfcNNNN.txt there";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +49,7 @@ fn run(arguments: &[String]) -> Result<ExitCode, Error> {
         ["grid"] => testkit::write_grid(),
         ["rfc"] => rfc::run(false),
         ["rfc", "--run"] => rfc::run(true),
+        ["rfc", "--texts", folder] => rfc::count(Path::new(folder)),
         _ => Err(Error::Usage(USAGE)),
     }?;
     Ok(ExitCode::SUCCESS)

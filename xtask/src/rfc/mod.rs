@@ -1,32 +1,66 @@
-//! `cargo xtask rfc`: is each requirement of RFC 9293 accounted for, and do the tests exist, and with
-//! `--run` pass, that are said to prove it?
+//! `cargo xtask rfc`: is each requirement of the RFCs in `specs/` accounted for, and do the tests exist,
+//! and with `--run` pass, that are said to prove it? With `--texts` the requirements themselves are
+//! counted anew.
 
 mod print;
 mod proofs;
+mod sentences;
 mod table;
 
 use crate::error::Error;
 use proofs::Proofs;
 use std::fs;
-use std::path::PathBuf;
-use table::Table;
+use std::path::{Path, PathBuf};
+use table::{Fault, Table};
 
-/// Where the table lies, from the root of the workspace.
-const TABLE: &str = "specs/rfc9293.toml";
-
-/// Judges the table and prints it.
+/// Judges the tables and prints them.
 pub(crate) fn run(runs_tests: bool) -> Result<(), Error> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(TABLE);
-    let text = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
-    let table = Table::parse(&text).map_err(|source| Error::Table { path, source })?;
-    let mut faults = table.faults();
+    let tables = read()?;
+    let mut faults: Vec<_> = tables.iter().flat_map(Table::faults).collect();
     let proofs = Proofs::build()?;
-    faults.extend(proofs.faults_of_names(table.tests()));
+    let named = || tables.iter().flat_map(Table::tests);
+    faults.extend(proofs.faults_of_names(named()));
     if runs_tests {
-        faults.extend(proofs.faults_of_runs(table.tests())?);
+        faults.extend(proofs.faults_of_runs(named())?);
     }
-    print::print(&table)?;
-    for fault in &faults {
+    print::print(&tables)?;
+    told(&faults)
+}
+
+/// Counts the normative sentences in the texts `rfcNNNN.txt` in `folder`, and compares with the heads of
+/// the tables.
+pub(crate) fn count(folder: &Path) -> Result<(), Error> {
+    let mut faults = Vec::new();
+    let tables = read()?;
+    for table in &tables {
+        faults.extend(table.faults());
+        let path = folder.join(format!("rfc{}.txt", table.rfc));
+        let text = fs::read_to_string(&path).map_err(|source| Error::Read { path, source })?;
+        faults.extend(table.faults_of_text(&sentences::of(&text)));
+    }
+    print::print_counts(&tables)?;
+    told(&faults)
+}
+
+/// The tables, in the order of their numbers.
+fn read() -> Result<Vec<Table>, Error> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../specs");
+    let unreadable = |source| Error::Read { path: folder.clone(), source };
+    let mut tables = Vec::new();
+    for entry in fs::read_dir(&folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        tables.push(Table::parse(&text).map_err(|source| Error::Table { path, source })?);
+    }
+    tables.sort_by_key(|table| table.rfc);
+    Ok(tables)
+}
+
+fn told(faults: &[Fault]) -> Result<(), Error> {
+    for fault in faults {
         eprintln!("{fault}");
     }
     if faults.is_empty() { Ok(()) } else { Err(Error::Requirements { count: faults.len() }) }

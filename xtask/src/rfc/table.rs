@@ -1,28 +1,73 @@
-//! The table of requirements: its form, and what can be wrong with it before any test is looked at.
+//! The table of requirements of one RFC: its form, and what can be wrong with it before any test is
+//! looked at.
 
+use super::sentences::Sentence;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The identifiers of RFC 9293's own summary (appendix B): each level is numbered from one to this.
-pub(crate) const LEVELS: [(Level, u32); 4] =
-    [(Level::Must, 69), (Level::Should, 31), (Level::May, 18), (Level::Recommended, 1)];
+/// The levels, the strongest first.
+pub(crate) const LEVELS: [Level; 4] = [Level::Must, Level::Should, Level::May, Level::Recommended];
 
 /// The whole of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Table {
+    /// Its number.
+    pub(crate) rfc: u32,
+    pub(crate) title: String,
+    /// The identifiers of the RFC's own summary, if it has one: each level is numbered from one to this.
+    pub(crate) summary: Option<Counts>,
+    /// If it has none: its normative sentences, as `sentences.rs` counts them; and as REC those that
+    /// advise without a key word, as the file says.
+    pub(crate) sentences: Option<Counts>,
+    /// Those among them that ask nothing of who implements TCP, and have no row.
+    pub(crate) elsewhere: Option<Counts>,
+    /// Which these are.
+    pub(crate) elsewhere_is: Option<String>,
+    /// What is not there at all, so that even what it MUST do can only be planned.
+    pub(crate) pending: Option<String>,
+    #[serde(default)]
     pub(crate) requirement: Vec<Requirement>,
+}
+
+/// How many there are of each level.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Counts {
+    #[serde(rename = "MUST")]
+    must: usize,
+    #[serde(rename = "SHLD")]
+    should: usize,
+    #[serde(rename = "MAY")]
+    may: usize,
+    #[serde(rename = "REC")]
+    recommended: usize,
+}
+
+impl Counts {
+    pub(crate) const fn of(&self, level: Level) -> usize {
+        match level {
+            Level::Must => self.must,
+            Level::Should => self.should,
+            Level::May => self.may,
+            Level::Recommended => self.recommended,
+        }
+    }
+
+    pub(crate) fn all(&self) -> usize {
+        LEVELS.into_iter().map(|level| self.of(level)).sum()
+    }
 }
 
 /// One row.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Requirement {
-    /// As in the RFC: `MUST-1`.
+    /// As in the RFC's summary: `MUST-1`; without one our own: `8985-7.2-a`, RFC, section, place.
     pub(crate) id: String,
     pub(crate) level: Level,
-    /// Of RFC 9293.
+    /// Where the RFC says it.
     pub(crate) section: String,
     /// What is required, in our words.
     pub(crate) says: String,
@@ -94,8 +139,35 @@ pub(crate) enum Fault {
     #[error("{0} has more than one row")]
     Twice(String),
     /// No requirement has this identifier.
-    #[error("{0} is no identifier of RFC 9293, or its level is another")]
-    Unknown(String),
+    #[error("{0} is no identifier of RFC {1}, or its level or section is another")]
+    Unknown(String, u32),
+    /// The head does not say what there is to account for.
+    #[error("the table of RFC {0} must have either a summary or sentences, and say what is elsewhere")]
+    Headless(u32),
+    /// Rows are missing, or there are too many.
+    #[error("RFC {rfc} has {required} {level} to account for, and {rows} rows")]
+    Rows {
+        /// The RFC.
+        rfc: u32,
+        /// Of which level.
+        level: Level,
+        /// How many there are by the head.
+        required: usize,
+        /// How many have a row.
+        rows: usize,
+    },
+    /// The text has another number of normative sentences.
+    #[error("the text of RFC {rfc} has {text} {level} sentences, and its table says {head}")]
+    Count {
+        /// The RFC.
+        rfc: u32,
+        /// Of which level.
+        level: Level,
+        /// How many the text has.
+        text: usize,
+        /// How many the head says.
+        head: usize,
+    },
     /// Neither tests nor status, or both.
     #[error("{0} must have either tests, or a status with its reason")]
     Undecided(String),
@@ -120,15 +192,39 @@ impl Table {
         self.requirement.iter().flat_map(|row| &row.tests).map(String::as_str)
     }
 
-    /// What is wrong with the rows.
+    /// How many requirements there are to account for.
+    pub(crate) fn required(&self) -> usize {
+        LEVELS.into_iter().map(|level| self.required_of(level)).sum()
+    }
+
+    /// How many of this level.
+    pub(crate) fn required_of(&self, level: Level) -> usize {
+        let all = self.summary.or(self.sentences).unwrap_or_default().of(level);
+        all.saturating_sub(self.elsewhere.unwrap_or_default().of(level))
+    }
+
+    /// What is wrong with head and rows.
     pub(crate) fn faults(&self) -> Vec<Fault> {
+        let mut faults = match (&self.summary, &self.sentences) {
+            (Some(summary), None) if self.elsewhere.is_none() => self.faults_by_summary(summary),
+            (None, Some(_)) if self.elsewhere.is_some() == self.elsewhere_is.is_some() => {
+                self.faults_by_sentences()
+            }
+            _ => vec![Fault::Headless(self.rfc)],
+        };
+        faults.extend(self.requirement.iter().filter_map(|row| row.fault(self.pending.is_some())));
+        faults
+    }
+
+    /// Each identifier of the summary has one row.
+    fn faults_by_summary(&self, summary: &Counts) -> Vec<Fault> {
         let mut rows = BTreeMap::<_, u32>::new();
         for row in &self.requirement {
             *rows.entry((row.id.clone(), row.level)).or_default() += 1;
         }
         let mut faults = Vec::new();
-        for (level, count) in LEVELS {
-            for number in 1..=count {
+        for level in LEVELS {
+            for number in 1..=summary.of(level) {
                 let id = format!("{level}-{number}");
                 match rows.remove(&(id.clone(), level)) {
                     None => faults.push(Fault::Missing(id)),
@@ -137,20 +233,51 @@ impl Table {
                 }
             }
         }
-        faults.extend(rows.into_keys().map(|(id, _)| Fault::Unknown(id)));
-        faults.extend(self.requirement.iter().filter_map(Requirement::fault));
+        faults.extend(rows.into_keys().map(|(id, _)| Fault::Unknown(id, self.rfc)));
         faults
+    }
+
+    /// There are as many rows of each level as sentences, and no two have one identifier.
+    fn faults_by_sentences(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let mut ids = BTreeSet::new();
+        for row in &self.requirement {
+            if !row.id.starts_with(&format!("{}-{}-", self.rfc, row.section)) {
+                faults.push(Fault::Unknown(row.id.clone(), self.rfc));
+            } else if !ids.insert(&row.id) {
+                faults.push(Fault::Twice(row.id.clone()));
+            }
+        }
+        for level in LEVELS {
+            let rows = self.requirement.iter().filter(|row| row.level == level).count();
+            let required = self.required_of(level);
+            if rows != required {
+                faults.push(Fault::Rows { rfc: self.rfc, level, required, rows });
+            }
+        }
+        faults
+    }
+
+    /// Does the head count as the text does? What advises without a key word nobody can count.
+    pub(crate) fn faults_of_text(&self, sentences: &[Sentence]) -> Vec<Fault> {
+        let Some(head) = &self.sentences else { return Vec::new() };
+        let levels = LEVELS.into_iter().filter(|&level| level != Level::Recommended);
+        levels
+            .map(|level| (level, sentences.iter().filter(|sentence| sentence.level == level).count()))
+            .filter(|&(level, text)| text != head.of(level))
+            .map(|(level, text)| Fault::Count { rfc: self.rfc, level, text, head: head.of(level) })
+            .collect()
     }
 }
 
 impl Requirement {
-    fn fault(&self) -> Option<Fault> {
+    fn fault(&self, is_pending: bool) -> Option<Fault> {
         let is_reasoned = self.status.is_some() && self.reason.is_some() && self.note.is_none();
         let is_bare = self.status.is_none() && self.reason.is_none();
         let is_decided = if self.tests.is_empty() { is_reasoned } else { is_bare };
         if !is_decided {
             Some(Fault::Undecided(self.id.clone()))
-        } else if self.level == Level::Must && self.status == Some(Status::NotDone) {
+        } else if self.level == Level::Must && self.status == Some(Status::NotDone) && !is_pending {
             Some(Fault::Unproven(self.id.clone()))
         } else {
             None
@@ -168,12 +295,14 @@ mod tests {
 
     /// A table in which every requirement is proven, but for the rows that `change` gives.
     fn table(change: impl Fn(&str) -> Option<String>) -> Table {
-        let ids = LEVELS.into_iter().flat_map(|(level, count)| (1..=count).map(move |n| (level, n)));
+        let head = "rfc = 9293\ntitle = 'x'\nsummary = { MUST = 69, SHLD = 31, MAY = 18, REC = 1 }\n";
+        let levels = LEVELS.into_iter().zip([69, 31, 18, 1]);
+        let ids = levels.flat_map(|(level, count)| (1..=count).map(move |n| (level, n)));
         let rows = ids.map(|(level, number)| {
             let id = format!("{level}-{number}");
             change(&id).unwrap_or_else(|| row(&id, &level.to_string(), "tests = ['a::b']"))
         });
-        Table::parse(&rows.collect::<String>()).unwrap()
+        Table::parse(&(head.to_owned() + &rows.collect::<String>())).unwrap()
     }
 
     #[test]
@@ -186,7 +315,7 @@ mod tests {
         assert_eq!(twice.faults(), [Fault::Twice("MAY-1".to_owned())]);
         let of_another_level = table(|id| (id == "REC-1").then(|| row(id, "MAY", "tests = ['a']")));
         let id = "REC-1".to_owned();
-        assert_eq!(of_another_level.faults(), [Fault::Missing(id.clone()), Fault::Unknown(id)]);
+        assert_eq!(of_another_level.faults(), [Fault::Missing(id.clone()), Fault::Unknown(id, 9293)]);
     }
 
     #[test]
@@ -211,5 +340,45 @@ mod tests {
         };
         assert_eq!(with("not-done"), [Fault::Unproven("MUST-7".to_owned())]);
         assert_eq!((with("declined"), with("not-applicable")), (vec![], vec![]));
+    }
+
+    /// A table of RFC 99, which has no summary.
+    fn counted(head: &str, rows: &[String]) -> Table {
+        Table::parse(&format!("rfc = 99\ntitle = 'x'\n{head}\n{}", rows.concat())).unwrap()
+    }
+
+    #[test]
+    fn without_a_summary_there_are_as_many_rows_as_sentences_that_bind_a_tcp() {
+        let head = "sentences = { MUST = 2, MAY = 1 }\nelsewhere = { MUST = 1 }\nelsewhere_is = 'routers'";
+        let proven = |id, level| row(id, level, "tests = ['a::b']");
+        let rows = [proven("99-3.1-a", "MUST"), proven("99-3.1-b", "MAY")];
+        assert_eq!((counted(head, &rows).faults(), counted(head, &rows).required()), (vec![], 2));
+        let missing = Fault::Rows { rfc: 99, level: Level::May, required: 1, rows: 0 };
+        assert_eq!(counted(head, &rows[..1]).faults(), [missing]);
+        let twice = [proven("99-3.1-a", "MUST"), proven("99-3.1-a", "MAY")];
+        assert_eq!(counted(head, &twice).faults(), [Fault::Twice("99-3.1-a".to_owned())]);
+        let of_another_section = [proven("99-3.1-a", "MUST"), proven("99-3.2-b", "MAY")];
+        let unknown = Fault::Unknown("99-3.2-b".to_owned(), 99);
+        assert_eq!(counted(head, &of_another_section).faults(), [unknown]);
+        for headless in ["", "sentences = {}\nelsewhere = {}", "sentences = {}\nsummary = {}"] {
+            assert_eq!(counted(headless, &[]).faults(), [Fault::Headless(99)], "{headless}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_at_all_may_only_be_planned() {
+        let rows = [row("99-3.1-a", "MUST", "status = 'not-done'\nreason = 'because'")];
+        let head = "sentences = { MUST = 1 }";
+        assert_eq!(counted(head, &rows).faults(), [Fault::Unproven("99-3.1-a".to_owned())]);
+        assert_eq!(counted(&format!("{head}\npending = 'all of it'"), &rows).faults(), []);
+    }
+
+    #[test]
+    fn a_head_says_what_the_text_has() {
+        let sentence = |level| Sentence { section: "1".to_owned(), level, text: String::new() };
+        let text = [sentence(Level::Must), sentence(Level::May)];
+        assert_eq!(counted("sentences = { MUST = 1, MAY = 1, REC = 4 }", &[]).faults_of_text(&text), []);
+        let fault = Fault::Count { rfc: 99, level: Level::May, text: 1, head: 2 };
+        assert_eq!(counted("sentences = { MUST = 1, MAY = 2 }", &[]).faults_of_text(&text), [fault]);
     }
 }
