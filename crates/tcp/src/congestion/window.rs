@@ -109,6 +109,12 @@ impl Window {
         self.set(self.ssthresh.min(flight.max(self.mss) + self.mss));
     }
 
+    /// Recovery has ended with `pipe` in flight: SSTHRESH, but not in a burst that is larger than one a
+    /// connection may begin with. From below it, slow start leads there.
+    pub(crate) fn settle_without_burst(&mut self, pipe: u32) {
+        self.set(self.ssthresh.min(pipe.saturating_add(self.initial)));
+    }
+
     /// The path takes segments of another size than believed. Smaller ones are no more of them, or a burst
     /// of many would leave (RFC 5681 §3.1).
     pub(crate) fn set_mss(&mut self, mss: u32) {

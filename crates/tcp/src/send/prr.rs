@@ -11,18 +11,22 @@ pub(crate) struct Prr {
     delivered: u64,
     /// prr_out.
     sent: u64,
+    /// What acknowledgements have let go below SSTHRESH and was not sent since. They may come together,
+    /// with no turn to send in between, and each counts.
+    credit: u64,
 }
 
 impl Prr {
     /// Recovery begins with `flight` bytes on their way, those counted that the acknowledgement that
     /// began it has just delivered.
     pub(crate) fn begin(flight: u32) -> Self {
-        Self { flight: flight.max(1), delivered: 0, sent: 0 }
+        Self { flight: flight.max(1), delivered: 0, sent: 0, credit: 0 }
     }
 
     /// `bytes` have left, new or again.
     pub(crate) fn note_sent(&mut self, bytes: u32) {
         self.sent += u64::from(bytes);
+        self.credit = self.credit.saturating_sub(u64::from(bytes));
     }
 
     /// The window after an acknowledgement that delivered `delivered` bytes and left `pipe` in flight.
@@ -31,12 +35,13 @@ impl Prr {
     pub(crate) fn window(&mut self, delivered: u32, pipe: u32, ssthresh: u32, mss: u32, safe: bool) -> u32 {
         self.delivered += u64::from(delivered);
         let mut allowance = if pipe > ssthresh {
+            self.credit = 0;
             let due = (self.delivered * u64::from(ssthresh)).div_ceil(u64::from(self.flight));
             due.saturating_sub(self.sent)
         } else {
-            let kept = self.delivered.saturating_sub(self.sent).max(u64::from(delivered));
-            let grown = if safe { kept + u64::from(mss) } else { kept };
-            grown.min(u64::from(ssthresh - pipe))
+            self.credit += u64::from(delivered) + if safe { u64::from(mss) } else { 0 };
+            let due = self.delivered.saturating_sub(self.sent).max(self.credit);
+            due.min(u64::from(ssthresh - pipe))
         };
         if self.sent == 0 {
             // The fast retransmission itself leaves, whatever the proportion says.
@@ -79,6 +84,24 @@ mod tests {
         let mut prr = Prr::begin(20 * MSS);
         prr.note_sent(MSS);
         assert_eq!(prr.window(MSS, 2 * MSS, 10 * MSS, MSS, false), 2 * MSS + MSS);
+    }
+
+    /// A host takes in a batch of acknowledgements before it sends: they let go what they would have one
+    /// by one.
+    #[test]
+    fn acknowledgements_that_come_together_let_go_what_each_would() {
+        let mut one_by_one = Prr::begin(20 * MSS);
+        let mut together = one_by_one.clone();
+        let (mut sent, mut pipe) = (0, 4 * MSS);
+        for _ in 0..3 {
+            pipe -= MSS;
+            let window = one_by_one.window(MSS, pipe, 10 * MSS, MSS, true);
+            sent += window - pipe;
+            one_by_one.note_sent(window - pipe);
+            pipe = window;
+        }
+        let windows = [3, 2, 1].map(|pipe| together.window(MSS, pipe * MSS, 10 * MSS, MSS, true));
+        assert_eq!(windows[2] - MSS, sent);
     }
 
     #[test]

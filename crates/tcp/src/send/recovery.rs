@@ -279,11 +279,12 @@ impl Connection {
 
     fn leave_recovery(&mut self) {
         let was_fast = self.sender.loss.phase == Phase::FastRecovery;
+        let pipe = self.sender.scoreboard.in_flight();
         let controller = self.sender.congestion.controller();
         if controller.governs_recovery() {
             controller.on_recovered();
         } else if was_fast {
-            controller.window_mut().set_to_threshold_plus(0);
+            controller.window_mut().settle_without_burst(pipe);
         }
         if was_fast {
             self.sender.rack.on_recovered();
