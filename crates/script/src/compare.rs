@@ -99,15 +99,7 @@ pub(crate) fn told(mut came: Segment, expected: &Segment) -> Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syntax::{Action, Script};
-
-    fn segment(text: &str) -> Segment {
-        let script = Script::parse(&format!("0 > {text}"), None).unwrap();
-        match script.events.into_iter().next().unwrap().action {
-            Action::Outbound(segment) => segment,
-            other => panic!("{other:?}"),
-        }
-    }
+    use crate::syntax::tests::segment;
 
     #[test]
     fn what_the_script_does_not_say_is_not_judged() {

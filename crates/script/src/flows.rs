@@ -294,15 +294,7 @@ impl Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syntax::{Action, Script};
-
-    fn segment(text: &str) -> Segment {
-        let script = Script::parse(&format!("0 > {text}"), None).unwrap();
-        match script.events.into_iter().next().unwrap().action {
-            Action::Outbound(segment) => segment,
-            other => panic!("{other:?}"),
-        }
-    }
+    use crate::syntax::tests::segment;
 
     /// The host's answer on the wire, whose numbers begin at 1,000.
     fn answer(packet: &[u8], flags: TcpFlags, seq: u32, options: &[SegmentOption]) -> Vec<u8> {

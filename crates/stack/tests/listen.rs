@@ -2,21 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
+mod stranger;
+
 use linerate_stack::{ConnectOptions, Event, ListenHandle, ListenOptions, Medium, SynCookies, TcpHandle};
 use linerate_tcp::{Event as TcpEvent, State};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
-use linerate_wire::{
-    IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote, Segment, SeqNum, Sum, TcpFlags, TcpHeader,
-    Unreachable,
-};
+use linerate_wire::{IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote, Segment, TcpFlags, Unreachable};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use stranger::{SERVER, forged, invented, put};
 
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
 }
-
-const SERVER: SocketAddrV4 = SocketAddrV4::new(Side::Right.address(), 9);
 
 fn listen(pair: &mut Pair, backlog: usize, syn_backlog: usize) -> ListenHandle {
     // What happens with cookies is told in `syn_cookies`.
@@ -28,36 +26,6 @@ fn listen(pair: &mut Pair, backlog: usize, syn_backlog: usize) -> ListenHandle {
 fn connect(pair: &mut Pair) -> TcpHandle {
     let now = pair.now;
     pair.stack(Side::Left).tcp_connect(now, SERVER, &ConnectOptions::default()).unwrap()
-}
-
-/// A packet with a segment from an address that nobody has.
-fn forged(source: SocketAddrV4, flags: TcpFlags, seq: u32, ack: u32) -> Vec<u8> {
-    let mut packet = vec![0; 40];
-    let header = Ipv4Header::new(*source.ip(), *SERVER.ip(), Protocol::TCP);
-    header.emit(20, &mut packet);
-    let segment = TcpHeader {
-        source_port: source.port(),
-        destination_port: SERVER.port(),
-        seq: SeqNum::new(seq),
-        ack: SeqNum::new(ack),
-        flags,
-        window: 1_000,
-        urgent: 0,
-    };
-    segment.emit(0, &mut packet[20..]);
-    let checksum = (header.pseudo_header(20) + Sum::of(&packet[20..])).finish();
-    packet[36..38].copy_from_slice(&checksum.to_be_bytes());
-    packet
-}
-
-fn put(pair: &mut Pair, packet: Vec<u8>) {
-    let now = pair.now;
-    pair.host(Side::Right).link_mut().put(now, packet);
-}
-
-fn invented(number: u16) -> SocketAddrV4 {
-    let [high, low] = number.to_be_bytes();
-    SocketAddrV4::new(Ipv4Addr::new(198, 51, high, low), 1_000)
 }
 
 #[test]

@@ -2,18 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
+mod stranger;
+
 use linerate_stack::{
     ConnectOptions, ListenHandle, ListenOptions, ListenStatistics, Medium, Route, SynCookies, TcpHandle,
 };
 use linerate_tcp::{Config, State};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
-use linerate_wire::{Ipv4Header, Protocol, Segment, SeqNum, Sum, TcpFlags, TcpHeader};
+use linerate_wire::{Segment, TcpFlags};
 use std::cell::RefCell;
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::rc::Rc;
-
-const SERVER: SocketAddrV4 = SocketAddrV4::new(Side::Right.address(), 9);
+use stranger::{SERVER, forged, invented, put};
 
 /// A pair whose answers to invented addresses leave.
 fn pair() -> Pair {
@@ -43,36 +43,6 @@ fn accept(pair: &mut Pair, listener: ListenHandle) -> Option<TcpHandle> {
 
 fn statistics(pair: &mut Pair, listener: ListenHandle) -> ListenStatistics {
     pair.stack(Side::Right).tcp_listen_statistics(listener).unwrap()
-}
-
-/// A packet with a segment from an address that nobody has.
-fn forged(source: SocketAddrV4, flags: TcpFlags, seq: u32, ack: u32) -> Vec<u8> {
-    let mut packet = vec![0; 40];
-    let header = Ipv4Header::new(*source.ip(), *SERVER.ip(), Protocol::TCP);
-    header.emit(20, &mut packet);
-    let segment = TcpHeader {
-        source_port: source.port(),
-        destination_port: SERVER.port(),
-        seq: SeqNum::new(seq),
-        ack: SeqNum::new(ack),
-        flags,
-        window: 1_000,
-        urgent: 0,
-    };
-    segment.emit(0, &mut packet[20..]);
-    let sum = Sum::of(&packet[20..]);
-    TcpHeader::fill_checksum(&mut packet[20..], header.pseudo_header(20), sum);
-    packet
-}
-
-fn put(pair: &mut Pair, packet: Vec<u8>) {
-    let now = pair.now;
-    pair.host(Side::Right).link_mut().put(now, packet);
-}
-
-fn invented(number: u16) -> SocketAddrV4 {
-    let [high, low] = number.to_be_bytes();
-    SocketAddrV4::new(Ipv4Addr::new(198, 51, high, low), 1_000)
 }
 
 /// Fills a queue of this many half-open connections.

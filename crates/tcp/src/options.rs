@@ -2,7 +2,7 @@
 
 use crate::Config;
 use linerate_units::{Duration, Instant};
-use linerate_wire::{SeqNum, TcpOptions, Timestamps};
+use linerate_wire::{Segment, SeqNum, TcpOptions, Timestamps};
 
 /// Clock ticks without hearing a timestamp after which the last one says nothing (RFC 7323 §5.5).
 const STALE_AFTER_MILLIS: u64 = 24 * 24 * 60 * 60 * 1_000;
@@ -31,6 +31,11 @@ impl TimestampState {
     /// The option for a segment that leaves now.
     pub(crate) fn stamp(&self, now: Instant) -> Timestamps {
         Timestamps { value: self.clock(now), echo: self.recent }
+    }
+
+    /// The timestamps of a segment, where both ends use them.
+    pub(crate) fn of(&self, segment: &Segment<'_>) -> Option<Timestamps> {
+        if self.on { segment.options().timestamps } else { None }
     }
 
     /// TSval at `now`.

@@ -33,3 +33,17 @@ pub struct SyntaxError {
     /// What is wrong, and what would be right.
     pub what: String,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::{Action, Script, Segment};
+
+    /// What a script writes of a segment from the host.
+    pub(crate) fn segment(text: &str) -> Segment {
+        let script = Script::parse(&format!("0 > {text}"), None).unwrap();
+        match script.events.into_iter().next().unwrap().action {
+            Action::Outbound(segment) => segment,
+            other => panic!("{other:?}"),
+        }
+    }
+}

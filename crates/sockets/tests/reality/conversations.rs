@@ -8,7 +8,7 @@ use linerate_stack::LinkError;
 use linerate_tcp::KeepAlive;
 use linerate_units as units;
 use rustix::net::sockopt;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
@@ -156,15 +156,34 @@ fn many_connections_of_both_kinds_at_once() {
             }
             for stream in ours.incoming().take(CONNECTIONS) {
                 let mut stream = stream.unwrap();
-                scope.spawn(move || std::io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap());
+                scope.spawn(move || io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap());
             }
             for stream in kernels.incoming().take(CONNECTIONS) {
                 let mut stream = stream.unwrap();
-                scope.spawn(move || std::io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap());
+                scope.spawn(move || io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap());
             }
         });
         assert_content();
     });
+}
+
+/// The client asks with four bytes and `says_no_more`, the server answers with the same and is gone.
+fn ask_once<C: Read + Write>(
+    mut client: C,
+    mut server: impl Read + Write,
+    number: u32,
+    says_no_more: impl FnOnce(&C) -> io::Result<()>,
+) {
+    let mut heard = [0; 4];
+    client.write_all(&number.to_be_bytes()).unwrap();
+    says_no_more(&client).unwrap();
+    server.read_exact(&mut heard).unwrap();
+    server.write_all(&heard).unwrap();
+    assert_eq!(server.read(&mut [0]).unwrap(), 0);
+    drop(server);
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer, number.to_be_bytes());
 }
 
 /// Each with its own handshake, a question, an answer, and an end on both sides; every second one is
@@ -176,30 +195,13 @@ fn a_thousand_short_connections_one_after_the_other() {
         let ours = net.bind((OURS, 80)).unwrap();
         let kernels = TcpListener::bind((KERNEL, 80)).unwrap();
         for number in 0..500_u32 {
-            let mut heard = [0; 4];
-            let mut client = TcpStream::connect((OURS, 80)).unwrap();
-            let mut server = ours.accept().unwrap().0;
-            client.write_all(&number.to_be_bytes()).unwrap();
-            client.shutdown(Shutdown::Write).unwrap();
-            server.read_exact(&mut heard).unwrap();
-            server.write_all(&heard).unwrap();
-            assert_eq!(server.read(&mut [0]).unwrap(), 0);
-            drop(server);
-            let mut answer = Vec::new();
-            client.read_to_end(&mut answer).unwrap();
-            assert_eq!(answer, number.to_be_bytes());
+            let client = TcpStream::connect((OURS, 80)).unwrap();
+            let server = ours.accept().unwrap().0;
+            ask_once(client, server, number, |client| client.shutdown(Shutdown::Write));
 
-            let mut client = net.connect((KERNEL, 80)).unwrap();
-            let mut server = kernels.accept().unwrap().0;
-            client.write_all(&number.to_be_bytes()).unwrap();
-            client.shutdown(Shutdown::Write).unwrap();
-            server.read_exact(&mut heard).unwrap();
-            server.write_all(&heard).unwrap();
-            assert_eq!(server.read(&mut [0]).unwrap(), 0);
-            drop(server);
-            let mut answer = Vec::new();
-            client.read_to_end(&mut answer).unwrap();
-            assert_eq!(answer, number.to_be_bytes());
+            let client = net.connect((KERNEL, 80)).unwrap();
+            let server = kernels.accept().unwrap().0;
+            ask_once(client, server, number, |client| client.shutdown(Shutdown::Write));
         }
         let counters = net.counters().unwrap().tcp;
         assert_eq!((counters.active_opens, counters.passive_opens), (500, 500));

@@ -189,8 +189,7 @@ impl Connection {
 
     /// What the segment's timestamps say of the round trip.
     pub(crate) fn echoed_round_trip(&self, now: Instant, segment: &Segment<'_>) -> Option<Duration> {
-        let echoed = if self.timestamps.on { segment.options().timestamps } else { None };
-        let echoed = echoed.filter(|timestamps| timestamps.echo != 0)?;
+        let echoed = self.timestamps.of(segment).filter(|timestamps| timestamps.echo != 0)?;
         self.timestamps.round_trip(echoed, now)
     }
 

@@ -6,8 +6,9 @@ use crate::Connection;
 use crate::congestion::{Acknowledged, FastRecovery};
 use linerate_wire::SeqNum;
 
-/// Duplicate acknowledgements that mean a loss and no mere reordering.
-const DUPLICATE_THRESHOLD: u32 = 3;
+/// Duplicate acknowledgements, or segments named beyond a hole, that mean a loss and no mere reordering
+/// (DupThresh).
+pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 
 impl Connection {
     /// An acknowledgement that says nothing new, with data in flight (RFC 5681 §2).

@@ -52,10 +52,11 @@ pub(crate) struct Loss {
 }
 
 impl Loss {
-    pub(crate) const fn new(iss: SeqNum) -> Self {
+    /// Nothing is known to be missing; a recovery ends, or has ended, at `recover`.
+    pub(crate) const fn new(recover: SeqNum) -> Self {
         Self {
             phase: Phase::Open,
-            recover: iss,
+            recover,
             retransmit_due: false,
             duplicates: 0,
             flight: 0,
@@ -124,8 +125,7 @@ impl Connection {
         } else {
             controller.restart();
         }
-        self.sender.loss =
-            Loss { phase: Phase::AfterTimeout, recover: self.snd.max, ..Loss::new(self.snd.iss) };
+        self.sender.loss = Loss { phase: Phase::AfterTimeout, ..Loss::new(self.snd.max) };
         self.snd.nxt = self.snd.una;
     }
 

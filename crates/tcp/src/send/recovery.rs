@@ -2,6 +2,7 @@
 //! 8985 §5 to §7, and what follows for the window (RFC 6937).
 
 use super::delivery::Delivery;
+use super::duplicates::DUPLICATE_THRESHOLD;
 use super::frto::{Frto, FrtoVerdict};
 use super::loss::{Loss, Phase};
 use super::probe::TailProbe;
@@ -16,9 +17,6 @@ use crate::timers::Timer;
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{SackBlock, Segment, SeqNum};
-
-/// Segments beyond a hole that leave no doubt (DupThresh).
-const DUPLICATE_THRESHOLD: u32 = 3;
 
 /// One acknowledgement, and what was known when it came.
 #[derive(Debug)]
@@ -143,9 +141,8 @@ impl Connection {
     fn observe_order(&mut self, now: Instant, news: &News<'_>) {
         let shortest = self.sender.rtt.shortest();
         let (rack, timestamps) = (&mut self.sender.rack, &self.timestamps);
-        let echo = if timestamps.on { news.segment.options().timestamps } else { None };
         rack.observe(now, &news.delivery, shortest, |sent| {
-            echo.is_some_and(|echo| before(echo.echo, timestamps.clock(sent)))
+            timestamps.of(news.segment).is_some_and(|echo| before(echo.echo, timestamps.clock(sent)))
         });
     }
 
@@ -289,7 +286,7 @@ impl Connection {
         if was_fast {
             self.sender.rack.on_recovered();
         }
-        self.sender.loss = Loss { recover: self.sender.loss.recover, ..Loss::new(self.snd.iss) };
+        self.sender.loss = Loss::new(self.sender.loss.recover);
     }
 
     /// A tail probe has repaired a loss that nobody else will notice (RFC 8985 §7.4.2 case 3).
@@ -328,10 +325,9 @@ impl Connection {
         self.mark_lost_after_timeout(now);
         self.sender.loss = Loss {
             phase: Phase::AfterTimeout,
-            recover: self.snd.nxt,
             retransmit_due: true,
             frto: if begins || asks_again { Frto::Retransmitted } else { Frto::Off },
-            ..Loss::new(self.snd.iss)
+            ..Loss::new(self.snd.nxt)
         };
         self.timers.clear(Timer::Reorder);
     }
@@ -354,14 +350,14 @@ impl Connection {
     /// was never sent again may arrive after a timeout (RFC 5682).
     fn is_spurious(&mut self, news: &News<'_>, duplicate: Option<SackBlock>) -> bool {
         let late = self.judge_timeout(news);
-        let echo = if self.timestamps.on { news.segment.options().timestamps } else { None };
         let Some(undo) = &mut self.sender.undo else { return false };
         let explained = duplicate.is_some_and(|block| undo.explain(block.left, block.right));
         let first_answer = if news.advanced { undo.first_repetition.take() } else { None };
-        let early = match (first_answer, echo) {
-            (Some(repetition), Some(echo)) => echo.echo != 0 && before(echo.echo, repetition),
-            _ => false,
-        };
+        let timestamps = &self.timestamps;
+        let early = first_answer.is_some_and(|repetition| {
+            let echo = timestamps.of(news.segment);
+            echo.is_some_and(|echo| echo.echo != 0 && before(echo.echo, repetition))
+        });
         late || explained || early
     }
 
@@ -385,7 +381,7 @@ impl Connection {
         self.statistics.spurious_recoveries += 1;
         self.sender.congestion.restore(undo.before);
         self.sender.scoreboard.forgive();
-        self.sender.loss = Loss { recover: self.sender.loss.recover, ..Loss::new(self.snd.iss) };
+        self.sender.loss = Loss::new(self.sender.loss.recover);
         self.watch_what_is_left(now);
     }
 
