@@ -102,7 +102,7 @@ impl Connection {
         }
         self.output_due = true;
         self.sender.rtt.stop_timing();
-        self.sender.rtt.back_off();
+        self.sender.rtt.back_off(now);
         self.sender.pacer.let_go();
         if matches!(self.state, State::SynSent | State::SynReceived) {
             self.syn_due = true;

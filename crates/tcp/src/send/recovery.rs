@@ -125,7 +125,7 @@ impl Connection {
     /// a timestamp tells which copy is meant (RFC 7323 §4.2).
     fn measure_delivery(&mut self, now: Instant, news: &News<'_>) -> Option<Duration> {
         if let Some(sent) = news.delivery.oldest_original {
-            self.sender.rtt.measure(now.since(sent));
+            self.sender.rtt.measure(now, now.since(sent));
             let newest = news.delivery.newest.filter(|newest| !newest.departure.again);
             let round_trip = now.since(newest.map_or(sent, |newest| newest.departure.sent));
             self.sender.rtt.note_shortest(now, round_trip);

@@ -30,6 +30,8 @@ pub(crate) struct RoundTrip {
     rto: Duration,
     /// How many times the timeout has been doubled.
     backoff: u32,
+    /// When it last was.
+    expired: Instant,
     /// The segment being timed: what acknowledges it, and when it left. Never one that was sent
     /// twice (Karn's rule).
     timed: Option<(SeqNum, Instant)>,
@@ -45,6 +47,7 @@ impl RoundTrip {
             variation: Duration::ZERO,
             rto: limits.initial,
             backoff: 0,
+            expired: Instant::ZERO,
             timed: None,
             shortest: None,
         }
@@ -86,21 +89,21 @@ impl RoundTrip {
         match self.timed {
             Some((expected, sent)) if !ack.before(expected) => {
                 self.timed = None;
-                self.sample(now.since(sent));
+                self.sample(now, now.since(sent));
             }
             Some(_) => {}
             None => {
                 if let Some(round_trip) = echoed {
-                    self.sample(round_trip);
+                    self.sample(now, round_trip);
                 }
             }
         }
     }
 
-    /// A segment that left by itself has taken `round_trip`.
-    pub(crate) fn measure(&mut self, round_trip: Duration) {
+    /// A segment that was sent once has taken `round_trip`.
+    pub(crate) fn measure(&mut self, now: Instant, round_trip: Duration) {
         self.timed = None;
-        self.sample(round_trip);
+        self.sample(now, round_trip);
     }
 
     /// The same for the shortest of late: an old one is forgotten, because paths change.
@@ -119,7 +122,8 @@ impl RoundTrip {
     }
 
     /// One more expiry without an answer (RFC 6298 (5.5)).
-    pub(crate) fn back_off(&mut self) {
+    pub(crate) fn back_off(&mut self, now: Instant) {
+        self.expired = now;
         self.backoff = (self.backoff + 1).min(16);
     }
 
@@ -133,7 +137,16 @@ impl RoundTrip {
     }
 
     /// RFC 6298 (2.2), (2.3).
-    fn sample(&mut self, round_trip: Duration) {
+    ///
+    /// What left before the timer last expired, and is acknowledged now, measures nothing, even where it
+    /// was sent once or a timestamp says which copy is meant: the acknowledgement may have been lost, this
+    /// one answers what the expiry sent, and the wait for our own timer lies in between. Each would make
+    /// the next timeout as long as the last one was in vain, up to the longest. So (5.7) holds here as it
+    /// does without timestamps: what is new is measured. (In milliseconds, as timestamps are.)
+    fn sample(&mut self, now: Instant, round_trip: Duration) {
+        if (now - round_trip).as_millis() < self.expired.as_millis() {
+            return;
+        }
         match self.smoothed {
             None => {
                 self.smoothed = Some(round_trip);
@@ -179,11 +192,11 @@ mod tests {
     #[test]
     fn backoff_doubles_up_to_the_maximum_and_ends_with_a_sample() {
         let mut rtt = RoundTrip::new(LIMITS);
-        rtt.back_off();
-        rtt.back_off();
+        rtt.back_off(at(0));
+        rtt.back_off(at(0));
         assert_eq!(rtt.timeout(), Duration::from_secs(4));
         for _ in 0..100 {
-            rtt.back_off();
+            rtt.back_off(at(0));
         }
         assert_eq!(rtt.timeout(), LIMITS.maximum);
         rtt.on_acknowledged(SeqNum::new(1), Some(Duration::from_millis(10)), at(0));
@@ -215,7 +228,7 @@ mod tests {
     fn a_steady_round_trip_leaves_the_resolution_of_the_clock() {
         let mut rtt = RoundTrip::new(LIMITS);
         for _ in 0..1_000 {
-            rtt.measure(Duration::from_millis(500));
+            rtt.measure(at(500), Duration::from_millis(500));
         }
         assert_eq!(rtt.timeout(), Duration::from_millis(501));
     }

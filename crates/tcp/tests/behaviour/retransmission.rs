@@ -135,6 +135,34 @@ fn a_timestamp_measures_even_what_was_sent_twice() {
     assert_eq!(host.connection.information().retransmission_timeout, ms(200));
 }
 
+/// The first copy arrived, its acknowledgement did not, and the peer echoes what it had noted then. Taken
+/// for a round trip, each timeout in vain would make the next one longer, and a path of milliseconds ended
+/// at two minutes. The same with segments that were sent once, behind the one that was sent again.
+#[test]
+fn a_wait_for_our_own_timer_measures_no_round_trip() {
+    for offers in ["", " sackOK"] {
+        let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 100 1{offers}"));
+        let clock = host.stamp_at(host.now);
+        let before = host.connection.information().smoothed_round_trip;
+        host.write(3_000);
+        host.take_sent();
+        host.pass_time(secs(1));
+        assert!(host.connection.statistics().retransmission_timeouts > 0);
+        host.take_sent();
+        let timeout = host.connection.information().retransmission_timeout;
+        host.pass_time(ms(10));
+        host.send(&format!(". 1:1(0) ack 3001 ts 120 {clock}"));
+        let after = host.connection.information();
+        assert_eq!((after.smoothed_round_trip, after.retransmission_timeout), (before, timeout));
+        host.write(500);
+        host.take_sent();
+        host.pass_time(ms(10));
+        let clock = host.stamp_at(host.now - ms(10));
+        host.send(&format!(". 1:1(0) ack 3501 ts 130 {clock}"));
+        assert_eq!(host.connection.information().retransmission_timeout, ms(200));
+    }
+}
+
 #[test]
 fn the_third_duplicate_and_no_other_sends_the_lost_segment_again() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
