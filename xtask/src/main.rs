@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arrow;
+mod bench;
 mod check;
 mod error;
 mod layers;
@@ -18,6 +19,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <verb>
 
+  bench          processor time of linerate and of other stacks, by turns: see `bench --help`
   check          formatting, lints, documentation and layers: what a change must pass
   layers         the dependencies among our crates, against the arrow of the architecture
   explore        let random worlds live for so many minutes, or one of them again: see `explore --help`
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["bench", ..] => return bench::run(&arguments[1..]),
         ["explore", ..] => return testkit::explore(&arguments[1..]),
         ["check"] => check::run(),
         ["layers"] => layers::run(),

@@ -1,9 +1,8 @@
 //! Programs of the test kit that are chores: they need our crates, which this program does not use.
 
 use crate::error::Error;
-use crate::workspace::cargo;
+use crate::workspace::{cargo, root};
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 /// Where the grid of goodput over loss is kept.
@@ -17,7 +16,7 @@ pub(crate) fn write_grid() -> Result<(), Error> {
     if !output.status.success() {
         return Err(Error::Failed { command: "cargo run --example loss_grid".to_owned() });
     }
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(GRID);
+    let path = root().join(GRID);
     fs::write(&path, output.stdout).map_err(|source| Error::Keep { path, source })?;
     eprintln!("xtask: {GRID} is written; `git diff` shows what has changed");
     Ok(())

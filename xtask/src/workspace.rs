@@ -29,6 +29,11 @@ pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// The folder of the project.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
 /// The packages of the workspace.
 pub(crate) fn read() -> Result<Vec<Package>, Error> {
     let command = || "cargo metadata".to_owned();

@@ -8,9 +8,10 @@ mod sentences;
 mod table;
 
 use crate::error::Error;
+use crate::workspace::root;
 use proofs::Proofs;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use table::{Fault, Table};
 
 /// Judges the tables and prints them.
@@ -44,7 +45,7 @@ pub(crate) fn count(folder: &Path) -> Result<(), Error> {
 
 /// The tables, in the order of their numbers.
 fn read() -> Result<Vec<Table>, Error> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../specs");
+    let folder = root().join("specs");
     let unreadable = |source| Error::Read { path: folder.clone(), source };
     let mut tables = Vec::new();
     for entry in fs::read_dir(&folder).map_err(unreadable)? {

@@ -1,0 +1,49 @@
+//! The circumstances of a run, without which its figures mean little.
+
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+#[derive(Debug, Serialize)]
+pub struct Facts {
+    /// The day, as `2026-11-21`.
+    pub date: String,
+    /// The commit, with a plus behind it if files differ from it.
+    pub commit: String,
+    pub processor: String,
+    pub kernel: String,
+    /// Was the run short?
+    pub quick: bool,
+    /// The contenders with what is to be known of each.
+    pub contenders: Vec<(&'static str, String)>,
+}
+
+impl Facts {
+    pub fn gather(quick: bool, contenders: Vec<(&'static str, String)>) -> Self {
+        let unknown = || "unknown".to_owned();
+        let commit = output("git", &["describe", "--always", "--dirty=+", "--exclude=*"]);
+        Self {
+            date: output("date", &["--utc", "+%Y-%m-%d"]).unwrap_or_else(unknown),
+            commit: commit.unwrap_or_else(unknown),
+            processor: processor().unwrap_or_else(unknown),
+            kernel: output("uname", &["-sr"]).unwrap_or_else(unknown),
+            quick,
+            contenders,
+        }
+    }
+}
+
+fn processor() -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let model = text.lines().find(|line| line.starts_with("model name"))?.split_once(':')?.1.trim();
+    let level = text.lines().find(|line| line.starts_with("model\t"))?.split_once(':')?.1.trim();
+    Some(format!("{model}, model {level}"))
+}
+
+/// What a program prints, in the project's folder.
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = Command::new(program).args(arguments).current_dir(folder).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

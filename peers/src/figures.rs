@@ -1,0 +1,84 @@
+//! Medians, spread and ratios of runs that were taken in turn.
+
+use crate::turns::Rounds;
+use serde::Serialize;
+
+/// A median with the least and the most that it was taken of.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Spread {
+    pub median: f64,
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut sorted: Vec<f64> = values.collect();
+        sorted.sort_by(f64::total_cmp);
+        let (middle, last) = (sorted.len() / 2, sorted.len() - 1);
+        let median =
+            if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
+        Self { median, least: sorted[0], most: sorted[last] }
+    }
+}
+
+/// What one contender's runs of one work come to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    pub work: &'static str,
+    pub unit: &'static str,
+    pub contender: &'static str,
+    /// Nanoseconds of processor time a unit, both ends together.
+    pub nanoseconds: Spread,
+    /// How many times as long as the first contender, linerate, in the same round.
+    pub times_linerate: Spread,
+    /// Frames a unit, there and back, in the last round.
+    pub frames: [f64; 2],
+    /// Every run's nanoseconds a unit, in the order in which they were taken.
+    pub samples: Vec<f64>,
+}
+
+/// The figures of one work. The ratios are taken within each round, and only then their median.
+pub fn figures(rounds: &Rounds) -> Vec<Figure> {
+    let times =
+        |contender: usize| rounds.taken.iter().map(move |round| round[contender].nanoseconds_a_unit());
+    rounds
+        .names
+        .iter()
+        .enumerate()
+        .map(|(contender, name)| Figure {
+            work: rounds.work.name(),
+            unit: rounds.work.unit(),
+            contender: name,
+            nanoseconds: Spread::of(times(contender)),
+            times_linerate: Spread::of(times(contender).zip(times(0)).map(|(own, linerate)| own / linerate)),
+            frames: rounds.taken.last().map_or([0.0; 2], |round| {
+                let taken = round[contender];
+                [taken.frames_out, taken.frames_back].map(|frames| frames as f64 / taken.units as f64)
+            }),
+            samples: times(contender).collect(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contender::Taken;
+    use crate::work::Work;
+
+    #[test]
+    fn ratios_are_taken_within_a_round_before_their_median_is() {
+        let taken = |nanoseconds| Taken { nanoseconds, units: 1, frames_out: 1, frames_back: 0 };
+        // The machine was slow in the second round, for both.
+        let rounds = [[100, 200], [1_000, 3_000], [100, 220]].map(|round| round.map(taken).to_vec());
+        let names = vec!["linerate", "other"];
+        let [linerate, other] = &figures(&Rounds { work: Work::Bulk, names, taken: rounds.to_vec() })[..]
+        else {
+            panic!("a figure for each contender")
+        };
+        assert_eq!(linerate.times_linerate.median, 1.0);
+        assert_eq!((other.times_linerate.median, other.nanoseconds.median), (2.2, 220.0));
+        assert_eq!((other.times_linerate.least, other.times_linerate.most), (2.0, 3.0));
+    }
+}

@@ -1,0 +1,93 @@
+//! No protocol at all: the bytes of each segment are copied as often as a stack must with this
+//! interface, and summed at both ends. Nobody who copies and sums in software can be faster.
+
+use crate::contender::{Contender, Run, Taken};
+use crate::pattern::Pattern;
+use crate::stopwatch::Stopwatch;
+use crate::work::{BATCH, BUFFER, PIECE, SEGMENT, Work};
+use linerate_wire::checksum::copy_and_sum;
+use std::hint::black_box;
+
+/// Headers of Ethernet, IP and TCP in front of the data.
+const HEADERS: usize = 54;
+const LENGTH: usize = SEGMENT as usize;
+
+pub struct Floor;
+
+impl Contender for Floor {
+    fn name(&self) -> &'static str {
+        "floor"
+    }
+
+    fn version(&self) -> String {
+        "linerate's own copy and sum (AVX2 where the processor has it)".to_owned()
+    }
+
+    fn can(&self, work: Work) -> bool {
+        matches!(work, Work::Bulk | Work::BulkBatch | Work::BulkInPlace)
+    }
+
+    fn run(&mut self, run: Run) -> Result<Taken, String> {
+        Ok(Memory::new().carry(run.work, run.amount))
+    }
+}
+
+/// The memory that a transfer goes through, in the order in which it does.
+struct Memory {
+    written: Pattern,
+    send_buffer: Vec<u8>,
+    frames: Vec<u8>,
+    receive_buffer: Vec<u8>,
+    read: Vec<u8>,
+}
+
+impl Memory {
+    fn new() -> Self {
+        Self {
+            written: Pattern::new(),
+            send_buffer: vec![0; BUFFER],
+            frames: vec![0; BATCH * (HEADERS + LENGTH)],
+            receive_buffer: vec![0; BUFFER],
+            read: vec![0; PIECE],
+        }
+    }
+
+    /// Batch by batch, as a stack does it: what is written stays in the send buffer while frames are
+    /// filled from it, and all frames of a batch are filled before the first is taken in.
+    fn carry(&mut self, work: Work, amount: u64) -> Taken {
+        let stopwatch = Stopwatch::start();
+        let (mut done, mut place) = (0, 0);
+        while done < amount {
+            let batch = BATCH.min((amount - done) as usize);
+            if place + batch * LENGTH > BUFFER {
+                place = 0;
+            }
+            let whole = place..place + batch * LENGTH;
+            if work != Work::BulkInPlace {
+                for at in whole.clone().step_by(PIECE) {
+                    let length = PIECE.min(whole.end - at);
+                    self.send_buffer[at..at + length]
+                        .copy_from_slice(self.written.at(at as u64, length as u64));
+                }
+            }
+            for (index, at) in whole.clone().step_by(LENGTH).enumerate() {
+                let frame = &mut self.frames[index * (HEADERS + LENGTH) + HEADERS..][..LENGTH];
+                black_box(copy_and_sum(&self.send_buffer[at..at + LENGTH], frame));
+            }
+            for (index, at) in whole.clone().step_by(LENGTH).enumerate() {
+                let frame = &self.frames[index * (HEADERS + LENGTH) + HEADERS..][..LENGTH];
+                black_box(copy_and_sum(frame, &mut self.receive_buffer[at..at + LENGTH]));
+            }
+            if work != Work::BulkInPlace {
+                for at in whole.clone().step_by(PIECE) {
+                    let length = PIECE.min(whole.end - at);
+                    self.read[..length].copy_from_slice(&self.receive_buffer[at..at + length]);
+                }
+                black_box(&mut self.read);
+            }
+            black_box(&mut self.receive_buffer);
+            (done, place) = (done + batch as u64, whole.end);
+        }
+        Taken::new(stopwatch.elapsed(), amount, [amount, 0])
+    }
+}

@@ -1,0 +1,232 @@
+//! linerate: two hosts on a memory link, as shipped: timestamps, selective acknowledgements, CUBIC.
+
+use crate::contender::{Contender, Run, Taken};
+use crate::pattern::Pattern;
+use crate::stopwatch::Stopwatch;
+use crate::work::{BATCH, BUFFER, PIECE, SEGMENT, Work};
+use linerate_link::memory::pair;
+use linerate_link::{MemoryConfig, MemoryLink, MonotonicClock};
+use linerate_stack::{
+    Budget, ConnectOptions, Error, Host, ListenHandle, ListenOptions, Stack, StackConfig, TcpHandle,
+};
+use linerate_tcp::Config;
+use linerate_units::{Clock, Duration, Instant};
+use linerate_wire::MacAddress;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+const LEFT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const RIGHT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+const PORT: SocketAddrV4 = SocketAddrV4::new(RIGHT, 9);
+
+/// linerate with one set of options.
+pub struct Linerate {
+    name: &'static str,
+    config: Config,
+}
+
+impl Linerate {
+    /// As shipped, with buffers of the size that all contenders have.
+    pub fn as_shipped() -> Self {
+        Self { name: "linerate", config: rules() }
+    }
+
+    /// Without the options that some peers do not have.
+    pub fn without_options() -> Self {
+        let config = Config { timestamps: false, selective_acks: false, ..rules() };
+        Self { name: "linerate-plain", config }
+    }
+}
+
+/// TIME-WAIT is short: other contenders' sockets are taken out of theirs by force, and a whole one keeps
+/// the run's connections in memory.
+const MSL: Duration = Duration::from_millis(1);
+
+fn rules() -> Config {
+    Config { send_buffer: BUFFER, receive_buffer: BUFFER, msl: MSL, ..Config::modern() }
+}
+
+impl Contender for Linerate {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn version(&self) -> String {
+        let Config { timestamps, selective_acks, congestion, .. } = self.config;
+        format!(
+            "this tree; timestamps {timestamps}, selective acknowledgements {selective_acks}, {congestion}"
+        )
+    }
+
+    fn can(&self, work: Work) -> bool {
+        self.name == "linerate" || matches!(work, Work::Bulk | Work::BulkBatch)
+    }
+
+    fn run(&mut self, run: Run) -> Result<Taken, String> {
+        let mut pair = Pair::new(self.config, run.work)?;
+        match run.work {
+            Work::Bulk | Work::BulkBatch | Work::BulkInPlace => pair.bulk(run),
+            Work::PingPong => pair.ping_pong(run.amount),
+            Work::Connect => pair.connect(run.amount),
+        }
+    }
+}
+
+struct Pair {
+    left: Host<MemoryLink>,
+    right: Host<MemoryLink>,
+    listener: ListenHandle,
+    config: Config,
+}
+
+impl Pair {
+    fn new(config: Config, work: Work) -> Result<Self, String> {
+        let link = MemoryConfig { capacity: BATCH, ..MemoryConfig::default() };
+        let (left, right) = pair(link).map_err(sentence)?;
+        let left = host(LEFT, left, config, BATCH)?;
+        let mut right = host(RIGHT, right, config, work.frames_before_answer())?;
+        let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default()).map_err(sentence)?;
+        Ok(Self { left, right, listener, config })
+    }
+
+    fn open(&mut self) -> Result<(TcpHandle, TcpHandle), String> {
+        let options = ConnectOptions { config: Some(self.config), ..ConnectOptions::default() };
+        let client = self.left.stack_mut().tcp_connect(now(), PORT, &options).map_err(sentence)?;
+        loop {
+            turn(&mut self.left, now())?;
+            turn(&mut self.right, now())?;
+            if let Some((server, _)) = self.right.stack_mut().tcp_accept(self.listener) {
+                return Ok((client, server));
+            }
+        }
+    }
+
+    fn bulk(&mut self, run: Run) -> Result<Taken, String> {
+        let (client, server) = self.open()?;
+        let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
+        let total = run.amount * SEGMENT;
+        let (mut written, mut read) = (0, 0);
+        let stopwatch = Stopwatch::start();
+        while read < total {
+            let now = now();
+            while written < total {
+                let piece = pattern.at(written, total - written);
+                match self.left.stack_mut().tcp_write(now, client, piece).map_err(sentence)? {
+                    0 => break,
+                    count => written += count as u64,
+                }
+            }
+            if written == total {
+                self.left.stack_mut().tcp_shutdown_write(now, client).map_err(sentence)?;
+            }
+            turn(&mut self.left, now)?;
+            while turn(&mut self.right, now)? > 0 {
+                while let Some(count) = self.read(now, server, &mut heard)? {
+                    if run.verify {
+                        pattern.verify(read, &heard[..count])?;
+                    }
+                    read += count as u64;
+                }
+            }
+        }
+        let processor = stopwatch.elapsed();
+        let frames = self.left.stack().tcp(client).map_or([0, 0], |connection| {
+            [connection.statistics().segments_sent, connection.statistics().segments_received]
+        });
+        Ok(Taken::new(processor, run.amount, frames))
+    }
+
+    /// What has arrived; `None` if there is nothing yet, or nothing any more.
+    fn read(&mut self, now: Instant, server: TcpHandle, into: &mut [u8]) -> Result<Option<usize>, String> {
+        match self.right.stack_mut().tcp_read(now, server, into) {
+            Ok(0) | Err(Error::WouldBlock) => Ok(None),
+            Ok(count) => Ok(Some(count)),
+            Err(error) => Err(sentence(error)),
+        }
+    }
+
+    fn ping_pong(&mut self, amount: u64) -> Result<Taken, String> {
+        let (client, server) = self.open()?;
+        for (host, handle) in [(&mut self.left, client), (&mut self.right, server)] {
+            host.stack_mut()
+                .tcp_configure(now(), handle, |connection| connection.set_no_delay(true))
+                .map_err(sentence)?;
+        }
+        let stopwatch = Stopwatch::start();
+        for _ in 0..amount {
+            pass_byte((&mut self.left, client), (&mut self.right, server))?;
+            pass_byte((&mut self.right, server), (&mut self.left, client))?;
+        }
+        let processor = stopwatch.elapsed();
+        let frames = self.left.stack().tcp(client).map_or([0, 0], |connection| {
+            [connection.statistics().segments_sent, connection.statistics().segments_received]
+        });
+        Ok(Taken::new(processor, amount, frames))
+    }
+
+    fn connect(&mut self, amount: u64) -> Result<Taken, String> {
+        let before = self.segments();
+        let stopwatch = Stopwatch::start();
+        for _ in 0..amount {
+            let (client, server) = self.open()?;
+            self.right.stack_mut().tcp_close(now(), server).map_err(sentence)?;
+            turn(&mut self.right, now())?;
+            turn(&mut self.left, now())?;
+            self.left.stack_mut().tcp_close(now(), client).map_err(sentence)?;
+            while turn(&mut self.left, now())? + turn(&mut self.right, now())? > 0 {}
+        }
+        let processor = stopwatch.elapsed();
+        let after = self.segments();
+        Ok(Taken::new(processor, amount, [after[0] - before[0], after[1] - before[1]]))
+    }
+
+    /// Segments that both ends have sent.
+    fn segments(&self) -> [u64; 2] {
+        [&self.left, &self.right].map(|host| host.stack().counters().tcp.out_segments)
+    }
+}
+
+fn host(
+    address: Ipv4Addr,
+    link: MemoryLink,
+    config: Config,
+    receive: usize,
+) -> Result<Host<MemoryLink>, String> {
+    let number = address.octets()[3];
+    let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
+    let mut stack_config = StackConfig::new(mac, format!("{address}/24").parse().map_err(sentence)?);
+    stack_config.tcp = config;
+    let budget = Budget { receive, transmit: BATCH, ..Budget::default() };
+    Ok(Host::new(Stack::new(stack_config, [number; 32]), link).with_budget(budget))
+}
+
+/// One turn of a host, and how many frames it took in; what has happened is asked, and not needed.
+fn turn(host: &mut Host<MemoryLink>, now: Instant) -> Result<usize, String> {
+    let turn = host.turn(now).map_err(sentence)?;
+    while host.stack_mut().poll_event().is_some() {}
+    Ok(turn.received)
+}
+
+/// One byte from one application to the other.
+fn pass_byte(
+    from: (&mut Host<MemoryLink>, TcpHandle),
+    to: (&mut Host<MemoryLink>, TcpHandle),
+) -> Result<(), String> {
+    let now = now();
+    let mut byte = [0];
+    from.0.stack_mut().tcp_write(now, from.1, b"?").map_err(sentence)?;
+    loop {
+        turn(from.0, now)?;
+        turn(to.0, now)?;
+        if to.0.stack_mut().tcp_read(now, to.1, &mut byte).is_ok() {
+            return Ok(());
+        }
+    }
+}
+
+fn now() -> Instant {
+    MonotonicClock.now()
+}
+
+fn sentence(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

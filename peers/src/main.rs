@@ -1,0 +1,149 @@
+//! linerate and other TCP stacks on the same transfers, taking turns in one run. The time on a
+//! processor decides, not the time on the wall.
+
+#![forbid(unsafe_code)]
+
+mod bars;
+mod contender;
+mod facts;
+mod figures;
+mod floor;
+mod linerate;
+mod pattern;
+mod record;
+mod report;
+mod smoltcp;
+mod stopwatch;
+mod turns;
+mod work;
+
+use clap::{Parser, ValueEnum};
+use contender::{Candidate, Contender};
+use facts::Facts;
+use report::Report;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use work::Work;
+
+/// linerate and its peers side by side: how much processor time each takes for the same work.
+///
+/// Both ends of a transfer run in one thread, or on one processor, over a link with an MTU of 1,500 bytes,
+/// with checksums computed and verified in software. Every contender runs as it is shipped; peers/README.md
+/// says what differs. Peers that are not on this machine are named and left out.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
+struct Arguments {
+    /// Fewer and shorter runs: two minutes.
+    #[arg(long)]
+    quick: bool,
+    /// Only this work; may be repeated.
+    #[arg(long, value_name = "WORK")]
+    work: Vec<Work>,
+    /// Only this peer beside linerate; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    peer: Vec<String>,
+    /// Writes everything that was found as JSON to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Appends a line with the day to docs/numbers.md.
+    #[arg(long)]
+    record: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { sentence, code }) => {
+            eprintln!("error: {sentence}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Why there is no result: the words on the command line (2), or a run (1).
+struct Failure {
+    sentence: String,
+    code: u8,
+}
+
+impl From<String> for Failure {
+    fn from(sentence: String) -> Self {
+        Self { sentence, code: 1 }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let json = arguments.json.as_deref().map(create).transpose()?;
+    let (mut contenders, missing) = choose(candidates(), &arguments.peer)?;
+    for missing in &missing {
+        println!("{} is left out: {}", missing.name, missing.reason);
+    }
+    let versions = contenders.iter().map(|contender| (contender.name(), contender.version())).collect();
+    let facts = Facts::gather(arguments.quick, versions);
+    let works = if arguments.work.is_empty() { Work::value_variants() } else { &arguments.work };
+    let mut all = Vec::new();
+    for &work in works {
+        let figures = figures::figures(&turns::take(work, &mut contenders, arguments.quick)?);
+        println!("{}", report::table(&work.to_string(), &figures, &bars::judge(&figures)));
+        all.extend(figures);
+    }
+    let bars = bars::judge(&all);
+    let report = Report { facts, missing, figures: all, bars };
+    if let Some(mut file) = json {
+        let written = serde_json::to_writer_pretty(&mut file, &report).map_err(io::Error::from);
+        written
+            .and_then(|()| file.write_all(b"\n"))
+            .map_err(|error| format!("the JSON cannot be written: {error}"))?;
+    }
+    if arguments.record {
+        record::keep(&report.line())?;
+        println!("one line more in docs/numbers.md");
+    }
+    Ok(())
+}
+
+/// Everybody who might take part; linerate is the first, and what all others are compared with.
+fn candidates() -> Vec<(&'static str, Candidate)> {
+    in_this_process().into_iter().map(|contender| (contender.name(), Ok(contender))).collect()
+}
+
+/// Those that are always here, because they are part of this program.
+fn in_this_process() -> Vec<Box<dyn Contender>> {
+    vec![
+        Box::new(linerate::Linerate::as_shipped()),
+        Box::new(linerate::Linerate::without_options()),
+        Box::new(smoltcp::Smoltcp),
+        Box::new(floor::Floor),
+    ]
+}
+
+type Chosen = (Vec<Box<dyn Contender>>, Vec<contender::Missing>);
+
+/// Those that are wanted and here, and those that are wanted and missing.
+fn choose(candidates: Vec<(&'static str, Candidate)>, wanted: &[String]) -> Result<Chosen, Failure> {
+    let names: Vec<&str> = candidates.iter().map(|&(name, _)| name).collect();
+    if let Some(unknown) = wanted.iter().find(|wanted| !names.contains(&wanted.as_str())) {
+        let sentence = format!("nobody here is called `{unknown}`: choose of {}", names.join(", "));
+        return Err(Failure { sentence, code: 2 });
+    }
+    let (mut here, mut missing) = (Vec::new(), Vec::new());
+    for (name, candidate) in candidates {
+        if name != "linerate" && !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        match candidate {
+            Ok(contender) => here.push(contender),
+            Err(candidate) => missing.push(candidate),
+        }
+    }
+    Ok((here, missing))
+}
+
+/// The file for the JSON, asked for before anything is measured: a wrong path is then known at once.
+fn create(path: &Path) -> Result<File, Failure> {
+    let sentence = |error| format!("{} cannot be written: {error}", path.display());
+    File::create(path).map_err(|error| Failure { sentence: sentence(error), code: 2 })
+}

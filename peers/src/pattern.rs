@@ -1,0 +1,36 @@
+//! The bytes that are sent: such that whoever receives them can tell at which place they belong.
+
+use crate::work::PIECE;
+
+/// A prime, so that no buffer, segment or frame is a multiple of it.
+const PERIOD: usize = 251;
+
+/// A stretch of the endless pattern.
+pub struct Pattern(Vec<u8>);
+
+impl Pattern {
+    pub fn new() -> Self {
+        let bytes = (0..PERIOD).cycle().take(PIECE + PERIOD);
+        Self(bytes.map(|byte| byte as u8).collect())
+    }
+
+    /// What belongs at `place` of the stream: at most `length` bytes, and at most a piece.
+    pub fn at(&self, place: u64, length: u64) -> &[u8] {
+        let start = (place % PERIOD as u64) as usize;
+        &self.0[start..start + length.min(PIECE as u64) as usize]
+    }
+
+    /// Is this what belongs at `place`?
+    ///
+    /// # Errors
+    /// A sentence that says where it is not.
+    pub fn verify(&self, place: u64, arrived: &[u8]) -> Result<(), String> {
+        if arrived == self.at(place, arrived.len() as u64) {
+            return Ok(());
+        }
+        Err(format!(
+            "of the {} bytes from byte {place} of the stream on, some are not what was sent",
+            arrived.len()
+        ))
+    }
+}

@@ -1,0 +1,23 @@
+//! How long this thread has had a processor.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::time::Duration;
+
+/// Started when it is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Duration);
+
+impl Stopwatch {
+    pub fn start() -> Self {
+        Self(processor_time())
+    }
+
+    pub fn elapsed(self) -> Duration {
+        processor_time().saturating_sub(self.0)
+    }
+}
+
+fn processor_time() -> Duration {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(tv_sec.unsigned_abs(), u32::try_from(tv_nsec).unwrap_or(0))
+}

@@ -1,0 +1,81 @@
+//! What the contenders do: the works, how much of each a run does, and the sizes that all share.
+
+use clap::ValueEnum;
+use std::fmt;
+
+/// Bytes of application data in a segment that fills an Ethernet frame, without options. Amounts are
+/// counted in these, whatever options a contender sends, so that options cost whoever sends them.
+pub const SEGMENT: u64 = 1_460;
+/// What a bulk application writes and reads at a time.
+pub const PIECE: usize = 64 << 10;
+/// Bytes of each socket buffer, at both ends and in both directions, where a contender lets them be set.
+pub const BUFFER: usize = 256 << 10;
+/// Frames that a link holds in one direction, and that an end handles before the other has its turn.
+pub const BATCH: usize = 64;
+
+/// A kind of work. Both ends run on one processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
+pub enum Work {
+    /// A bulk transfer through the copying interface; the receiver may answer after two segments.
+    Bulk,
+    /// The same, and the receiver takes a whole batch in before it may answer.
+    BulkBatch,
+    /// As `bulk`, through the interface that lends its buffers, if a contender has one.
+    BulkInPlace,
+    /// One byte there and one byte back, again and again.
+    PingPong,
+    /// A connection is opened, accepted and closed from both ends, again and again.
+    Connect,
+}
+
+impl Work {
+    /// Its name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bulk => "bulk",
+            Self::BulkBatch => "bulk-batch",
+            Self::BulkInPlace => "bulk-in-place",
+            Self::PingPong => "ping-pong",
+            Self::Connect => "connect",
+        }
+    }
+
+    /// What a figure of this work counts.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Bulk | Self::BulkBatch | Self::BulkInPlace => "1,460 bytes",
+            Self::PingPong => "round trip",
+            Self::Connect => "connection",
+        }
+    }
+
+    /// Units of one run: long enough for the clock, short enough to take turns.
+    pub const fn amount(self, quick: bool) -> u64 {
+        let full = match self {
+            Self::Bulk | Self::BulkBatch | Self::BulkInPlace => 400_000,
+            Self::PingPong => 200_000,
+            Self::Connect => 40_000,
+        };
+        if quick { full / 4 } else { full }
+    }
+
+    /// Frames that a receiver takes in before it may answer.
+    pub const fn frames_before_answer(self) -> usize {
+        match self {
+            Self::BulkBatch => BATCH,
+            _ => 2,
+        }
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bulk => "bulk, copying interface, an answer after two segments",
+            Self::BulkBatch => "bulk, copying interface, an answer after a batch",
+            Self::BulkInPlace => "bulk, buffers lent in place, an answer after two segments",
+            Self::PingPong => "ping-pong of one byte",
+            Self::Connect => "connect and close",
+        })
+    }
+}
