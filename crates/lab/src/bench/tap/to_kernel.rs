@@ -63,8 +63,11 @@ struct Received {
 
 /// Accepts the connection and reads it.
 fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, BenchError> {
-    let _ending = transfer.ending();
+    let ending = transfer.ending();
     let stream = accept(listener, transfer)?;
+    // Dropped before the stream, whose unread bytes reset the connection: a source that sees the reset
+    // must find the transfer over.
+    let _ending = ending;
     let intake = intake(transfer.request, transfer.request.max_time.into());
     let taken = intake.take(&stream, b"", || transfer.interrupt.is_raised() || transfer.is_over());
     let finished = match (taken.ended, taken.last) {
