@@ -20,7 +20,7 @@ pub struct ImpairCounters {
     pub lost: u64,
     /// Frames that bear the mark of a congested router.
     pub marked: u64,
-    /// Frames thrown away because their senders do not let them be marked.
+    /// Frames that were to be marked and passed as they were, because their senders do not allow it.
     pub unmarkable: u64,
     /// Frames that arrived a second time.
     pub duplicated: u64,
@@ -127,11 +127,12 @@ impl Lane {
         }
         if fate.marked {
             fate.place_of_mark = place_of_mark(medium, frame.bytes);
-            if fate.place_of_mark.is_none() {
-                self.counters.unmarkable += 1;
-                return false;
-            }
-            self.counters.marked += 1;
+            let counter = if fate.place_of_mark.is_some() {
+                &mut self.counters.marked
+            } else {
+                &mut self.counters.unmarkable
+            };
+            *counter += 1;
         }
         self.counters.corrupted += u64::from(fate.flip.is_some());
         self.counters.duplicated += u64::from(fate.duplicate);
@@ -141,7 +142,8 @@ impl Lane {
             self.release(now);
             return false;
         }
-        let passes = !fate.set_aside && fate.flip.is_none() && !fate.marked && self.ready.is_empty();
+        let passes =
+            !fate.set_aside && fate.flip.is_none() && fate.place_of_mark.is_none() && self.ready.is_empty();
         if !passes {
             self.depart_copy(frame, &fate, fate.set_aside, now);
         }

@@ -9,8 +9,9 @@ use thiserror::Error;
 pub struct Impairment {
     /// How many frames are thrown away.
     pub loss: Probability,
-    /// How many frames meet a congested router, which marks those whose senders have agreed to that
-    /// (RFC 3168) and throws the others away.
+    /// How many frames are marked by a congested router, where their senders have agreed to that (RFC
+    /// 3168). The others pass: a handshake does not depend on chance, and what is lost is
+    /// [`loss`](Self::loss).
     pub mark: Probability,
     /// How many frames arrive twice, the copy right behind the original.
     pub duplicate: Probability,
