@@ -18,10 +18,10 @@ use linerate_link::{Impair, KernelInterface, Readiness, Tap, TapConfig};
 use linerate_stack::{Link, TxFrame};
 use linerate_units::{Clock, Duration};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt;
+use rustix::net::{self, AddressFamily, SocketType, sockopt};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread, time};
 
@@ -138,8 +138,7 @@ fn the_kernel_sends(way: &str, seed: u64) -> Outcome {
     thread::scope(|scope| {
         scope.spawn(|| carry(&mut near, &mut far, &over));
         let start = time::Instant::now();
-        let sender = network.run(move || TcpStream::connect(address).unwrap());
-        sockopt::set_tcp_congestion(&sender, "cubic").unwrap();
+        let sender = network.run(move || connect_with_cubic(address));
         let writer = sender.try_clone().unwrap();
         let goodput = thread::scope(|scope| {
             scope.spawn(|| write_until_closed(&writer));
@@ -157,6 +156,15 @@ fn the_kernel_sends(way: &str, seed: u64) -> Outcome {
         over.store(true, Ordering::Relaxed);
         Outcome { goodput, counters }
     })
+}
+
+/// The congestion control is chosen before the handshake: a connection that began with BBR, which may be
+/// the machine's default, is paced for the rest of its life.
+fn connect_with_cubic(address: SocketAddr) -> TcpStream {
+    let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    sockopt::set_tcp_congestion(&socket, "cubic").unwrap();
+    net::connect(&socket, &address).unwrap();
+    TcpStream::from(socket)
 }
 
 /// Zeros, as long as they are taken.
