@@ -21,17 +21,26 @@ pub struct Facts {
 
 impl Facts {
     pub fn gather(quick: bool, contenders: Vec<(&'static str, String)>) -> Self {
-        let unknown = || "unknown".to_owned();
         let commit = output("git", &["describe", "--always", "--dirty=+", "--exclude=*"]);
         Self {
             date: output("date", &["--utc", "+%Y-%m-%d"]).unwrap_or_else(unknown),
             commit: commit.unwrap_or_else(unknown),
             processor: processor().unwrap_or_else(unknown),
-            kernel: output("uname", &["-sr"]).unwrap_or_else(unknown),
+            kernel: kernel(),
             quick,
             contenders,
         }
     }
+}
+
+/// The kernel's release.
+pub fn kernel() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease");
+    release.map_or_else(|_| unknown(), |release| release.trim().to_owned())
+}
+
+fn unknown() -> String {
+    "unknown".to_owned()
 }
 
 fn processor() -> Option<String> {

@@ -4,11 +4,16 @@
 #![forbid(unsafe_code)]
 
 mod bars;
+mod build;
+mod child;
 mod contender;
 mod facts;
 mod figures;
 mod floor;
+mod gvisor;
+mod kernel;
 mod linerate;
+mod lwip;
 mod pattern;
 mod record;
 mod report;
@@ -53,8 +58,11 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match run(&arguments) {
+    let outcome = match std::env::args().nth(1).as_deref() {
+        Some(kernel::SERVE) => kernel::serve().map_err(Failure::from),
+        _ => run(&Arguments::parse()),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure { sentence, code }) => {
             eprintln!("error: {sentence}");
@@ -79,7 +87,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let json = arguments.json.as_deref().map(create).transpose()?;
     let (mut contenders, missing) = choose(candidates(), &arguments.peer)?;
     for missing in &missing {
-        println!("{} is left out: {}", missing.name, missing.reason);
+        say(&format!("{} is left out: {}", missing.name, missing.reason))?;
     }
     let versions = contenders.iter().map(|contender| (contender.name(), contender.version())).collect();
     let facts = Facts::gather(arguments.quick, versions);
@@ -87,7 +95,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut all = Vec::new();
     for &work in works {
         let figures = figures::figures(&turns::take(work, &mut contenders, arguments.quick)?);
-        println!("{}", report::table(&work.to_string(), &figures, &bars::judge(&figures)));
+        say(&report::table(&work.to_string(), &figures, &bars::judge(&figures)))?;
         all.extend(figures);
     }
     let bars = bars::judge(&all);
@@ -100,30 +108,37 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     if arguments.record {
         record::keep(&report.line())?;
-        println!("one line more in docs/numbers.md");
+        say("one line more in docs/numbers.md")?;
     }
     Ok(())
 }
 
-/// Everybody who might take part; linerate is the first, and what all others are compared with.
-fn candidates() -> Vec<(&'static str, Candidate)> {
-    in_this_process().into_iter().map(|contender| (contender.name(), Ok(contender))).collect()
+/// A line for whoever watches, who may have stopped watching.
+fn say(line: &str) -> Result<(), Failure> {
+    let written = writeln!(io::stdout(), "{line}");
+    written.map_err(|error| Failure::from(format!("nothing can be written to standard output: {error}")))
 }
 
-/// Those that are always here, because they are part of this program.
-fn in_this_process() -> Vec<Box<dyn Contender>> {
+/// A name, and how to find out whether its contender can take part.
+type Entry = (&'static str, fn() -> Candidate);
+
+/// Everybody who might take part; linerate is the first, and what all others are compared with.
+fn candidates() -> Vec<Entry> {
     vec![
-        Box::new(linerate::Linerate::as_shipped()),
-        Box::new(linerate::Linerate::without_options()),
-        Box::new(smoltcp::Smoltcp),
-        Box::new(floor::Floor),
+        ("linerate", || Ok(Box::new(linerate::Linerate::as_shipped()))),
+        ("linerate-plain", || Ok(Box::new(linerate::Linerate::without_options()))),
+        ("smoltcp", || Ok(Box::new(smoltcp::Smoltcp))),
+        ("lwip", lwip::candidate),
+        ("gvisor", gvisor::candidate),
+        ("kernel", kernel::candidate),
+        ("floor", || Ok(Box::new(floor::Floor))),
     ]
 }
 
 type Chosen = (Vec<Box<dyn Contender>>, Vec<contender::Missing>);
 
 /// Those that are wanted and here, and those that are wanted and missing.
-fn choose(candidates: Vec<(&'static str, Candidate)>, wanted: &[String]) -> Result<Chosen, Failure> {
+fn choose(candidates: Vec<Entry>, wanted: &[String]) -> Result<Chosen, Failure> {
     let names: Vec<&str> = candidates.iter().map(|&(name, _)| name).collect();
     if let Some(unknown) = wanted.iter().find(|wanted| !names.contains(&wanted.as_str())) {
         let sentence = format!("nobody here is called `{unknown}`: choose of {}", names.join(", "));
@@ -134,7 +149,7 @@ fn choose(candidates: Vec<(&'static str, Candidate)>, wanted: &[String]) -> Resu
         if name != "linerate" && !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
             continue;
         }
-        match candidate {
+        match candidate() {
             Ok(contender) => here.push(contender),
             Err(candidate) => missing.push(candidate),
         }

@@ -1,0 +1,24 @@
+//! gVisor's netstack: a program in Go, compiled when it is wanted.
+
+use crate::build::{Build, finish};
+use crate::child::Child;
+use crate::contender::{Candidate, Missing};
+use crate::work::Work;
+use std::process::Command;
+
+const NAME: &str = "gvisor";
+const REMEDY: &str = "install Go 1.26 or later, and let it reach its module proxy once";
+
+/// gVisor, if there is a Go to compile it with.
+pub fn candidate() -> Candidate {
+    start()
+        .map(|child| Box::new(child) as _)
+        .map_err(|reason| Missing { name: NAME, reason: format!("{reason}; {REMEDY}") })
+}
+
+fn start() -> Result<Child, String> {
+    let Build { folder, output } = Build::of(NAME)?;
+    let mut compiler = Command::new("go");
+    finish(compiler.args(["build", "-o"]).arg(&output).arg(".").current_dir(folder))?;
+    Child::start(NAME, Command::new(output), &[Work::Bulk, Work::PingPong, Work::Connect], 10)
+}
