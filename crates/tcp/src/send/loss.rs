@@ -19,8 +19,8 @@ pub(crate) enum Phase {
     Open,
     /// Something is lost, and the segments that arrive keep the pipe filled.
     FastRecovery,
-    /// The timer expired: what is lost is sent again in slow start. Duplicates that answer these
-    /// repetitions must not look like another loss (RFC 6582 §3.2 step 2).
+    /// The timer expired, or Tahoe has noticed a loss: what is lost is sent again in slow start. Duplicates
+    /// that answer these repetitions must not look like another loss (RFC 6582 §3.2 step 2).
     AfterTimeout,
 }
 

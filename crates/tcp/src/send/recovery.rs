@@ -11,7 +11,7 @@ use super::rack::{Rack, Tolerance};
 use super::scoreboard::{Stretch, Verdict};
 use super::undo::Undo;
 use crate::Connection;
-use crate::congestion::Acknowledged;
+use crate::congestion::{Acknowledged, FastRecovery};
 use crate::options::before;
 use crate::timers::Timer;
 use alloc::boxed::Box;
@@ -244,8 +244,11 @@ impl Connection {
         self.reduce_for_loss(flight);
         let sacked = self.sender.scoreboard.sacked();
         self.sender.prr = Prr::begin((self.snd.nxt - self.snd.una - sacked).saturating_add(delivered));
+        // Tahoe fills the holes in slow start, as it would after a timeout.
+        let is_fast = self.sender.congestion.controller().fast_recovery() != FastRecovery::None;
         let loss = &mut self.sender.loss;
-        loss.phase = Phase::FastRecovery;
+        loss.phase = if is_fast { Phase::FastRecovery } else { Phase::AfterTimeout };
+        loss.retransmit_due |= !is_fast;
         loss.recover = self.snd.nxt;
         loss.tail_probe = None;
     }

@@ -138,6 +138,25 @@ fn the_window_comes_down_as_data_is_delivered() {
     assert_eq!(host.connection.information().congestion_window / 1_000, 5);
 }
 
+/// Selective acknowledgements say what is missing; how much may leave is Tahoe's to say, which begins slow
+/// start again whatever the loss (Jacobson 1988, appendix B).
+#[test]
+fn tahoe_fills_the_holes_in_slow_start() {
+    let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
+    // The first, third and fifth are lost.
+    host.send(". 1:1(0) ack 1 sack 5001-10001 sack 3001-4001 sack 1001-2001");
+    expect_segments(&mut host, &[1]);
+    let information = host.connection.information();
+    assert_eq!((information.congestion_window, information.slow_start_threshold), (1_000, 5_000));
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 2001 sack 5001-10001 sack 3001-4001");
+    expect_segments(&mut host, &[2_001, 4_001]);
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 10001");
+    assert!(host.connection.information().congestion_window <= 5_000);
+    assert_eq!(host.connection.statistics().retransmitted_segments, 3);
+}
+
 /// RFC 8985 §3.3: a repetition that was lost as well is noticed by what left after it.
 #[test]
 fn a_repetition_that_is_lost_is_sent_a_third_time_without_a_timeout() {
