@@ -1,7 +1,7 @@
 //! The TCP header (RFC 9293 §3.1).
 
 use crate::layout::{half, room, split_fixed, word};
-use crate::{Malformed, SeqNum, Sum, TcpOptions};
+use crate::{Malformed, SeqNum, Sum, TIMESTAMPS_PREFIX, TcpOptions, Timestamps};
 use bitflags::bitflags;
 use core::fmt;
 
@@ -177,6 +177,32 @@ impl TcpHeader {
         fixed[18..20].copy_from_slice(&self.urgent.to_be_bytes());
     }
 
+    /// Writes the header and, as its only option, `timestamps` in the aligned layout, with zero for the
+    /// checksum; the sum over these 32 bytes. It is what [`emit`](Self::emit) and
+    /// [`TcpOptions::emit`](crate::TcpOptions::emit) make of the same, for the segments of a bulk transfer.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than the 32 bytes.
+    pub fn emit_timestamped(&self, timestamps: Timestamps, bytes: &mut [u8]) -> Sum {
+        const LENGTH: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
+        const WORDS: u32 = 8;
+        let words = [
+            u32::from(self.source_port) << 16 | u32::from(self.destination_port),
+            self.seq.number(),
+            self.ack.number(),
+            WORDS << 28 | u32::from(self.flags.bits()) << 16 | u32::from(self.window),
+            u32::from(self.urgent),
+            TIMESTAMPS_PREFIX,
+            timestamps.value,
+            timestamps.echo,
+        ];
+        let (fields, _) = room::<LENGTH>(bytes).as_chunks_mut::<4>();
+        for (field, word) in fields.iter_mut().zip(words) {
+            *field = word.to_be_bytes();
+        }
+        Sum::of_words(words)
+    }
+
     /// Writes the ports into the segment at `bytes`, which was emitted with zeros there, and returns
     /// its sum, given the `sum` with the zeros.
     ///
@@ -237,6 +263,17 @@ mod tests {
         assert_eq!(segment.options().mss, Some(1_460));
         assert_eq!(segment.payload, [0xaa; 6]);
         assert_eq!(segment.sequence_length(), 6);
+    }
+
+    #[test]
+    fn timestamps_alone_are_written_at_once_as_they_are_one_by_one() {
+        let timestamps = Timestamps { value: 0x0506_0708, echo: u32::MAX };
+        let (mut at_once, mut one_by_one) = ([0xaa; 33], [0xaa; 33]);
+        let sum = HEADER.emit_timestamped(timestamps, &mut at_once);
+        let options = TcpOptions { timestamps: Some(timestamps), ..TcpOptions::default() };
+        let length = options.emit(&mut one_by_one[TcpHeader::LENGTH..]);
+        HEADER.emit(length, &mut one_by_one);
+        assert_eq!((at_once, sum), (one_by_one, Sum::of(&one_by_one[..32])));
     }
 
     #[test]

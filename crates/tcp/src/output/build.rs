@@ -36,8 +36,8 @@ impl Connection {
             user_timeout: self.user_timeout_option(),
             ..TcpOptions::default()
         };
-        let length = write_header(&header, &options, bytes);
-        Transmit { length, sum: Sum::of(&bytes[..length]), ecn: Ecn::NotEct }
+        let (length, sum) = write_with_options(&header, &options, bytes);
+        Transmit { length, sum, ecn: Ecn::NotEct }
     }
 
     /// The control bits of our SYN, or of the SYN-ACK.
@@ -72,10 +72,8 @@ impl Connection {
             header.flags |= TcpFlags::URG;
             header.urgent = pointer;
         }
-        let options = self.stamped_options(now);
-        let header_length = write_header(&header, &options, bytes);
+        let (header_length, header_sum) = self.write_header(now, &header, bytes);
         let length = header_length + piece.length as usize;
-        let header_sum = Sum::of(&bytes[..header_length]);
         let payload_sum = self.sender.buffer.copy_and_sum(piece.seq, &mut bytes[header_length..length]);
         Transmit { length, sum: header_sum.append(payload_sum, header_length), ecn }
     }
@@ -96,9 +94,22 @@ impl Connection {
     /// A segment without data.
     fn build_empty(&mut self, now: Instant, seq: SeqNum, bytes: &mut [u8]) -> Transmit {
         let header = self.header(seq, TcpFlags::ACK);
-        let options = self.stamped_options(now);
-        let length = write_header(&header, &options, bytes);
-        Transmit { length, sum: Sum::of(&bytes[..length]), ecn: Ecn::NotEct }
+        let (length, sum) = self.write_header(now, &header, bytes);
+        Transmit { length, sum, ecn: Ecn::NotEct }
+    }
+
+    /// Writes the header of any segment but a SYN, with its options; how long they are together, and their
+    /// sum. In bulk transfers there is one option, and it has its place.
+    fn write_header(&mut self, now: Instant, header: &TcpHeader, bytes: &mut [u8]) -> (usize, Sum) {
+        if self.timestamps.on && !self.tells_of_blocks() && !self.user_timeouts.due {
+            let sum = header.emit_timestamped(self.timestamps.stamp(now), bytes);
+            return (TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH, sum);
+        }
+        let mut options = self.options_of_data();
+        if let Some(timestamps) = &mut options.timestamps {
+            *timestamps = self.timestamps.stamp(now);
+        }
+        write_with_options(header, &options, bytes)
     }
 
     /// A header that acknowledges all there is and offers the window anew.
@@ -124,19 +135,12 @@ impl Connection {
         let mark = self.sender.urgent?;
         mark.after(seq).then(|| u16::try_from(mark - seq).unwrap_or(u16::MAX))
     }
-
-    fn stamped_options(&self, now: Instant) -> TcpOptions {
-        let mut options = self.options_of_data();
-        if let Some(timestamps) = &mut options.timestamps {
-            *timestamps = self.timestamps.stamp(now);
-        }
-        options
-    }
 }
 
-/// Writes header and options; how long they are together.
-fn write_header(header: &TcpHeader, options: &TcpOptions, bytes: &mut [u8]) -> usize {
+/// Writes header and options; how long they are together, and their sum.
+fn write_with_options(header: &TcpHeader, options: &TcpOptions, bytes: &mut [u8]) -> (usize, Sum) {
     let options_length = options.emit(&mut bytes[TcpHeader::LENGTH..]);
     header.emit(options_length, bytes);
-    TcpHeader::LENGTH + options_length
+    let length = TcpHeader::LENGTH + options_length;
+    (length, Sum::of(&bytes[..length]))
 }

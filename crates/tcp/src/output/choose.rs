@@ -111,8 +111,10 @@ impl Connection {
 
     /// The next piece at `snd.nxt`, if it is worth a segment.
     fn choose_new(&self) -> Option<Piece> {
-        let piece = self.piece(self.snd.nxt, self.segment_room().min(self.usable_window()));
-        (self.is_worth_sending(piece)).then_some(piece)
+        let room = self.segment_room();
+        let piece = self.piece(self.snd.nxt, room.min(self.usable_window()));
+        let full = room > 0 && piece.length == room;
+        (full || self.is_worth_sending(piece)).then_some(piece)
     }
 
     /// What the persist timer lets go: a byte beyond a closed window, or all that fits a small one.
@@ -152,18 +154,18 @@ impl Connection {
         self.sender.mss.saturating_sub(options).max(1)
     }
 
-    /// RFC 9293 §3.8.6.2.1, one rule a line, and the ends of a connection.
+    /// Is less than a full segment worth sending? RFC 9293 §3.8.6.2.1, one rule a line, and the ends of a
+    /// connection.
     fn is_worth_sending(&self, piece: Piece) -> bool {
         if piece.length == 0 {
             return piece.fin;
         }
         // A byte that probed a closed window makes nothing that follows worth less or more.
         let again = piece.seq.before(self.snd.max) && self.sender.probes == 0;
-        let full = piece.length >= self.segment_room();
         let last = piece.fin;
         let all = piece.end() == self.sender.buffer.end() && self.nagle_allows();
         let half_of_largest_window = piece.length >= self.snd.max_wnd.div_ceil(2);
-        again || full || last || all || half_of_largest_window
+        again || last || all || half_of_largest_window
     }
 
     /// May a segment that is not full leave now?
@@ -178,7 +180,7 @@ impl Connection {
     }
 
     /// Must the next segment name what has arrived beyond holes, or twice?
-    fn tells_of_blocks(&self) -> bool {
+    pub(super) fn tells_of_blocks(&self) -> bool {
         self.agreement.selective_acks && self.receiver.has_blocks()
     }
 
