@@ -54,6 +54,26 @@ pub(crate) enum Error {
         /// What is wrong where.
         source: toml::de::Error,
     },
+    /// The accepted counts are not in their form.
+    #[error("{} holds no counts: {source}; `cargo xtask instructions --accept` writes it anew", path.display())]
+    Counts {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong where.
+        source: toml::de::Error,
+    },
+    /// There is nothing to count with.
+    #[error("`valgrind` does not start: {0}; install it (Debian: apt-get install valgrind)")]
+    Valgrind(io::Error),
+    /// Counts have grown, and were printed.
+    #[error(
+        "{count} counts of instructions have grown by more than 3 %: mend it, or say in docs/numbers.md what they \
+         buy, and keep them with `cargo xtask instructions --accept`"
+    )]
+    Instructions {
+        /// How many.
+        count: usize,
+    },
     /// Faults were found, and printed.
     #[error("{count} against the tables of requirements")]
     Requirements {

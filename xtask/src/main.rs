@@ -6,6 +6,7 @@ mod arrow;
 mod bench;
 mod check;
 mod error;
+mod instructions;
 mod layers;
 mod rfc;
 mod source;
@@ -24,6 +25,11 @@ usage: cargo xtask <verb>
   layers         the dependencies among our crates, against the arrow of the architecture
   explore        let random worlds live for so many minutes, or one of them again: see `explore --help`
   grid           measure goodput over loss anew, in virtual time, and keep it in docs/loss-grid.txt
+  instructions   count instructions (needs valgrind) and compare them with docs/instructions.toml
+  instructions --accept
+                 keep the counts in docs/instructions.toml
+  instructions --profile WORK
+                 where a unit of a work spends them: connection, bulk, bulk-batch, ping-pong or connect
   rfc [--run]    each requirement of the RFCs in specs/ with its tests: do they exist, and pass?
   rfc --texts FOLDER
                  count the normative sentences of the RFCs anew, from their texts rfcNNNN.txt there";
@@ -50,6 +56,9 @@ fn run(arguments: &[String]) -> Result<ExitCode, Error> {
         ["check"] => check::run(),
         ["layers"] => layers::run(),
         ["grid"] => testkit::write_grid(),
+        ["instructions"] => instructions::compare(),
+        ["instructions", "--accept"] => instructions::accept(),
+        ["instructions", "--profile", work] => instructions::profile(work),
         ["rfc"] => rfc::run(false),
         ["rfc", "--run"] => rfc::run(true),
         ["rfc", "--texts", folder] => rfc::count(Path::new(folder)),

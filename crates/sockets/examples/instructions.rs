@@ -1,0 +1,204 @@
+//! One work of a TCP, an amount of it, in one thread and in virtual time: made to be counted by
+//! callgrind, which counts the same each time.
+//!
+//! ```sh
+//! cargo xtask instructions
+//! ```
+//!
+//! The difference between two amounts, divided by the difference in units, leaves out what is done
+//! once. The first argument is the work, the second the amount.
+
+#![allow(clippy::print_stdout, reason = "what was done is what this program says")]
+
+use linerate_link::memory::pair_with_clock;
+use linerate_link::{ManualClock, MemoryConfig, MemoryLink};
+use linerate_stack::{
+    Budget, ConnectOptions, Host, ListenHandle, ListenOptions, Stack, StackConfig, TcpHandle,
+};
+use linerate_tcp::{Config, Connection, Path, Seeds};
+use linerate_units::{Clock, Duration, Instant};
+use linerate_wire::{MacAddress, Segment, SeqNum};
+use std::error::Error;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// What the application writes and reads at a time.
+const PIECE: usize = 64 << 10;
+/// A turn of the two ends.
+const TURN: Duration = Duration::from_micros(10);
+/// Frames that the link holds each way.
+const BATCH: usize = 64;
+const PATH: Path = Path { mtu_payload: 1_480, window_clamp: None };
+const PORT: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 9);
+
+type Outcome = Result<u64, Box<dyn Error>>;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [work, amount] = &arguments[..] else { return Err("usage: instructions WORK AMOUNT".into()) };
+    let amount = amount.parse()?;
+    let done = match work.as_str() {
+        "connection" => connection(amount),
+        "bulk" => Pair::new(2)?.bulk(amount)?,
+        "bulk-batch" => Pair::new(BATCH)?.bulk(amount)?,
+        "ping-pong" => Pair::new(BATCH)?.ping_pong(amount)?,
+        "connect" => Pair::new(BATCH)?.connect(amount)?,
+        _ => return Err(format!("there is no work called {work}").into()),
+    };
+    // The exact number of units, which a bulk transfer may pass.
+    println!("{done}");
+    Ok(())
+}
+
+/// A bulk transfer between two connections with nothing between them, in segments.
+fn connection(amount: u64) -> u64 {
+    let (mut sender, mut receiver) = handshake();
+    let mut now = Instant::ZERO;
+    let (piece, mut heard) = (vec![7; PIECE], vec![0; PIECE]);
+    while receiver.statistics().segments_received < amount {
+        sender.write(now, &piece).expect("an open connection");
+        carry(now, &mut sender, &mut receiver);
+        while receiver.read(now, &mut heard).is_ok_and(|count| count > 0) {}
+        carry(now, &mut receiver, &mut sender);
+        now += TURN;
+    }
+    receiver.statistics().segments_received
+}
+
+fn handshake() -> (Connection, Connection) {
+    let seeds = |number| Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: 0 };
+    let now = Instant::ZERO;
+    let mut frame = [0; 1_480];
+    let mut sender = Connection::connect(&Config::modern(), PATH, seeds(1), now);
+    let syn = sender.poll_transmit(now, &mut frame).expect("a SYN");
+    let segment = Segment::parse(&frame[..syn.length]).expect("a segment");
+    let mut receiver = Connection::accept(&Config::modern(), PATH, seeds(2), &segment, now);
+    carry(now, &mut receiver, &mut sender);
+    carry(now, &mut sender, &mut receiver);
+    (sender, receiver)
+}
+
+/// Everything that `from` has to say reaches `to`.
+fn carry(now: Instant, from: &mut Connection, to: &mut Connection) {
+    let mut frame = [0; 1_480];
+    while let Some(sent) = from.poll_transmit(now, &mut frame) {
+        let segment = Segment::parse(&frame[..sent.length]).expect("a segment");
+        let _ = to.handle_segment(now, &segment);
+    }
+}
+
+type End = Host<MemoryLink<ManualClock>>;
+
+/// Two hosts on a memory link.
+struct Pair {
+    left: End,
+    right: End,
+    listener: ListenHandle,
+    clock: ManualClock,
+}
+
+impl Pair {
+    /// The right host takes in so many frames before it may answer.
+    fn new(frames_before_answer: usize) -> Result<Self, Box<dyn Error>> {
+        let clock = ManualClock::new(Instant::ZERO);
+        let config = MemoryConfig { capacity: BATCH, ..MemoryConfig::default() };
+        let (left, right) = pair_with_clock(config, clock.clone())?;
+        let (left, mut right) = (host(1, left, BATCH)?, host(2, right, frames_before_answer)?);
+        let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default())?;
+        Ok(Self { left, right, listener, clock })
+    }
+
+    /// The next instant.
+    fn later(&self) -> Instant {
+        self.clock.advance(TURN);
+        self.clock.now()
+    }
+
+    fn open(&mut self) -> Result<(TcpHandle, TcpHandle), Box<dyn Error>> {
+        let now = self.later();
+        let client = self.left.stack_mut().tcp_connect(now, PORT, &ConnectOptions::default())?;
+        loop {
+            let now = self.later();
+            turn(&mut self.left, now)?;
+            turn(&mut self.right, now)?;
+            if let Some((server, _)) = self.right.stack_mut().tcp_accept(self.listener) {
+                return Ok((client, server));
+            }
+        }
+    }
+
+    /// A bulk transfer, in data segments.
+    fn bulk(&mut self, amount: u64) -> Outcome {
+        let (client, server) = self.open()?;
+        let (piece, mut heard) = (vec![7; PIECE], vec![0; PIECE]);
+        let received = |host: &End| host.stack().tcp(server).map(|end| end.statistics().segments_received);
+        while received(&self.right).is_some_and(|received| received < amount) {
+            let now = self.later();
+            while self.left.stack_mut().tcp_write(now, client, &piece)? > 0 {}
+            turn(&mut self.left, now)?;
+            while turn(&mut self.right, now)? > 0 {
+                while self.right.stack_mut().tcp_read(now, server, &mut heard).is_ok() {}
+            }
+        }
+        received(&self.right).ok_or_else(|| "the connection is gone".into())
+    }
+
+    /// One byte there and one byte back.
+    fn ping_pong(&mut self, amount: u64) -> Outcome {
+        let (client, server) = self.open()?;
+        let now = self.later();
+        self.left.stack_mut().tcp_configure(now, client, |connection| connection.set_no_delay(true))?;
+        self.right.stack_mut().tcp_configure(now, server, |connection| connection.set_no_delay(true))?;
+        for _ in 0..amount {
+            let now = self.later();
+            pass_byte(now, (&mut self.left, client), (&mut self.right, server))?;
+            pass_byte(now, (&mut self.right, server), (&mut self.left, client))?;
+        }
+        Ok(amount)
+    }
+
+    /// Connections that the server closes first, and then the client.
+    fn connect(&mut self, amount: u64) -> Outcome {
+        for _ in 0..amount {
+            let (client, server) = self.open()?;
+            let now = self.later();
+            self.right.stack_mut().tcp_close(now, server)?;
+            turn(&mut self.right, now)?;
+            turn(&mut self.left, now)?;
+            self.left.stack_mut().tcp_close(now, client)?;
+            while turn(&mut self.left, now)? + turn(&mut self.right, now)? > 0 {}
+        }
+        Ok(amount)
+    }
+}
+
+fn host(number: u8, link: MemoryLink<ManualClock>, receive: usize) -> Result<End, Box<dyn Error>> {
+    let address = format!("192.0.2.{number}/24").parse()?;
+    let mut config = StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, number]), address);
+    // Or the connections of a run would be kept, and every new one would find more of them.
+    config.tcp.msl = Duration::from_millis(1);
+    let budget = Budget { receive, ..Budget::default() };
+    Ok(Host::new(Stack::new(config, [number; 32]), link).with_budget(budget))
+}
+
+/// One turn of a host, and how many frames it took in.
+fn turn(host: &mut End, now: Instant) -> Result<usize, Box<dyn Error>> {
+    let turn = host.turn(now)?;
+    while host.stack_mut().poll_event().is_some() {}
+    Ok(turn.received)
+}
+
+/// One byte from one application to the other.
+fn pass_byte(
+    now: Instant,
+    (from, writer): (&mut End, TcpHandle),
+    (to, reader): (&mut End, TcpHandle),
+) -> Result<(), Box<dyn Error>> {
+    from.stack_mut().tcp_write(now, writer, b"?")?;
+    loop {
+        turn(from, now)?;
+        turn(to, now)?;
+        if to.stack_mut().tcp_read(now, reader, &mut [0]).is_ok() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What callgrind writes: how many instructions each function took, itself and not those it called,
+//! and how often it was called.
+
+use std::collections::BTreeMap;
+
+/// One function's share.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Share {
+    pub(crate) instructions: f64,
+    pub(crate) calls: f64,
+}
+
+/// Shares by the names of functions.
+pub(crate) type Profile = BTreeMap<String, Share>;
+
+/// Reads the format (version 1, one event, positions by line). A name is written out where it first
+/// stands, behind its number; from then on the number stands for it.
+pub(crate) fn parse(text: &str) -> Profile {
+    let mut names = BTreeMap::new();
+    let mut profile = Profile::new();
+    let (mut function, mut called) = (String::new(), String::new());
+    // The line behind `calls=` is what the call took with all that it called: others' own, counted there.
+    let mut is_inclusive = false;
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("fn=") {
+            function = resolve(&mut names, name);
+        } else if let Some(name) = line.strip_prefix("cfn=") {
+            called = resolve(&mut names, name);
+        } else if let Some(words) = line.strip_prefix("calls=") {
+            profile.entry(called.clone()).or_default().calls += first_number(words);
+            is_inclusive = true;
+        } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
+            let own = line.split(' ').nth(1).map_or(0.0, first_number);
+            if !std::mem::take(&mut is_inclusive) {
+                profile.entry(function.clone()).or_default().instructions += own;
+            }
+        }
+    }
+    profile
+}
+
+fn resolve(names: &mut BTreeMap<String, String>, name: &str) -> String {
+    let Some((number, name)) = name.split_once(')') else { return name.to_owned() };
+    if let Some(name) = name.strip_prefix(' ') {
+        names.insert(number.to_owned(), name.to_owned());
+    }
+    names.get(number).cloned().unwrap_or_default()
+}
+
+fn first_number(words: &str) -> f64 {
+    words.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
+}
+
+/// What a unit takes: the difference of two runs, which leaves out what is done once.
+pub(crate) fn a_unit(less: &Profile, more: &Profile, units: f64) -> Profile {
+    let none = Share::default();
+    let share = |name: &String, more: &Share| {
+        let less = less.get(name).unwrap_or(&none);
+        let instructions = (more.instructions - less.instructions) / units;
+        Share { instructions, calls: (more.calls - less.calls) / units }
+    };
+    more.iter().map(|(name, more)| (name.clone(), share(name, more))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+events: Ir
+
+fl=(1) a.rs
+fn=(1) outer
+10 5
+fi=(2) inlined.rs
++3 2
+fe=(1)
+cfn=(2) inner
+calls=3 20
+11 300
+fn=(2)
+20 300
+fn=(1)
+* 1
+";
+
+    #[test]
+    fn what_a_call_took_is_counted_where_it_was_taken_and_inlined_lines_where_they_are() {
+        let profile = parse(TEXT);
+        assert_eq!(profile["outer"], Share { instructions: 8.0, calls: 0.0 });
+        assert_eq!(profile["inner"], Share { instructions: 300.0, calls: 3.0 });
+    }
+
+    #[test]
+    fn a_unit_is_the_difference_of_two_runs() {
+        let less = parse(TEXT);
+        let more = parse(&TEXT.replace("20 300", "20 700").replace("calls=3", "calls=7"));
+        let unit = a_unit(&less, &more, 4.0);
+        assert_eq!(unit["inner"], Share { instructions: 100.0, calls: 1.0 });
+        assert_eq!(unit["outer"], Share::default());
+    }
+}
