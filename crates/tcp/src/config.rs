@@ -81,6 +81,9 @@ pub struct Config {
     /// Let each of the first two duplicate acknowledgements send a new segment beyond the congestion
     /// window (RFC 3042), so that a window of three segments can still produce three duplicates.
     pub limited_transmit: bool,
+    /// After a timeout, send new data instead of old until it is known whether anything was lost (F-RTO,
+    /// RFC 5682).
+    pub frto: bool,
     /// Segments of usual size that may be sent before the first acknowledgement (RFC 6928: ten); of segments
     /// larger than Ethernet's as many bytes, or two.
     pub initial_window: u32,
@@ -143,6 +146,7 @@ impl Config {
             ecn: EcnRule::Accept,
             pacing: PacingRule::Controller,
             limited_transmit: true,
+            frto: true,
             initial_window: 10,
             acks: AckRule::Modern { quick: 16 },
             delayed_ack: Duration::from_millis(40),
@@ -184,6 +188,7 @@ impl Config {
             ecn: EcnRule::Off,
             pacing: PacingRule::Off,
             limited_transmit: false,
+            frto: false,
             initial_window: 1,
             acks: AckRule::Bsd { window_update_percent: 35 },
             delayed_ack: Duration::from_millis(1),

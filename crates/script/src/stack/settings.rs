@@ -55,6 +55,7 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
                 _ => return Err(wrong()),
             }
         }
+        "tcp_frto" => config.frto = switch()?,
         "tcp_rfc1337" => config.time_wait_outlives_resets = switch()?,
         "tcp_invalid_ratelimit" => config.challenge_interval = Duration::from_millis(number()?),
         "tcp_retries2" => {
@@ -72,10 +73,9 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
 
 /// What is always as one value says, and cannot be changed.
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
-    const ALWAYS: [(&str, &[&str]); 15] = [
+    const ALWAYS: [(&str, &[&str]); 14] = [
         ("tcp_early_retrans", &["3", "4"]),
         ("tcp_recovery", &["1"]),
-        ("tcp_frto", &["1", "2"]),
         ("tcp_dsack", &["1"]),
         ("tcp_slow_start_after_idle", &["1"]),
         ("tcp_reordering", &["3"]),

@@ -40,14 +40,18 @@ impl Connection {
         let limited = self.is_window_used() && !is_echo;
         let duplicate = self.is_duplicate_ack(segment, text);
         self.statistics.duplicate_acks += u64::from(duplicate);
+        let advanced = ack.after(self.snd.una);
         if self.agreement.selective_acks {
             self.acknowledge_selectively(now, segment, limited);
-        } else if ack.after(self.snd.una) {
+        } else if advanced {
             self.acknowledge(now, segment, limited);
         } else if duplicate {
             self.on_duplicate_ack();
         }
         self.update_window(segment);
+        if advanced || duplicate {
+            self.judge_timeout_in_order(now, advanced);
+        }
         if self.sender.is_fin_acknowledged(self.snd.una) {
             self.on_fin_acknowledged(now);
         }
@@ -67,6 +71,7 @@ impl Connection {
         if ack.after(self.snd.una) && !ack.after(self.snd.max) {
             self.snd.wnd = self.snd.wnd.saturating_sub(ack - self.snd.una);
             self.acknowledge(now, segment, self.is_window_used());
+            self.judge_timeout_in_order(now, true);
             if self.sender.is_fin_acknowledged(self.snd.una) {
                 self.on_fin_acknowledged(now);
             }

@@ -2,6 +2,7 @@
 //! on the sending side (§3.8.6.2.1) are answered here.
 
 use crate::receive::saturated;
+use crate::send::frto::Frto;
 use crate::{Connection, NagleRule, State};
 use linerate_wire::{SeqNum, TcpOptions};
 
@@ -137,12 +138,15 @@ impl Connection {
     fn usable_window(&self) -> u32 {
         let cwnd = self.sender.congestion.window().cwnd() + self.limited_transmit();
         let peer = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una);
-        let pipe = if self.agreement.selective_acks {
-            self.sender.scoreboard.in_flight()
+        let usable = if self.agreement.selective_acks {
+            cwnd.saturating_sub(self.sender.scoreboard.in_flight())
+        } else if self.sender.loss.frto == Frto::SentNew {
+            // Two segments beyond what the timeout was about (RFC 5682 §2.1 step 2).
+            (self.full_segment() * 2).saturating_sub(self.snd.nxt - self.sender.loss.recover)
         } else {
-            self.snd.nxt - self.snd.una
+            cwnd.saturating_sub(self.snd.nxt - self.snd.una)
         };
-        peer.min(cwnd.saturating_sub(pipe))
+        peer.min(usable)
     }
 
     /// Payload bytes that fit one segment beside the options that it will carry.

@@ -101,6 +101,7 @@ impl Connection {
         if piece.seq.before(self.snd.max) {
             self.statistics.retransmitted_segments += 1;
             self.sender.rtt.stop_timing();
+            self.sender.loss.repeated_to = end;
         } else if !self.agreement.selective_acks {
             self.sender.rtt.start_timing(end, now);
         }

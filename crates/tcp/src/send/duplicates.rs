@@ -1,9 +1,12 @@
 //! Loss recovery with a peer that cannot name what it has: three duplicate acknowledgements (RFC 5681
-//! §3.2), then hole by hole (RFC 6582), and limited transmit (RFC 3042).
+//! §3.2), then hole by hole (RFC 6582), limited transmit (RFC 3042), and timeouts that may have been
+//! spurious (RFC 5682 §2).
 
+use super::frto::{Frto, FrtoVerdict};
 use super::loss::{Phase, TimerVerdict};
 use crate::Connection;
 use crate::congestion::{Acknowledged, FastRecovery};
+use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
 /// Duplicate acknowledgements, or segments named beyond a hole, that mean a loss and no mere reordering
@@ -98,5 +101,35 @@ impl Connection {
         } else {
             TimerVerdict::Restart
         }
+    }
+
+    /// What answers a timeout has `advanced` SND.UNA, or was a duplicate: was the timeout spurious (RFC 5682
+    /// §2.1 steps 2 and 3)?
+    pub(crate) fn judge_timeout_in_order(&mut self, now: Instant, advanced: bool) {
+        let frto = self.sender.loss.frto;
+        if self.agreement.selective_acks || !frto.is_on() {
+            return;
+        }
+        // What could be sent now is judged as it will be chosen.
+        self.sender.loss.frto = Frto::SentNew;
+        let (una, loss) = (self.snd.una, &self.sender.loss);
+        let may_ask = una.before(loss.recover) && !una.before(loss.repeated_to) && self.has_sendable();
+        match frto.judge_in_order(advanced, may_ask) {
+            FrtoVerdict::AskOn => {}
+            FrtoVerdict::Spurious => self.undo_timeout(now),
+            FrtoVerdict::Lost => self.believe_timeout(frto),
+        }
+    }
+
+    /// Everything is sent again after all, but what was just now.
+    fn believe_timeout(&mut self, frto: Frto) {
+        let (una, repeated_to) = (self.snd.una, self.sender.loss.repeated_to);
+        self.snd.nxt = if frto == Frto::Retransmitted { una.later(repeated_to) } else { una };
+        self.sender.undo = None;
+        let loss = &mut self.sender.loss;
+        loss.frto = Frto::Off;
+        loss.retransmit_due = false;
+        loss.recover = self.snd.max;
+        self.output_due = true;
     }
 }

@@ -1,5 +1,4 @@
-//! F-RTO: was a timeout spurious, and what it took for lost only late (RFC 5682 §3.1, with selective
-//! acknowledgements)? After the first retransmission new data is sent instead of old, and if what was sent
+//! F-RTO: was a timeout spurious, and what it took for lost only late (RFC 5682)? After the first retransmission new data is sent instead of old, and if what was sent
 //! before the timeout, and not since, is acknowledged nevertheless, it was never lost.
 
 use super::delivery::Delivery;
@@ -32,7 +31,7 @@ impl Frto {
         !matches!(self, Self::Off)
     }
 
-    /// Judges an acknowledgement: whether it `advanced` SND.UNA, what it delivered, and whether there is
+    /// With a peer that names what it has (§3.1): judges an acknowledgement, whether it `advanced` SND.UNA, what it delivered, and whether there is
     /// new data to send. `recover` is the end of what was sent before the timeout.
     pub(crate) fn judge(
         self,
@@ -45,6 +44,18 @@ impl Frto {
         match self {
             Self::Retransmitted if advanced && has_new => FrtoVerdict::AskOn,
             Self::SentNew if original => FrtoVerdict::Spurious,
+            _ => FrtoVerdict::Lost,
+        }
+    }
+
+    /// With one that does not (§2.1): judges an acknowledgement, whether it `advanced` SND.UNA or was a
+    /// duplicate, and whether it `may_ask`: it covers what was sent again and not all that was in flight,
+    /// and there is new data that can be sent. What advances it once more was sent before the timeout and
+    /// not since.
+    pub(crate) const fn judge_in_order(self, advanced: bool, may_ask: bool) -> FrtoVerdict {
+        match self {
+            Self::Retransmitted if advanced && may_ask => FrtoVerdict::AskOn,
+            Self::SentNew if advanced => FrtoVerdict::Spurious,
             _ => FrtoVerdict::Lost,
         }
     }

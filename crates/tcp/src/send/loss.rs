@@ -49,6 +49,8 @@ pub(crate) struct Loss {
     pub(crate) tail_probe: Option<TailProbe>,
     /// Whether it is being found out that the timeout was spurious.
     pub(crate) frto: Frto,
+    /// The end of what was sent again last.
+    pub(crate) repeated_to: SeqNum,
 }
 
 impl Loss {
@@ -66,6 +68,7 @@ impl Loss {
             tail_probe_due: false,
             tail_probe: None,
             frto: Frto::Off,
+            repeated_to: recover,
         }
     }
 }
@@ -116,17 +119,35 @@ impl Connection {
         }
     }
 
-    /// Everything from `una` on is sent again.
+    /// Everything from `una` on is sent again, or only its first segment until it is known whether the
+    /// rest was lost (RFC 5682 §2.1 step 1). That is asked where nothing is being recovered, or of the same
+    /// segment once more: acknowledgements of what was sent again earlier would look like those of originals.
     fn go_back(&mut self, first: bool) {
         let flight = self.snd.flight();
+        let (phase, frto) = (self.sender.loss.phase, self.sender.loss.frto);
+        let is_whole = self.snd.nxt == self.snd.max && self.snd.wnd >= flight;
+        let begins = phase == Phase::Open;
+        let asks = self.config.frto && is_whole && (begins || frto == Frto::Retransmitted);
+        if asks && begins {
+            self.remember_for_undo();
+        }
         let controller = self.sender.congestion.controller();
         if first {
             controller.on_timeout(flight);
         } else {
             controller.restart();
         }
-        self.sender.loss = Loss { phase: Phase::AfterTimeout, ..Loss::new(self.snd.max) };
-        self.snd.nxt = self.snd.una;
+        self.sender.loss = Loss {
+            phase: Phase::AfterTimeout,
+            retransmit_due: asks,
+            frto: if asks { Frto::Retransmitted } else { Frto::Off },
+            repeated_to: self.snd.una,
+            ..Loss::new(self.snd.max)
+        };
+        if !asks {
+            self.sender.undo = None;
+            self.snd.nxt = self.snd.una;
+        }
     }
 
     /// Has the peer owed an answer for longer than R2 (RFC 9293 §3.8.3)? The first question starts

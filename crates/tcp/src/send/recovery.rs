@@ -219,7 +219,9 @@ impl Connection {
         if self.judge_tail_probe(self.snd.una, duplicate, says_nothing_new, ack.round_trip.is_some()) {
             self.answer_repaired_loss(news.flight);
         }
-        if self.is_spurious(news, duplicate) {
+        if self.judge_timeout(news) {
+            self.undo_timeout(now);
+        } else if self.is_spurious(news, duplicate) {
             self.undo(now);
         }
         if self.sender.loss.phase != Phase::Open && !self.snd.una.before(self.sender.loss.recover) {
@@ -329,7 +331,7 @@ impl Connection {
         self.sender.loss = Loss {
             phase: Phase::AfterTimeout,
             retransmit_due: true,
-            frto: if begins || asks_again { Frto::Retransmitted } else { Frto::Off },
+            frto: if self.config.frto && (begins || asks_again) { Frto::Retransmitted } else { Frto::Off },
             ..Loss::new(self.snd.nxt)
         };
         self.timers.clear(Timer::Reorder);
@@ -343,16 +345,14 @@ impl Connection {
         });
     }
 
-    fn remember_for_undo(&mut self) {
+    pub(super) fn remember_for_undo(&mut self) {
         let before = self.sender.congestion.clone();
         self.sender.undo = Some(Box::new(Undo::new(before, self.snd.una, self.snd.nxt)));
     }
 
     /// Was the loss none? The first acknowledgement of something new may echo a segment that left before
-    /// the first repetition (RFC 3522 §3.2), the last repetition may have arrived as a duplicate, or what
-    /// was never sent again may arrive after a timeout (RFC 5682).
+    /// the first repetition (RFC 3522 §3.2), or the last repetition may have arrived as a duplicate.
     fn is_spurious(&mut self, news: &News<'_>, duplicate: Option<SackBlock>) -> bool {
-        let late = self.judge_timeout(news);
         let Some(undo) = &mut self.sender.undo else { return false };
         let explained = duplicate.is_some_and(|block| undo.explain(block.left, block.right));
         let first_answer = if news.advanced { undo.first_repetition.take() } else { None };
@@ -361,9 +361,10 @@ impl Connection {
             let echo = timestamps.of(news.segment);
             echo.is_some_and(|echo| echo.echo != 0 && before(echo.echo, repetition))
         });
-        late || explained || early
+        explained || early
     }
 
+    /// Has what was never sent again arrived after a timeout (RFC 5682)?
     fn judge_timeout(&mut self, news: &News<'_>) -> bool {
         let frto = self.sender.loss.frto;
         if !frto.is_on() {
@@ -376,6 +377,12 @@ impl Connection {
             FrtoVerdict::Lost | FrtoVerdict::Spurious => Frto::Off,
         };
         verdict == FrtoVerdict::Spurious
+    }
+
+    /// The timeout was spurious: what left before it still measures the path.
+    pub(super) fn undo_timeout(&mut self, now: Instant) {
+        self.sender.rtt.trust_what_is_late();
+        self.undo(now);
     }
 
     /// Nothing was lost: the window is what it was, and the timeout too.

@@ -127,6 +127,11 @@ impl RoundTrip {
         self.backoff = (self.backoff + 1).min(16);
     }
 
+    /// The last expiry was spurious: what left before it was late, and not its acknowledgement lost.
+    pub(crate) fn trust_what_is_late(&mut self) {
+        self.expired = Instant::ZERO;
+    }
+
     /// The handshake needed a retransmission, so its timeout was too short for this path: begin
     /// with 3 s (RFC 6298 (5.7)).
     pub(crate) fn restart_after_handshake(&mut self) {

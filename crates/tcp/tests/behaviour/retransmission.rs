@@ -341,10 +341,11 @@ fn tahoe_begins_slow_start_after_the_third_duplicate() {
     expect_segments(&mut host, 12_001, 2);
 }
 
-/// RFC 5681 equation (4) and §3.1: half of what was in flight, and one segment.
+/// RFC 5681 equation (4) and §3.1: half of what was in flight, and one segment. What the acknowledgements
+/// show to have arrived is left out.
 #[test]
 fn after_a_timeout_everything_goes_again_in_slow_start() {
-    let mut host = established(&new_reno());
+    let mut host = established(&Config { frto: false, ..new_reno() });
     host.write(30_000);
     expect_segments(&mut host, 1, 10);
     host.expect_after(ms(200), ". 1:1001(1000) ack 1");
@@ -389,7 +390,7 @@ fn another_loss_halves_the_threshold_again() {
 /// RFC 6582 §3.2 step 2, §6: duplicates that our own repetitions cause are no new loss.
 #[test]
 fn duplicates_after_a_timeout_trigger_nothing() {
-    let mut host = established(&Config::modern());
+    let mut host = established(&Config { frto: false, ..Config::modern() });
     host.write(30_000);
     expect_segments(&mut host, 1, 10);
     host.expect_after(ms(200), ". 1:1001(1000) ack 1");
@@ -400,6 +401,161 @@ fn duplicates_after_a_timeout_trigger_nothing() {
     }
     assert_eq!(host.connection.statistics().fast_retransmissions, 0);
     host.expect_nothing();
+}
+
+/// Ten segments are out, and the first has timed out and gone again.
+fn after_a_timeout() -> Script {
+    let mut host = established(&new_reno());
+    host.write(30_000);
+    expect_segments(&mut host, 1, 10);
+    host.expect_after(ms(200), ". 1:1001(1000) ack 1");
+    host.expect_nothing();
+    host
+}
+
+/// RFC 5682 §2.1 step 3 (b): two new segments show that what was in flight arrives after all. Nothing else
+/// is sent again, and the window is what it was. What is measured of the late ones holds (§2.2).
+#[test]
+fn what_arrives_in_order_after_a_timeout_takes_it_back() {
+    let mut host = after_a_timeout();
+    host.pass_time(ms(50));
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 10_001, 2);
+    host.send(". 1:1(0) ack 2001");
+    let information = host.connection.information();
+    assert!(information.congestion_window >= 10_000, "{}", information.congestion_window);
+    assert!(information.slow_start_threshold > 10_000, "{}", information.slow_start_threshold);
+    for sent in host.take_sent() {
+        assert!(sent.says.seq >= 12_001, "{} was sent again", sent.says);
+    }
+    host.send(". 1:1(0) ack 12001");
+    host.take_sent();
+    let statistics = host.connection.statistics();
+    assert_eq!((statistics.retransmitted_segments, statistics.spurious_recoveries), (1, 1));
+    // The next loss is one: three duplicates are heard (RFC 5682 §2.2, "recover").
+    for _ in 0..3 {
+        host.send(". 1:1(0) ack 12001");
+    }
+    assert_eq!(host.connection.statistics().fast_retransmissions, 1);
+}
+
+/// RFC 5682 §2.1 step 3 (a): a duplicate says that the rest is missing, and it goes again in slow start, from
+/// no more than three segments.
+#[test]
+fn a_duplicate_that_answers_new_data_says_that_the_rest_is_lost() {
+    let mut host = after_a_timeout();
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 10_001, 2);
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 1_001, 2);
+    let information = host.connection.information();
+    assert_eq!((information.slow_start_threshold, information.congestion_window), (5_000, 2_000));
+    // Neither does the other new one make the loss another one, nor what is repeated needlessly.
+    for _ in 0..4 {
+        host.send(". 1:1(0) ack 1001");
+        host.expect_nothing();
+    }
+    host.send(". 1:1(0) ack 12001");
+    let next = host.take_one();
+    assert_eq!(next.says.seq, 12_001);
+    let statistics = host.connection.statistics();
+    assert_eq!((statistics.fast_retransmissions, statistics.spurious_recoveries), (0, 0));
+}
+
+/// RFC 5682 §2.1 step 2 (a): a duplicate, an acknowledgement of a part of what was sent again, or of all
+/// that was in flight, shows nothing of the rest.
+#[test]
+fn an_answer_that_shows_nothing_of_the_rest_leaves_a_timeout_believed() {
+    let mut host = after_a_timeout();
+    host.send(". 1:1(0) ack 1");
+    host.expect_nothing();
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 1_001, 2);
+
+    let mut host = after_a_timeout();
+    host.send(". 1:1(0) ack 501");
+    let next = host.take_one();
+    assert_eq!(next.says.seq, 1_001, "what was sent again just now is not, and nothing new");
+
+    let mut host = after_a_timeout();
+    host.send(". 1:1(0) ack 10001");
+    expect_segments(&mut host, 10_001, 2);
+    host.send(". 1:1(0) ack 11001");
+    assert_eq!(host.connection.statistics().spurious_recoveries, 0);
+    assert_eq!(host.connection.information().slow_start_threshold, 5_000);
+}
+
+/// RFC 5682 §2.1 step 2 (b): without new data, or room for it, what is missing goes again at once.
+#[test]
+fn without_new_data_nothing_is_asked_after_a_timeout() {
+    for (written, window) in [(10_000, 65_535), (30_000, 9_000)] {
+        let mut host = established(&new_reno());
+        host.write(written);
+        expect_segments(&mut host, 1, 10);
+        host.expect_after(ms(200), ". 1:1001(1000) ack 1");
+        host.send(&format!(". 1:1(0) ack 1001 win {window}"));
+        let next = host.take_one();
+        assert_eq!(next.says.seq, 1_001);
+    }
+}
+
+/// Anything else that comes, a window or data, is no answer (RFC 5682 §2.1).
+#[test]
+fn what_acknowledges_nothing_and_repeats_nothing_is_no_answer_to_a_timeout() {
+    let mut host = after_a_timeout();
+    host.send("P. 1:11(10) ack 1");
+    host.take_sent();
+    host.send(". 11:11(0) ack 1 win 65000");
+    host.expect_nothing();
+    host.send(". 11:11(0) ack 1001 win 65000");
+    expect_segments(&mut host, 10_001, 2);
+}
+
+/// RFC 5682 §2.1, step 1: if the same segment times out again, the question is asked again; if another one
+/// does, its timeout is believed.
+#[test]
+fn a_further_timeout_of_the_same_segment_asks_again_and_one_of_another_does_not() {
+    let mut host = after_a_timeout();
+    host.expect_after(ms(400), ". 1:1001(1000) ack 1");
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 10_001, 2);
+    let mut late = host;
+    late.send(". 1:1(0) ack 2001");
+    assert_eq!(late.connection.statistics().spurious_recoveries, 1);
+
+    let mut host = after_a_timeout();
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 10_001, 2);
+    host.expect_after(ms(400), ". 1001:2001(1000) ack 1");
+    host.send(". 1:1(0) ack 2001");
+    expect_segments(&mut host, 2_001, 2);
+    host.send(". 1:1(0) ack 4001");
+    assert_eq!(host.connection.statistics().spurious_recoveries, 0);
+}
+
+/// A path that has become longer than the timeout, and a peer without options: one segment goes again, and
+/// not the window.
+#[test]
+fn a_path_that_becomes_longer_costs_one_repetition() {
+    let config = Config { selective_acks: false, timestamps: false, ..new_reno() };
+    let mut pair = Connections::new(&config, &config, Network::clean(ms(10)), 1);
+    pair = pair.established();
+    let changes = pair.now + ms(60);
+    pair.set_filter(move |now, from, _| {
+        (from == linerate_testkit::End::Client && now >= changes).then_some(Fate::Delay(ms(400)))
+    });
+    let data = vec![7; 2_000_000];
+    let mut written = 0;
+    let mut read = 0;
+    pair.run_until("all has arrived", |pair| {
+        let now = pair.now;
+        written += pair.client.write(now, &data[written..]).unwrap();
+        read += pair.read_all(linerate_testkit::End::Server).unwrap().len();
+        read == data.len()
+    });
+    let statistics = pair.client.statistics();
+    assert_eq!((statistics.retransmission_timeouts, statistics.spurious_recoveries), (1, 1));
+    assert_eq!(statistics.retransmitted_segments, 1);
 }
 
 #[test]
