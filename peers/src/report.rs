@@ -57,7 +57,8 @@ impl Report {
             let contenders: Vec<String> = group.iter().map(figure).collect();
             works.push(format!("{}: {}", group[0].work, contenders.join(", ")));
         }
-        let Facts { date, commit, processor, .. } = &self.facts;
-        format!("| {date} | {commit} | {processor} | {} |\n", works.join("; "))
+        let Facts { date, commit, processor, quick, .. } = &self.facts;
+        let length = if *quick { ", quick" } else { "" };
+        format!("| {date}{length} | {commit} | {processor} | {} |\n", works.join("; "))
     }
 }
