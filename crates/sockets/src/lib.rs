@@ -73,5 +73,5 @@ pub use linerate_stack::{
     Budget, ConnectOptions, Counters, Limits, ListenOptions, ListenStatistics, Route, StackConfig,
     SynCookies, UdpOptions,
 };
-pub use linerate_tcp::{Config, Information, KeepAlive, Profile, State, Statistics};
+pub use linerate_tcp::{BufferSize, Config, Information, KeepAlive, Profile, State, Statistics};
 pub use linerate_wire::{Ipv4Cidr, MacAddress};

@@ -21,8 +21,8 @@ fn long_queue(congestion: CongestionName) -> Pair {
     Pair::new(&Setup { network, ..Setup::default() }, |_, config| {
         config.tcp.congestion = congestion;
         config.tcp.ecn = EcnRule::Request;
-        config.tcp.send_buffer = 4 << 20;
-        config.tcp.receive_buffer = 4 << 20;
+        config.tcp.send_buffer = (4 << 20).into();
+        config.tcp.receive_buffer = (4 << 20).into();
     })
 }
 

@@ -34,8 +34,8 @@ fn pair(nth: u32) -> Pair {
     let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 1 << 20 };
     let network = Network { line: Some(line), ..Network::clean(Duration::from_millis(5)) };
     Pair::new(&Setup { seed: u64::from(nth), network, ..Setup::default() }, |_, config| {
-        config.tcp.send_buffer = 16 << 10;
-        config.tcp.receive_buffer = 16 << 10;
+        config.tcp.send_buffer = (16 << 10).into();
+        config.tcp.receive_buffer = (16 << 10).into();
     })
 }
 

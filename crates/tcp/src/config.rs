@@ -1,14 +1,11 @@
 //! What a connection is told once, at its birth: sizes, rules and patience; and the profiles, sets
 //! of these that belong together.
 
-use crate::{AckRule, CongestionName, EcnRule, PacingRule, RtoLimits};
+use crate::{AckRule, BufferSize, CongestionName, EcnRule, LARGEST_BUFFER, PacingRule, RtoLimits};
 use core::fmt;
 use core::str::FromStr;
 use linerate_units::Duration;
 use thiserror::Error;
-
-/// The largest socket buffer: what a scaled window can offer (RFC 7323 §2.3).
-pub const LARGEST_BUFFER: usize = 1 << 30;
 
 /// The longest that an acknowledgement may be held back, clock tick included (RFC 9293 MUST-40: less
 /// than half a second).
@@ -51,10 +48,12 @@ impl Default for KeepAlive {
 /// Everything that a connection is configured with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// Bytes that the application can write ahead of the peer's acknowledgements.
-    pub send_buffer: usize,
-    /// Bytes that the peer can send ahead of the application's reads.
-    pub receive_buffer: usize,
+    /// Bytes that the application can write ahead of the peer's acknowledgements. Tuned, it grows to
+    /// twice the congestion window, so that a window of data can be in flight and another one wait.
+    pub send_buffer: BufferSize,
+    /// Bytes that the peer can send ahead of the application's reads. Tuned, it grows to twice what the
+    /// application reads in a round trip.
+    pub receive_buffer: BufferSize,
     /// Send segments that are not full at once (no Nagle).
     pub no_delay: bool,
     /// The Nagle rule that holds without [`Config::no_delay`].
@@ -132,8 +131,8 @@ impl Config {
     #[must_use]
     pub const fn modern() -> Self {
         Self {
-            send_buffer: 256 << 10,
-            receive_buffer: 256 << 10,
+            send_buffer: BufferSize::Tuned { initial: 256 << 10, most: 4 << 20 },
+            receive_buffer: BufferSize::Tuned { initial: 256 << 10, most: 6 << 20 },
             no_delay: false,
             nagle: NagleRule::Minshall,
             keep_alive: None,
@@ -178,8 +177,8 @@ impl Config {
     #[must_use]
     pub const fn bsd_tahoe() -> Self {
         Self {
-            send_buffer: 4 << 10,
-            receive_buffer: 4 << 10,
+            send_buffer: BufferSize::Fixed(4 << 10),
+            receive_buffer: BufferSize::Fixed(4 << 10),
             nagle: NagleRule::Classic,
             window_scaling: false,
             timestamps: false,
@@ -219,8 +218,8 @@ impl Config {
     /// The same with every size in the range that the protocol can express.
     #[must_use]
     pub(crate) fn within_limits(mut self) -> Self {
-        self.send_buffer = self.send_buffer.clamp(1, LARGEST_BUFFER);
-        self.receive_buffer = self.receive_buffer.clamp(1, LARGEST_BUFFER);
+        self.send_buffer = self.send_buffer.within(LARGEST_BUFFER);
+        self.receive_buffer = self.receive_buffer.within(LARGEST_BUFFER);
         self.reassembly_stretches = self.reassembly_stretches.max(1);
         self.delayed_ack_tick = self.delayed_ack_tick.min(LONGEST_DELAYED_ACK);
         self.delayed_ack = self.delayed_ack.min(LONGEST_DELAYED_ACK - self.delayed_ack_tick);

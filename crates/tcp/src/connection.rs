@@ -14,7 +14,7 @@ use crate::send::rtt::RoundTrip;
 use crate::send::{SendSequence, Sender};
 use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
-use crate::{Error, Information, KeepAlive, State, Statistics, Trouble};
+use crate::{Error, Information, KeepAlive, LARGEST_BUFFER, MemoryGrant, State, Statistics, Trouble};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpHeader, TcpOptions};
 
@@ -79,6 +79,8 @@ pub struct Connection {
     pub(crate) statistics: Statistics,
     pub(crate) sender: Sender,
     pub(crate) agreement: Agreement,
+    /// What the host lets the buffers take.
+    pub(crate) memory: MemoryGrant,
     pub(crate) ecn: Notification,
     pub(crate) config: Config,
     pub(crate) path: Path,
@@ -142,8 +144,8 @@ impl Connection {
 
     fn new(config: &Config, path: Path, seeds: Seeds, state: State, now: Instant) -> Self {
         let config = config.within_limits();
-        let clamp = path.window_clamp.map_or(usize::MAX, |clamp| clamp.max(1) as usize);
-        let receive_buffer = config.receive_buffer.min(clamp);
+        let clamp = path.window_clamp.map_or(LARGEST_BUFFER, |clamp| clamp.max(1) as usize);
+        let config = Config { receive_buffer: config.receive_buffer.within(clamp), ..config };
         let iss = seeds.initial_sequence;
         Self {
             predicted: 0,
@@ -157,11 +159,12 @@ impl Connection {
             timestamps: TimestampState::new(seeds.timestamp_offset),
             heard: now,
             acks: AckPolicy::new(config.acks),
-            receiver: Receiver::new(receive_buffer, u32::from(DEFAULT_PEER_MSS)),
+            receiver: Receiver::new(config.receive_buffer, u32::from(DEFAULT_PEER_MSS), now),
             timers: Timers::new(config.delayed_ack_tick, config.slow_tick),
             statistics: Statistics::default(),
             sender: Sender::new(&config, iss, u32::from(DEFAULT_PEER_MSS), now),
-            agreement: Agreement::offer(&config, receive_buffer),
+            agreement: Agreement::offer(&config, config.receive_buffer.most()),
+            memory: MemoryGrant::UNLIMITED,
             ecn: Notification::new(config.ecn),
             config,
             path,
@@ -257,7 +260,8 @@ impl Connection {
         if !self.has_undelivered() {
             self.watch_user_timeout(now);
         }
-        let taken = self.sender.buffer.append(data);
+        self.tune_send_buffer(data.len());
+        let taken = self.sender.buffer.append(data, self.memory.room);
         self.output_due |= taken > 0;
         Ok(taken)
     }
@@ -286,7 +290,11 @@ impl Connection {
         }
         let count = self.receiver.buffer.read(into);
         self.forget_passed_urgent_mark();
-        self.judge_read(now);
+        self.tune_receive_buffer(now, count);
+        self.judge_read();
+        if self.receiver.buffer.is_empty() {
+            self.watch_idle_buffers(now);
+        }
         Ok(count)
     }
 
@@ -313,7 +321,7 @@ impl Connection {
     }
 
     /// A read has made room: is that worth a segment?
-    fn judge_read(&mut self, _now: Instant) {
+    fn judge_read(&mut self) {
         if !self.state.takes_data() {
             return;
         }
@@ -380,7 +388,7 @@ impl Connection {
         }
     }
 
-    fn owe_ack_if_window_grew(&mut self) {
+    pub(crate) fn owe_ack_if_window_grew(&mut self) {
         if self.state.takes_data() && self.acks.on_read(&self.received()) {
             self.owe_ack();
         }

@@ -48,6 +48,7 @@
 
 extern crate alloc;
 
+mod buffer_size;
 mod config;
 mod congestion;
 mod connection;
@@ -56,6 +57,7 @@ mod error;
 mod event;
 mod input;
 mod invariants;
+mod memory;
 mod options;
 mod output;
 mod receive;
@@ -67,7 +69,8 @@ mod timeout;
 mod timers;
 mod user_timeout;
 
-pub use config::{Config, KeepAlive, LARGEST_BUFFER, NagleRule, Profile, UnknownProfile};
+pub use buffer_size::{BufferSize, LARGEST_BUFFER};
+pub use config::{Config, KeepAlive, NagleRule, Profile, UnknownProfile};
 pub use congestion::{CongestionName, UnknownCongestion};
 pub use connection::{Connection, Path, Seeds};
 pub use ecn::EcnRule;
@@ -77,6 +80,7 @@ pub use input::icmp::IcmpReport;
 pub use input::listen::{ListenVerdict, judge_listen, judge_unconnected};
 pub use input::predict::{MissReason, Prediction};
 pub use input::{Disposition, Refusal};
+pub use memory::MemoryGrant;
 pub use output::Transmit;
 pub use output::reset::Reset;
 pub use receive::ack_policy::AckRule;

@@ -3,6 +3,9 @@
 use alloc::vec::Vec;
 use linerate_wire::checksum::{Sum, copy_and_sum};
 
+/// Memory is not taken in smaller pieces than this, unless the buffer is smaller.
+const SMALLEST: usize = 4 << 10;
+
 /// Bytes addressed by their distance from a head that only moves forward.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ring {
@@ -16,11 +19,50 @@ impl Ring {
         Self { storage: Vec::new(), head: 0 }
     }
 
-    /// Takes memory for `capacity` bytes, if there is none yet. The pages are touched only when
-    /// they are written.
-    pub(crate) fn reserve(&mut self, capacity: usize) {
-        if self.storage.is_empty() {
-            self.storage = alloc::vec![0; capacity.next_power_of_two()];
+    /// Bytes of memory that it holds.
+    pub(crate) const fn memory(&self) -> usize {
+        self.storage.len()
+    }
+
+    /// Makes sure of memory for `needed` bytes from the head on, of `capacity` that may ever be needed,
+    /// without taking more than `room` bytes. False if that is not enough.
+    #[inline]
+    pub(crate) fn make_room(&mut self, needed: usize, capacity: usize, room: usize) -> bool {
+        needed <= self.storage.len() || self.grow(needed, capacity, room)
+    }
+
+    /// Each growth at least doubles the ring, so a byte is copied O(1) times on the average of all.
+    #[cold]
+    fn grow(&mut self, needed: usize, capacity: usize, room: usize) -> bool {
+        let size = needed.max(SMALLEST.min(capacity)).next_power_of_two();
+        let may = size - self.storage.len() <= room;
+        if may {
+            self.resize(size, self.storage.len());
+        }
+        may
+    }
+
+    /// Gives back what is not needed for the first `needed` bytes from the head on. Memory is halved at
+    /// least, or left alone, so that this costs no more than what has grown it.
+    pub(crate) fn give_back(&mut self, needed: usize) {
+        if needed == 0 {
+            *self = Self::new();
+            return;
+        }
+        let size = needed.max(SMALLEST).next_power_of_two();
+        if size < self.storage.len() {
+            self.resize(size, needed);
+        }
+    }
+
+    /// Moves the first `kept` bytes from the head on to a storage of `size` bytes.
+    fn resize(&mut self, size: usize, kept: usize) {
+        let storage = core::mem::replace(&mut self.storage, alloc::vec![0; size]);
+        let old = Self { storage, head: self.head };
+        let (first, second) = old.slices(0, kept);
+        if kept > 0 {
+            self.write(0, first);
+            self.write(first.len(), second);
         }
     }
 
@@ -74,7 +116,8 @@ mod tests {
     #[test]
     fn bytes_survive_the_end_of_the_storage() {
         let mut ring = Ring::new();
-        ring.reserve(5);
+        assert!(ring.make_room(5, 5, usize::MAX));
+        assert_eq!(ring.memory(), 8);
         ring.advance(6);
         ring.write(0, b"abcde");
         let mut into = [0; 5];
@@ -83,6 +126,49 @@ mod tests {
         let mut summed = [0; 5];
         assert_eq!(ring.read_and_sum(0, &mut summed).finish(), Sum::of(b"abcde").finish());
         assert_eq!(summed, into);
+    }
+
+    #[test]
+    fn bytes_stay_where_they_are_when_the_ring_grows_and_when_it_shrinks() {
+        let mut ring = Ring::new();
+        assert!(ring.make_room(4_096, 1 << 20, usize::MAX));
+        ring.advance(4_000);
+        let data: Vec<u8> = (0..4_000_u16).map(|number| (number % 251).to_le_bytes()[0]).collect();
+        ring.write(0, &data);
+        let read = |ring: &Ring| {
+            let mut into = alloc::vec![0; 4_000];
+            ring.read(0, &mut into);
+            into
+        };
+        assert!(ring.make_room(70_000, 1 << 20, usize::MAX));
+        assert_eq!((ring.memory(), read(&ring)), (131_072, data.clone()));
+        ring.give_back(4_000);
+        assert_eq!((ring.memory(), read(&ring)), (4_096, data));
+        ring.give_back(0);
+        assert_eq!(ring.memory(), 0);
+    }
+
+    #[test]
+    fn no_more_memory_is_taken_than_there_is_room() {
+        let mut ring = Ring::new();
+        assert!(!ring.make_room(4_097, 1 << 20, 8_191));
+        assert_eq!(ring.memory(), 0);
+        assert!(ring.make_room(4_097, 1 << 20, 8_192));
+        assert!(!ring.make_room(8_193, 1 << 20, 8_191));
+        assert!(ring.make_room(8_193, 1 << 20, 8_192));
+    }
+
+    /// A kibibyte at a time: what is moved is less than what is written.
+    #[test]
+    fn growth_is_paid_for_by_what_is_written() {
+        let mut ring = Ring::new();
+        let mut moved = 0;
+        for kibibytes in 1..=1_024 {
+            let before = ring.memory();
+            assert!(ring.make_room(kibibytes << 10, 1 << 20, usize::MAX));
+            moved += if ring.memory() > before { before } else { 0 };
+        }
+        assert!(moved < 1 << 20, "{moved} bytes were moved");
     }
 
     #[test]

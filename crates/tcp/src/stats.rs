@@ -40,6 +40,10 @@ pub struct Statistics {
     pub duplicate_segments: u64,
     /// Segments dropped because too many stretches lie beyond holes.
     pub reassembly_full: u64,
+    /// Segments dropped because the host had no memory for their data.
+    pub memory_refusals: u64,
+    /// Times that data beyond holes was thrown away to give its memory to others.
+    pub pruned: u64,
     /// Acknowledgements that the delayed-acknowledgement timer sent.
     pub delayed_ack_timeouts: u64,
     /// Window probes sent.

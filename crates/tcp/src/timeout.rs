@@ -29,6 +29,7 @@ impl Connection {
             Timer::UserTimeout => self.on_user_timeout(now),
             Timer::KeepAlive => self.on_keep_alive(now),
             Timer::TimeWait => self.end(None),
+            Timer::IdleBuffers => self.on_idle_buffers(now),
             Timer::Orphan => self.on_orphan(),
         }
     }

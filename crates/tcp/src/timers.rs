@@ -19,6 +19,8 @@ pub(crate) enum Timer {
     TimeWait,
     /// What was written has not been acknowledged for as long as was asked for (RFC 5482).
     UserTimeout,
+    /// A buffer has been empty for a while.
+    IdleBuffers,
     /// No application holds the connection, and its patience has a limit.
     Orphan,
     /// What a later segment has overtaken is lost by now (RFC 8985 §6.2).
@@ -26,7 +28,7 @@ pub(crate) enum Timer {
 }
 
 impl Timer {
-    const COUNT: usize = 9;
+    const COUNT: usize = 10;
     pub(crate) const ALL: [Self; Self::COUNT] = [
         Self::UserTimeout,
         Self::Reorder,
@@ -36,6 +38,7 @@ impl Timer {
         Self::DelayedAck,
         Self::KeepAlive,
         Self::TimeWait,
+        Self::IdleBuffers,
         Self::Orphan,
     ];
 }

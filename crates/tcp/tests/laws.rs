@@ -146,8 +146,8 @@ fn config(profile: impl Strategy<Value = Profile>) -> impl Strategy<Value = Conf
         let config = profile.config();
         Config {
             congestion: congestion.unwrap_or(config.congestion),
-            send_buffer: send,
-            receive_buffer: receive,
+            send_buffer: send.into(),
+            receive_buffer: receive.into(),
             no_delay: switches[0],
             timestamps: config.timestamps && switches[1],
             window_scaling: config.window_scaling && switches[2],

@@ -8,8 +8,8 @@ const PACKET: usize = 1_448;
 
 fn with_buffers(profile: Profile, send: usize, receive: usize) -> (Config, Config) {
     let config = profile.config();
-    let sender = Config { send_buffer: send, ..config };
-    let receiver = Config { receive_buffer: receive, ..config };
+    let sender = Config { send_buffer: send.into(), ..config };
+    let receiver = Config { receive_buffer: receive.into(), ..config };
     (sender, receiver)
 }
 

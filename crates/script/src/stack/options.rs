@@ -115,8 +115,8 @@ impl StackMachine {
             return Err(Errno::INVAL);
         };
         match (known, value) {
-            (Known::SendBuffer, value) => config.send_buffer = size(value)?,
-            (Known::ReceiveBuffer, value) => config.receive_buffer = size(value)?,
+            (Known::SendBuffer, value) => config.send_buffer = size(value)?.into(),
+            (Known::ReceiveBuffer, value) => config.receive_buffer = size(value)?.into(),
             (Known::NoDelay, value) => config.no_delay = number(value)? != 0,
             (Known::Linger, value) => config.linger = linger(value)?,
             (Known::KeepAlive, value) => {

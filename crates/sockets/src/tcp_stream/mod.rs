@@ -165,6 +165,39 @@ impl TcpStream {
         self.look(Connection::no_delay)
     }
 
+    /// Fixes the size of the send buffer (`SO_SNDBUF`), which grows with the path otherwise.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        self.configure(|connection| connection.set_send_buffer(bytes))
+    }
+
+    /// Fixes the size of the receive buffer (`SO_RCVBUF`), which grows with what is read otherwise. A size
+    /// that the first window shall keep to is set in the configuration with which the stream is opened.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        self.configure(|connection| connection.set_receive_buffer(bytes))
+    }
+
+    /// Bytes that can be in the send buffer now.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn send_buffer(&self) -> io::Result<usize> {
+        self.look(Connection::send_buffer)
+    }
+
+    /// Bytes that can be in the receive buffer now.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn receive_buffer(&self) -> io::Result<usize> {
+        self.look(Connection::receive_buffer)
+    }
+
     /// How long closing waits until the peer has acknowledged everything. `None`, the rule: not at all,
     /// and the host goes on sending without the application. Zero: closing resets the connection, and
     /// what was not sent is lost. Else closing waits, and resets the connection if that was too short.

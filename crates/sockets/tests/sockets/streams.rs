@@ -149,7 +149,7 @@ fn pieces_are_written_and_read_in_their_order() {
 
 #[test]
 fn one_write_takes_a_quarter_of_a_mebibyte_at_most_and_the_rest_by_and_by() {
-    let (left, right) = networks_with(|config| config.tcp.send_buffer = 4 << 20);
+    let (left, right) = networks_with(|config| config.tcp.send_buffer = (4 << 20).into());
     let (near, mut far) = connection(&left, &right);
     assert_eq!(far.write(&vec![1; 1 << 20]).unwrap(), 256 << 10);
     drop(near);
@@ -242,11 +242,11 @@ fn options_are_what_they_were_set_to() {
 #[test]
 fn each_connection_can_have_its_own_rules() {
     let (left, right) = networks();
-    let tahoe = Config { receive_buffer: 8_192, ..Profile::BsdTahoe.config() };
+    let tahoe = Config { receive_buffer: 8_192.into(), ..Profile::BsdTahoe.config() };
     let options = ListenOptions { config: Some(tahoe), ..ListenOptions::default() };
     let listener = left.bind_with((LEFT, 0), &options).unwrap();
     let options = ConnectOptions {
-        config: Some(Config { send_buffer: 3_000, ..Config::modern() }),
+        config: Some(Config { send_buffer: 3_000.into(), ..Config::modern() }),
         local: Some("10.0.0.2:4321".parse().unwrap()),
     };
     let mut far = right.connect_with(listener.local_addr().unwrap(), &options).unwrap();

@@ -202,6 +202,7 @@ impl Connection {
     fn watch_flight(&mut self, now: Instant, verdict: TimerVerdict) {
         if self.snd.flight() == 0 {
             self.timers.clear(Timer::Retransmit);
+            self.watch_idle_buffers(now);
         } else if verdict == TimerVerdict::Restart {
             self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout());
         }

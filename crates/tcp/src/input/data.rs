@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::acceptable::Text;
 use crate::event::Events;
-use crate::receive::saturated;
+use crate::receive::{Keep, saturated};
 use crate::timers::Timer;
 use crate::{Connection, Error};
 use linerate_units::Instant;
@@ -17,10 +17,14 @@ impl Connection {
             return Err(Refusal::DataRefused);
         }
         let most = self.config.reassembly_stretches;
-        if !self.receiver.keep(&self.rcv, text.seq, text.payload, most) {
-            self.statistics.reassembly_full += 1;
-            self.owe_ack();
-            return Err(Refusal::DataRefused);
+        match self.receiver.keep(&self.rcv, text.seq, text.payload, most, self.memory.room) {
+            Keep::Kept => {}
+            Keep::TooManyStretches => {
+                self.statistics.reassembly_full += 1;
+                self.owe_ack();
+                return Err(Refusal::DataRefused);
+            }
+            Keep::NoMemory => return Err(self.refuse_for_memory()),
         }
         if text.seq == self.rcv.nxt {
             self.deliver(now, saturated(text.payload.len()), text.pushed);
@@ -30,6 +34,14 @@ impl Connection {
             self.owe_ack();
         }
         Ok(())
+    }
+
+    /// Data cannot be kept for want of memory: the peer is told what was, and sends the rest again.
+    #[cold]
+    pub(super) fn refuse_for_memory(&mut self) -> Refusal {
+        self.statistics.memory_refusals += 1;
+        self.owe_ack();
+        Refusal::DataRefused
     }
 
     /// The text without what a peer sends behind its own FIN; `None` if there is none.

@@ -57,7 +57,7 @@ impl Connection {
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         self.statistics.segments_received += 1;
         match predict(self, segment) {
-            Prediction::Data { .. } => self.take_predicted_data(now, segment),
+            Prediction::Data { .. } => return self.take_predicted_data(now, segment),
             Prediction::Ack { acked } => self.take_predicted_ack(now, segment, acked),
             Prediction::Miss(reason) => {
                 self.statistics.prediction.count_miss(reason);
@@ -108,6 +108,9 @@ impl Connection {
         self.note_timestamp(now, segment);
         if self.config.user_timeout_option {
             self.note_user_timeout(now, &segment.options());
+        }
+        if self.receiver.autotune.wants_echo() {
+            self.measure_receive_round_trip(now, segment);
         }
         self.heard = now;
         self.check_window_reduced(segment);

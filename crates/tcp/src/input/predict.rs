@@ -11,8 +11,9 @@
 //! send buffer. Or it is data and acknowledges nothing new, and we are the receiver: it is appended
 //! to the receive buffer. Everything else takes the slow path, which alone could do all of it.
 
+use super::Disposition;
 use crate::options::before;
-use crate::receive::saturated;
+use crate::receive::{Keep, saturated};
 use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Segment, TIMESTAMPS_PREFIX, TcpFlags, Timestamps};
@@ -67,11 +68,13 @@ pub enum MissReason {
     DataWithAck,
     /// More data than the window has room for.
     Room,
+    /// A round trip is being measured, to tune the receive buffer: once in a round trip.
+    Measurement,
 }
 
 impl MissReason {
     /// All reasons.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Disabled,
         Self::State,
         Self::Flags,
@@ -84,6 +87,7 @@ impl MissReason {
         Self::Acknowledgement,
         Self::DataWithAck,
         Self::Room,
+        Self::Measurement,
     ];
 
     /// The reason in a word or two, for tables.
@@ -102,6 +106,7 @@ impl MissReason {
             Self::Acknowledgement => "acknowledgement",
             Self::DataWithAck => "data with ack",
             Self::Room => "room",
+            Self::Measurement => "measurement",
         }
     }
 }
@@ -183,6 +188,8 @@ fn spoiler(c: &Connection) -> Option<MissReason> {
         Some(MissReason::Reassembly)
     } else if !c.is_untroubled() {
         Some(MissReason::Recovery)
+    } else if c.receiver.autotune.wants_echo() {
+        Some(MissReason::Measurement)
     } else {
         None
     }
@@ -216,14 +223,18 @@ impl Connection {
     }
 
     /// The data arm. It touches the receiver's state only.
-    pub(super) fn take_predicted_data(&mut self, now: Instant, segment: &Segment<'_>) {
+    pub(super) fn take_predicted_data(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         self.statistics.prediction.data += 1;
         self.heard = now;
         self.note_predicted_timestamp(now, segment);
         self.update_window(segment);
-        self.receiver.keep(&self.rcv, segment.seq, segment.payload, 0);
+        let room = self.memory.room;
+        if self.receiver.keep(&self.rcv, segment.seq, segment.payload, 0, room) != Keep::Kept {
+            return Disposition::Refused(self.refuse_for_memory());
+        }
         let pushed = segment.flags().contains(TcpFlags::PSH);
         self.deliver(now, saturated(segment.payload.len()), pushed);
+        Disposition::Accepted
     }
 
     fn note_predicted_timestamp(&mut self, now: Instant, segment: &Segment<'_>) {

@@ -43,6 +43,11 @@ impl Assembler {
         reached
     }
 
+    /// The number after the last that has arrived.
+    pub(crate) fn end(&self) -> Option<SeqNum> {
+        self.stretches.iter().map(|stretch| stretch.right).reduce(SeqNum::later)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.stretches.is_empty()
     }

@@ -3,7 +3,7 @@
 
 use crate::ring::Ring;
 
-/// A receive buffer. Memory is taken when the first byte arrives.
+/// A receive buffer. Memory is taken for bytes that arrive.
 ///
 /// Invariant: `length ≤ capacity`.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,11 +36,32 @@ impl ReceiveBuffer {
         self.capacity - self.length
     }
 
+    /// Another size, but never less than what can be read and `window` bytes that were offered.
+    pub(crate) fn set_capacity(&mut self, capacity: usize, window: usize) {
+        self.capacity = capacity.max(self.length + window);
+    }
+
+    /// Bytes of memory that it holds.
+    pub(crate) const fn memory(&self) -> usize {
+        self.ring.memory()
+    }
+
+    /// Makes sure of memory for `length` bytes that belong `offset` bytes behind those that can be read,
+    /// without taking more than `room` bytes. False if that is not enough.
+    #[inline]
+    pub(crate) fn make_room(&mut self, offset: usize, length: usize, room: usize) -> bool {
+        self.ring.make_room(self.length + offset + length, self.capacity, room)
+    }
+
+    /// Gives back the memory that is not needed for what can be read and `beyond` bytes behind it.
+    pub(crate) fn give_back(&mut self, beyond: usize) {
+        self.ring.give_back(self.length + beyond);
+    }
+
     /// Puts `bytes` to where they belong, `offset` bytes behind those that can be read. They fit:
-    /// the window that was offered says so.
+    /// the window that was offered says so. There is memory for them.
     pub(crate) fn place(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= self.free(), "data beyond the window was not cut off");
-        self.ring.reserve(self.capacity);
         self.ring.write(self.length + offset, bytes);
     }
 
@@ -88,6 +109,7 @@ mod tests {
     #[test]
     fn data_beyond_a_hole_becomes_readable_when_the_hole_is_filled() {
         let mut buffer = ReceiveBuffer::new(8);
+        assert!(buffer.make_room(0, 6, usize::MAX));
         buffer.place(3, b"def");
         assert!(buffer.is_empty());
         buffer.place(0, b"abc");

@@ -2,10 +2,14 @@
 
 pub(crate) mod ack_policy;
 mod assembler;
+pub(crate) mod autotune;
 mod buffer;
 
+use crate::BufferSize;
 use assembler::Assembler;
+use autotune::Autotune;
 use buffer::ReceiveBuffer;
+use linerate_units::Instant;
 use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
 /// The receive sequence variables (RFC 9293 §3.3.1).
@@ -39,11 +43,23 @@ impl ReceiveSequence {
     }
 }
 
+/// What became of data that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// It is in its place.
+    Kept,
+    /// It would be one stretch too many beyond holes.
+    TooManyStretches,
+    /// The host has no memory for it.
+    NoMemory,
+}
+
 /// The receive buffer and everything that decides about the window.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Receiver {
     pub(crate) buffer: ReceiveBuffer,
     pub(crate) assembler: Assembler,
+    pub(crate) autotune: Autotune,
     /// Where the peer's FIN lies, once a segment has brought it.
     pub(crate) fin: Option<SeqNum>,
     /// RCV.UP while urgent data is announced that was not read yet: the number after it.
@@ -59,10 +75,12 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(capacity: usize, usual_segment: u32) -> Self {
+    pub(crate) fn new(size: BufferSize, usual_segment: u32, now: Instant) -> Self {
+        let most = if size.most() > size.initial() { size.most() } else { 0 };
         Self {
-            buffer: ReceiveBuffer::new(capacity),
+            buffer: ReceiveBuffer::new(size.initial()),
             assembler: Assembler::default(),
+            autotune: Autotune::new(most, now),
             fin: None,
             urgent: None,
             shut: false,
@@ -82,17 +100,41 @@ impl Receiver {
         (rcv.nxt + saturated(self.buffer.free()).min(self.largest_window)).later(rcv.edge)
     }
 
-    /// Puts data that begins at `seq` in its place: true if it is kept. False when too many
-    /// stretches lie beyond holes already.
-    pub(crate) fn keep(&mut self, rcv: &ReceiveSequence, seq: SeqNum, payload: &[u8], most: usize) -> bool {
-        let length = saturated(payload.len());
-        if seq != rcv.nxt && !self.assembler.insert(seq, seq + length, most) {
-            return false;
+    /// Puts data that begins at `seq` in its place, if no more than `most` stretches lie beyond holes
+    /// then, and no more than `room` bytes of memory are needed.
+    pub(crate) fn keep(
+        &mut self,
+        rcv: &ReceiveSequence,
+        seq: SeqNum,
+        payload: &[u8],
+        most: usize,
+        room: usize,
+    ) -> Keep {
+        let offset = (seq - rcv.nxt) as usize;
+        if !self.shut && !self.buffer.make_room(offset, payload.len(), room) {
+            return Keep::NoMemory;
+        }
+        if seq != rcv.nxt && !self.assembler.insert(seq, seq + saturated(payload.len()), most) {
+            return Keep::TooManyStretches;
         }
         if !self.shut {
-            self.buffer.place((seq - rcv.nxt) as usize, payload);
+            self.buffer.place(offset, payload);
         }
-        true
+        Keep::Kept
+    }
+
+    /// Forgets what has arrived beyond holes; false if there is none. The peer must send it again, also
+    /// what it was told of: a SACK is advice (RFC 2018 §8).
+    pub(crate) fn drop_beyond_holes(&mut self) -> bool {
+        let dropped = !self.assembler.is_empty();
+        self.assembler = Assembler::default();
+        dropped
+    }
+
+    /// Gives back the memory that nothing lies in.
+    pub(crate) fn give_back(&mut self, rcv: &ReceiveSequence) {
+        let beyond = self.assembler.end().map_or(0, |end| (end - rcv.nxt) as usize);
+        self.buffer.give_back(if self.shut { 0 } else { beyond });
     }
 
     /// Everything up to `next` is in order: the application can have it.

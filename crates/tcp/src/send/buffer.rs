@@ -5,9 +5,9 @@ use crate::ring::Ring;
 use linerate_wire::SeqNum;
 use linerate_wire::checksum::Sum;
 
-/// A send buffer. Memory is taken at the first write.
+/// A send buffer. Memory is taken for bytes that are written.
 ///
-/// Invariant: `length ≤ capacity`.
+/// Invariant: its bytes are in its memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SendBuffer {
     ring: Ring,
@@ -26,8 +26,27 @@ impl SendBuffer {
         self.length
     }
 
+    /// Bytes that can be written. There may be more in the buffer than its capacity, if that has shrunk.
     pub(crate) const fn free(&self) -> usize {
-        self.capacity - self.length
+        self.capacity.saturating_sub(self.length)
+    }
+
+    pub(crate) const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub(crate) const fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity;
+    }
+
+    /// Bytes of memory that it holds.
+    pub(crate) const fn memory(&self) -> usize {
+        self.ring.memory()
+    }
+
+    /// Gives back the memory that is not needed for what is in it.
+    pub(crate) fn give_back(&mut self) {
+        self.ring.give_back(self.length);
     }
 
     /// The sequence number after the last byte.
@@ -35,11 +54,13 @@ impl SendBuffer {
         self.start + wire_length(self.length)
     }
 
-    /// Takes as much of `data` as there is room for; how much.
-    pub(crate) fn append(&mut self, data: &[u8]) -> usize {
-        let count = data.len().min(self.free());
+    /// Takes as much of `data` as there is room for, without taking more than `memory` bytes; how much.
+    pub(crate) fn append(&mut self, data: &[u8], memory: usize) -> usize {
+        let mut count = data.len().min(self.free());
+        if !self.ring.make_room(self.length + count, self.capacity, memory) {
+            count = self.ring.memory() - self.length;
+        }
         if count > 0 {
-            self.ring.reserve(self.capacity);
             self.ring.write(self.length, &data[..count]);
             self.length += count;
         }
@@ -72,7 +93,7 @@ impl SendBuffer {
     }
 
     pub(crate) fn check(&self) {
-        assert!(self.length <= self.capacity, "{} bytes in a send buffer of {}", self.length, self.capacity);
+        assert!(self.length <= self.memory(), "{} bytes in a memory of {}", self.length, self.memory());
     }
 }
 
@@ -88,7 +109,7 @@ mod tests {
     #[test]
     fn acknowledged_bytes_leave_and_make_room() {
         let mut buffer = SendBuffer::new(SeqNum::new(u32::MAX), 4);
-        assert_eq!(buffer.append(b"abcdef"), 4);
+        assert_eq!(buffer.append(b"abcdef", usize::MAX), 4);
         assert_eq!(buffer.release_to(SeqNum::new(1)), 2);
         assert_eq!((buffer.start, buffer.len(), buffer.free()), (SeqNum::new(1), 2, 2));
         let mut into = [0; 2];
@@ -99,7 +120,7 @@ mod tests {
     #[test]
     fn an_acknowledged_fin_lies_beyond_the_bytes() {
         let mut buffer = SendBuffer::new(SeqNum::new(0), 4);
-        buffer.append(b"ab");
+        buffer.append(b"ab", usize::MAX);
         assert_eq!(buffer.release_to(SeqNum::new(3)), 2);
         assert_eq!((buffer.start, buffer.len()), (SeqNum::new(2), 0));
     }

@@ -110,7 +110,7 @@ pub(crate) struct Sender {
 impl Sender {
     pub(crate) fn new(config: &Config, iss: SeqNum, mss: u32, now: Instant) -> Self {
         Self {
-            buffer: SendBuffer::new(iss + 1, config.send_buffer),
+            buffer: SendBuffer::new(iss + 1, config.send_buffer.initial()),
             fin: false,
             mss,
             rtt: RoundTrip::new(config.rto),

@@ -361,7 +361,7 @@ fn an_abort_in_time_wait_ends_what_was_over() {
 
 #[test]
 fn a_direction_that_nobody_reads_is_acknowledged_and_thrown_away() {
-    let config = Config { receive_buffer: 4_096, ..Config::modern() };
+    let config = Config { receive_buffer: 4_096.into(), ..Config::modern() };
     let mut host = Script::established(&config, SYN_ACK);
     host.application(Connection::shutdown_read);
     for start in (1..20_001).step_by(1_000) {

@@ -11,7 +11,7 @@ fn modern() -> Script {
 }
 
 fn bsd(profile: Profile, receive_buffer: usize) -> Script {
-    Script::established(&Config { receive_buffer, ..profile.config() }, SYN_ACK)
+    Script::established(&Config { receive_buffer: receive_buffer.into(), ..profile.config() }, SYN_ACK)
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn a_fin_is_acknowledged_at_once() {
 #[test]
 fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
     for receive in [1_448, 17 * 1_448, 256 << 10] {
-        let sender = Config { send_buffer: 1_448, ..Config::modern() };
-        let receiver = Config { receive_buffer: receive, ..Config::modern() };
+        let sender = Config { send_buffer: 1_448.into(), ..Config::modern() };
+        let receiver = Config { receive_buffer: receive.into(), ..Config::modern() };
         let mut pair = Connections::new(&sender, &receiver, Network::clean(ms(1)), 1).established();
         let (start, mut written, mut read) = (pair.now, 0, 0);
         pair.run_until("every byte is read", |pair| {

@@ -44,8 +44,11 @@ fn a_clean_bulk_transfer_takes_the_fast_path_at_both_ends() {
 #[test]
 fn every_size_of_buffer_takes_the_fast_path() {
     for (send, receive) in [(1, 1), (1, 17), (17, 1), (2, 3), (5, 5), (17, 17)] {
-        let config =
-            Config { send_buffer: send * 1_448, receive_buffer: receive * 1_448, ..Config::modern() };
+        let config = Config {
+            send_buffer: (send * 1_448).into(),
+            receive_buffer: (receive * 1_448).into(),
+            ..Config::modern()
+        };
         let mut pair = Connections::new(&config, &config, Network::clean(ms(1)), 1).established();
         transfer(&mut pair, 400_000);
         let (sender, receiver) = (hits(&pair.client), hits(pair.server()));
@@ -166,7 +169,7 @@ fn data_that_acknowledges_is_traffic_in_both_directions() {
 
 #[test]
 fn more_than_there_is_room_for_is_a_miss_of_its_own() {
-    let mut host = Script::established(&Config { receive_buffer: 1_000, ..Config::modern() }, SYN_ACK);
+    let mut host = Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
     misses_for(MissReason::Room, &mut host, ". 1:1201(1200) ack 1");
 }
 

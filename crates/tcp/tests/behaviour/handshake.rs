@@ -12,7 +12,7 @@ use std::rc::Rc;
 #[test]
 fn an_active_open_takes_three_segments() {
     let mut host = Script::connect(&Config::modern());
-    let syn = host.expect("S 0:0(0) win 65535 mss 1460 wscale 3 sackOK");
+    let syn = host.expect("S 0:0(0) win 65535 mss 1460 wscale 7 sackOK");
     let stamp = syn.says.options.timestamps.expect("timestamps are offered");
     assert_eq!((stamp.value, stamp.echo), (host.stamp_at(host.now), 0));
     assert_eq!(host.connection.state(), State::SynSent);
@@ -27,7 +27,7 @@ fn an_active_open_takes_three_segments() {
 #[test]
 fn a_passive_open_answers_and_waits_for_the_third_segment() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1400 wscale 2 sackOK ts 77 0");
-    let answer = host.expect("S. 0:0(0) ack 1 win 65535 mss 1460 wscale 3 sackOK");
+    let answer = host.expect("S. 0:0(0) ack 1 win 65535 mss 1460 wscale 7 sackOK");
     assert_eq!(answer.says.options.timestamps.map(|stamp| stamp.echo), Some(77));
     assert_eq!((host.connection.state(), host.events()), (State::SynReceived, vec![]));
     host.send(". 1:1(0) ack 1 win 5840");
@@ -243,7 +243,7 @@ fn data_on_a_syn_is_left_to_be_sent_again() {
 
 #[test]
 fn the_window_of_a_syn_is_not_scaled_and_later_ones_are() {
-    let config = Config { receive_buffer: 1 << 20, ..Config::modern() };
+    let config = Config { receive_buffer: (1 << 20).into(), ..Config::modern() };
     let mut host = Script::connect(&config);
     host.expect("S 0:0(0) win 65535 wscale 5");
     host.send("S. 0:0(0) ack 1 win 1000 mss 1460 wscale 7");
@@ -277,7 +277,7 @@ fn an_option_counts_if_both_offer_it() {
             window_scaling: bits >> shift & 1 == 1,
             timestamps: bits >> (shift + 1) & 1 == 1,
             selective_acks: bits >> (shift + 2) & 1 == 1,
-            receive_buffer: 1 << 20,
+            receive_buffer: (1 << 20).into(),
             ..Config::modern()
         };
         let (client, server) = (side(0), side(3));
@@ -330,7 +330,7 @@ fn a_route_s_window_clamp_holds_from_the_syn_on() {
 #[test]
 fn the_initial_window_of_1988_is_one_segment_and_today_s_ten() {
     for (config, segments) in [(Config::bsd_tahoe(), 1), (Config::bsd_reno(), 1), (Config::modern(), 10)] {
-        let config = Config { send_buffer: 100_000, ..config };
+        let config = Config { send_buffer: 100_000.into(), ..config };
         let mut host = Script::established(&config, SYN_ACK);
         host.write(50_000);
         assert_eq!(host.take_sent().len(), segments);

@@ -83,7 +83,7 @@ fn what_has_arrived_before_is_acknowledged_again() {
 
 #[test]
 fn what_lies_beyond_the_window_is_cut_off() {
-    let mut host = established(&Config { receive_buffer: 1_000, ..Config::modern() });
+    let mut host = established(&Config { receive_buffer: 1_000.into(), ..Config::modern() });
     host.send(". 501:1501(1000) ack 1");
     host.expect(". 1:1(0) ack 1 sack 501-1001");
     host.send(". 1:501(500) ack 1");

@@ -288,7 +288,7 @@ fn urgent_data_can_be_longer_than_the_pointer_reaches() {
 /// MUST-66.
 #[test]
 fn urgent_data_is_announced_through_a_closed_window() {
-    let mut host = Script::established(&Config { receive_buffer: 1_000, ..Config::modern() }, SYN_ACK);
+    let mut host = Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
     host.send(". 1:1001(1000) ack 1");
     host.expect(". 1:1(0) ack 1001 win 0");
     host.events();
@@ -303,7 +303,7 @@ fn urgent_data_is_announced_through_a_closed_window() {
 #[test]
 fn the_right_edge_of_the_window_is_never_taken_back() {
     for (buffer, scale, shift) in [(10_000, "", 0), (1 << 20, "wscale 7", 5)] {
-        let config = Config { receive_buffer: buffer, ..Config::modern() };
+        let config = Config { receive_buffer: buffer.into(), ..Config::modern() };
         let mut host = Script::established(&config, &format!("{SYN_ACK} {scale}"));
         let (mut end, mut furthest, mut unread) = (1_usize, 0, 0);
         for round in 0..2_000 {

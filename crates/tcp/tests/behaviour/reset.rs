@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 /// A window of exactly 10,000 bytes is offered.
 fn established() -> Script {
-    Script::established(&Config { receive_buffer: 10_000, ..Config::modern() }, SYN_ACK)
+    Script::established(&Config { receive_buffer: 10_000.into(), ..Config::modern() }, SYN_ACK)
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_reset_outside_the_window_is_met_with_silence() {
 
 #[test]
 fn a_reset_at_the_edge_of_a_closed_window_counts() {
-    let mut host = Script::established(&Config { receive_buffer: 1_000, ..Config::modern() }, SYN_ACK);
+    let mut host = Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
     host.send("P. 1:1001(1000) ack 1");
     host.expect(". 1:1(0) ack 1001 win 0");
     host.send("R 1001:1001(0)");

@@ -149,7 +149,8 @@ fn survives(config: &Config, accident: Accident, patience: impl Fn(u32) -> Durat
 
 /// A profile with small buffers, and with each combination of its options.
 fn variants(profile: Profile) -> impl Iterator<Item = Config> {
-    let config = Config { send_buffer: 16 << 10, receive_buffer: 16 << 10, ..profile.config() };
+    let config =
+        Config { send_buffer: (16 << 10).into(), receive_buffer: (16 << 10).into(), ..profile.config() };
     let choices = [(true, true), (true, false), (false, true), (false, false)];
     let choices = choices.into_iter().map(move |(sack, stamps)| Config {
         selective_acks: config.selective_acks && sack,

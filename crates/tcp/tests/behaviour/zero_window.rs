@@ -96,7 +96,8 @@ fn a_small_window_that_stays_is_used_after_a_while() {
 #[test]
 fn a_reader_of_single_bytes_offers_no_crumbs() {
     for (buffer, worth) in [(2_000, 1_000), (8_000, 1_460)] {
-        let mut host = Script::established(&Config { receive_buffer: buffer, ..Config::modern() }, SYN_ACK);
+        let mut host =
+            Script::established(&Config { receive_buffer: buffer.into(), ..Config::modern() }, SYN_ACK);
         let mut filled = 0;
         while filled < buffer {
             let length = 1_460.min(buffer - filled);
@@ -120,7 +121,7 @@ fn a_reader_of_single_bytes_offers_no_crumbs() {
 
 #[test]
 fn a_probe_is_answered_and_its_byte_taken_once_there_is_room() {
-    let mut host = Script::established(&Config { receive_buffer: 1_000, ..Config::modern() }, SYN_ACK);
+    let mut host = Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
     host.send(". 1:1001(1000) ack 1");
     host.expect(". 1:1(0) ack 1001 win 0");
     for _ in 0..3 {
@@ -136,7 +137,7 @@ fn a_probe_is_answered_and_its_byte_taken_once_there_is_room() {
 
 #[test]
 fn an_acknowledgement_counts_although_our_window_is_closed() {
-    let mut host = Script::established(&Config { receive_buffer: 1_000, ..Config::modern() }, SYN_ACK);
+    let mut host = Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
     host.send(". 1:1001(1000) ack 1");
     host.take_sent();
     host.write(100);
@@ -213,7 +214,7 @@ fn transfer(pair: &mut Connections, mut reads: impl FnMut(&Connections) -> bool)
 }
 
 fn pair() -> Connections {
-    let config = Config { receive_buffer: 20_000, ..Config::modern() };
+    let config = Config { receive_buffer: 20_000.into(), ..Config::modern() };
     Connections::new(&config, &config, Network::clean(ms(5)), 1).established()
 }
 

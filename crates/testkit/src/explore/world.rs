@@ -172,8 +172,8 @@ fn draw_config(dice: &mut Dice) -> Config {
         probes: 9,
     };
     Config {
-        send_buffer: dice.magnitude(1 << 20),
-        receive_buffer: dice.magnitude(1 << 20),
+        send_buffer: dice.magnitude(1 << 20).into(),
+        receive_buffer: dice.magnitude(1 << 20).into(),
         no_delay: dice.once_in_a_while(30),
         keep_alive: dice.once_in_a_while(20).then_some(keep_alive),
         window_scaling: config.window_scaling && dice.once_in_a_while(80),
@@ -208,7 +208,7 @@ fn draw_habits(dice: &mut Dice, configs: &[Config; 2]) -> [Habit; 2] {
     for (from, to) in [(0, 1), (1, 0)] {
         // A step a byte is slow and teaches nothing after the first thousand.
         let steps = [habits[from].write_size, habits[to].read_size];
-        let buffers = [configs[from].send_buffer, configs[to].receive_buffer];
+        let buffers = [configs[from].send_buffer.initial(), configs[to].receive_buffer.initial()];
         let least = steps.into_iter().chain(buffers).min().unwrap_or(1);
         habits[from].bytes = habits[from].bytes.min(least * 1_000);
     }

@@ -59,8 +59,8 @@ impl Cell {
         let setup = Setup { seed, network, ..Setup::default() };
         let mut pair = Pair::new(&setup, |_, config| {
             config.tcp.congestion = self.congestion;
-            config.tcp.send_buffer = self.buffer_size();
-            config.tcp.receive_buffer = self.buffer_size();
+            config.tcp.send_buffer = self.buffer_size().into();
+            config.tcp.receive_buffer = self.buffer_size().into();
         });
         let start = pair.now;
         let listener = listen(&mut pair);

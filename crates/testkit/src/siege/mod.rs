@@ -97,8 +97,8 @@ impl Siege {
         let network = Network { line: Some(line), ..Network::clean(Duration::from_micros(500)) };
         let mut pair =
             Pair::new(&Setup { seed, network, pause: TURN, ..Setup::default() }, |side, config| {
-                config.tcp.send_buffer = 64 << 10;
-                config.tcp.receive_buffer = 64 << 10;
+                config.tcp.send_buffer = (64 << 10).into();
+                config.tcp.receive_buffer = (64 << 10).into();
                 if side == Side::Right {
                     let Some(everywhere) = Ipv4Cidr::new(Ipv4Addr::UNSPECIFIED, 0) else { return };
                     config.routes.push(Route::via(everywhere, INTRUDER));

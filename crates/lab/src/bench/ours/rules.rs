@@ -90,8 +90,8 @@ impl Rules {
     /// As for [`Rules::new`].
     pub(in crate::bench) fn config(&self, request: &RunRequest) -> Result<Config, BenchError> {
         let mut config = self.config;
-        config.send_buffer = self.grant("send", request.send_buffer.bytes)?;
-        config.receive_buffer = self.grant("receive", request.receive_buffer.bytes)?;
+        config.send_buffer = self.grant("send", request.send_buffer.bytes)?.into();
+        config.receive_buffer = self.grant("receive", request.receive_buffer.bytes)?.into();
         Ok(config)
     }
 

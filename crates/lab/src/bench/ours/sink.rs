@@ -53,9 +53,9 @@ impl<'a> Sink<'a> {
     pub(in crate::bench) fn listen<L: Link + Readiness>(
         end: &mut End<L>,
         local: SocketAddrV4,
-        config: Config,
+        config: &Config,
     ) -> Result<ListenHandle, BenchError> {
-        let options = ListenOptions { config: Some(config), ..ListenOptions::default() };
+        let options = ListenOptions { config: Some(*config), ..ListenOptions::default() };
         let listening = end.stack().tcp_listen(local, &options);
         listening.map_err(|error| BenchError::ConnectionLost { bytes: 0, what: error.to_string() })
     }
@@ -68,7 +68,7 @@ impl<'a> Sink<'a> {
         mut self,
         end: &mut End<L>,
         listener: ListenHandle,
-        config: Config,
+        config: &Config,
     ) -> Result<Taken, BenchError> {
         let _ending = self.transfer.ending();
         let handle = self.accept(end, listener)?;
@@ -86,7 +86,7 @@ impl<'a> Sink<'a> {
             complete,
             verified: self.transfer.request.verify.then_some(self.wrong_at.is_none()),
             counters,
-            receive_buffer: config.receive_buffer as u64,
+            receive_buffer: config.receive_buffer.initial() as u64,
         })
     }
 

@@ -50,16 +50,16 @@ impl<'a> Source<'a> {
         mut self,
         end: &mut End<L>,
         peer: SocketAddrV4,
-        config: Config,
+        config: &Config,
     ) -> Result<Given, BenchError> {
         let _ending = self.transfer.ending();
-        let options = ConnectOptions { local: None, config: Some(config) };
+        let options = ConnectOptions { local: None, config: Some(*config) };
         let connected = end.stack().tcp_connect(End::<L>::now(), peer, &options);
         let handle = connected.map_err(|error| self.lost(error))?;
         self.wait_for_handshake(end, handle)?;
         self.transfer.begin(End::<L>::now());
         self.write_all(end, handle)?;
-        let given = self.given(end, handle, config.send_buffer);
+        let given = self.given(end, handle, config.send_buffer.initial());
         self.see_to_the_end(end, handle)?;
         given
     }

@@ -100,14 +100,14 @@ impl Rules {
             let source = scope.spawn(|| {
                 Seat::Source.take();
                 let mut end = End::new(SOURCE, request.seed, near)?;
-                let given = Source::new(&transfer).give(&mut end, address, config)?;
+                let given = Source::new(&transfer).give(&mut end, address, &config)?;
                 Ok((given, end.into_link()))
             });
             let sink = scope.spawn(|| {
                 Seat::Sink.take();
                 let mut end = End::new(SINK, request.seed, far)?;
-                let listener = Sink::listen(&mut end, address, config)?;
-                Sink::new(&transfer).take(&mut end, listener, config)
+                let listener = Sink::listen(&mut end, address, &config)?;
+                Sink::new(&transfer).take(&mut end, listener, &config)
             });
             (joined(source), joined(sink))
         });

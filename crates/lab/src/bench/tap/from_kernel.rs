@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// One transfer; the link comes back with the outcome.
 pub(super) fn carry<L: Link + Readiness + Send>(
     link: L,
-    config: Config,
+    config: &Config,
     congestion: Option<&str>,
     request: &RunRequest,
     interrupt: &Interrupt,

@@ -72,9 +72,9 @@ impl TapBench {
         let before = snmp::read()?;
         let config = self.rules.config(request)?;
         let (mut outcome, link) = match self.direction {
-            Direction::ToKernel => to_kernel::carry(link, config, request, interrupt)?,
+            Direction::ToKernel => to_kernel::carry(link, &config, request, interrupt)?,
             Direction::FromKernel => {
-                from_kernel::carry(link, config, self.kernel_congestion.as_deref(), request, interrupt)?
+                from_kernel::carry(link, &config, self.kernel_congestion.as_deref(), request, interrupt)?
             }
         };
         let kernel = match self.direction {

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// One transfer; the link comes back with the outcome.
 pub(super) fn carry<L: Link + Readiness + Send>(
     link: L,
-    config: Config,
+    config: &Config,
     request: &RunRequest,
     interrupt: &Interrupt,
 ) -> Result<(RunOutcome, L), BenchError> {

@@ -61,8 +61,8 @@ impl<'a> Story<'a> {
         config.limits.neighbors.unresolved = 2;
         config.limits.path_mtus = 2;
         config.answer_broadcast_echo = choices.yes();
-        config.tcp.send_buffer = choices.of(&[1_000, 20_000]);
-        config.tcp.receive_buffer = choices.of(&[1_000, 20_000]);
+        config.tcp.send_buffer = choices.of(&[1_000, 20_000]).into();
+        config.tcp.receive_buffer = choices.of(&[1_000, 20_000]).into();
         let capabilities = Capabilities { medium: Medium::Ethernet, mtu: MTU, rate: None };
         let link = TestLink::new(capabilities, choices.of(&[256, 1]));
         let mut host = Host::new(Stack::new(config, [7; 32]), link);

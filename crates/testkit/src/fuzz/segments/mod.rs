@@ -196,8 +196,8 @@ fn choose_config(choices: &mut Choices<'_>) -> Config {
     let config = choices.of(&Profile::ALL).config();
     let switches = choices.byte();
     Config {
-        send_buffer: choices.of(&[1, 500, 1_448, 5_000, 65_536]),
-        receive_buffer: choices.of(&[1, 500, 1_448, 5_000, 65_535, 100_000]),
+        send_buffer: choices.of(&[1, 500, 1_448, 5_000, 65_536]).into(),
+        receive_buffer: choices.of(&[1, 500, 1_448, 5_000, 65_535, 100_000]).into(),
         congestion: choices.of(&CongestionName::ALL),
         no_delay: switches & 1 != 0,
         timestamps: switches & 2 != 0,

@@ -1,0 +1,160 @@
+//! The memory of the two socket buffers: how it grows, how much of it the host grants, and how it is
+//! given back.
+
+use crate::timers::Timer;
+use crate::{BufferSize, Connection, LARGEST_BUFFER, State};
+use linerate_units::{Duration, Instant};
+use linerate_wire::Segment;
+
+/// A buffer that has been empty for so long gives its memory back.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// What the host lets a connection take at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryGrant {
+    /// Bytes that its buffers may take beyond what they hold.
+    pub room: usize,
+    /// Tuned buffers may become larger.
+    pub tuning: bool,
+}
+
+impl MemoryGrant {
+    /// As much as the configuration allows.
+    pub const UNLIMITED: Self = Self { room: usize::MAX, tuning: true };
+}
+
+impl Connection {
+    /// Says how much memory there is, from now on and until this is said again.
+    #[inline]
+    pub const fn grant_memory(&mut self, grant: MemoryGrant) {
+        self.memory = grant;
+    }
+
+    /// Bytes of memory that the buffers hold.
+    #[inline]
+    #[must_use]
+    pub const fn buffer_memory(&self) -> usize {
+        self.receiver.buffer.memory() + self.sender.buffer.memory()
+    }
+
+    /// Bytes that can be in the send buffer.
+    #[must_use]
+    pub const fn send_buffer(&self) -> usize {
+        self.sender.buffer.capacity()
+    }
+
+    /// Bytes that can be in the receive buffer.
+    #[must_use]
+    pub const fn receive_buffer(&self) -> usize {
+        self.receiver.buffer.capacity()
+    }
+
+    /// Fixes the size of the send buffer (`SO_SNDBUF`), from one byte to [`LARGEST_BUFFER`]. What is in it
+    /// stays there.
+    pub fn set_send_buffer(&mut self, size: usize) {
+        let size = BufferSize::from(size).within(LARGEST_BUFFER);
+        self.config.send_buffer = size;
+        self.sender.buffer.set_capacity(size.initial());
+    }
+
+    /// Fixes the size of the receive buffer (`SO_RCVBUF`), from one byte to [`LARGEST_BUFFER`] or the
+    /// clamp of the route; the window can say no more of it than the handshake has agreed on. A window
+    /// that was offered is not taken back, so a smaller size takes effect as that is used up.
+    pub fn set_receive_buffer(&mut self, size: usize) {
+        let clamp = self.path.window_clamp.map_or(LARGEST_BUFFER, |clamp| clamp as usize);
+        let size = BufferSize::from(size).within(clamp);
+        self.config.receive_buffer = size;
+        self.receiver.autotune.fix();
+        self.receiver.buffer.set_capacity(size.initial(), self.rcv.window() as usize);
+        self.owe_ack_if_window_grew();
+        self.refresh_prediction();
+    }
+
+    /// The application has read `count` bytes: should the buffer have another size?
+    pub(crate) fn tune_receive_buffer(&mut self, now: Instant, count: usize) {
+        let capacity = self.receiver.buffer.capacity();
+        if let BufferSize::Fixed(size) = self.config.receive_buffer {
+            let size = size as usize;
+            if capacity > size {
+                self.receiver.buffer.set_capacity(size, self.rcv.window() as usize);
+            }
+            return;
+        }
+        if !self.receiver.autotune.is_on() || !self.state.takes_data() {
+            return;
+        }
+        let (known, segment) = (self.sender.rtt.smoothed(), self.receiver.largest_segment as usize);
+        let wanted = self.receiver.autotune.on_read(now, count, known, segment, self.timestamps.on);
+        if let Some(wanted) = wanted.filter(|&wanted| wanted > capacity && self.memory.tuning) {
+            self.receiver.buffer.set_capacity(wanted, self.rcv.window() as usize);
+        }
+        self.refresh_prediction();
+    }
+
+    /// A segment tells how long a timestamp of ours took to come back.
+    pub(crate) fn measure_receive_round_trip(&mut self, now: Instant, segment: &Segment<'_>) {
+        let timestamps = segment.options().timestamps.filter(|timestamps| timestamps.echo != 0);
+        if let Some(round_trip) =
+            timestamps.and_then(|timestamps| self.timestamps.round_trip(timestamps, now))
+        {
+            self.receiver.autotune.on_echo(round_trip);
+        }
+    }
+
+    /// The application has more to write than there is room for: twice the congestion window, so that one
+    /// is in flight and another one is ready when its acknowledgements come.
+    pub(crate) fn tune_send_buffer(&mut self, more: usize) {
+        let BufferSize::Tuned { most, .. } = self.config.send_buffer else { return };
+        if more <= self.sender.buffer.free() || !self.memory.tuning {
+            return;
+        }
+        let wanted = (self.sender.congestion.window().cwnd() as usize).saturating_mul(2).min(most as usize);
+        if wanted > self.sender.buffer.capacity() {
+            self.sender.buffer.set_capacity(wanted);
+        }
+    }
+
+    /// A buffer is empty: if it stays so, its memory is given back.
+    #[inline]
+    pub(crate) fn watch_idle_buffers(&mut self, now: Instant) {
+        if !self.timers.is_set(Timer::IdleBuffers) && self.state != State::Closed {
+            self.timers.set(Timer::IdleBuffers, now, IDLE);
+        }
+    }
+
+    /// Buffers that are empty, and have been for a while, give their memory back.
+    pub(crate) fn on_idle_buffers(&mut self, now: Instant) {
+        let idle = now.since(self.heard.max(self.sender.last_sent));
+        if idle < IDLE {
+            self.timers.set(Timer::IdleBuffers, now, IDLE - idle);
+            return;
+        }
+        if self.receiver.buffer.is_empty() && self.receiver.assembler.is_empty() {
+            self.receiver.give_back(&self.rcv);
+        }
+        if self.sender.buffer.len() == 0 {
+            self.sender.buffer.give_back();
+        }
+    }
+
+    /// The host is short of memory: gives back what nothing lies in, and lets a tuned receive buffer go
+    /// back to the size that it began with, as the peer uses up the window that it was offered.
+    pub fn give_memory_back(&mut self) {
+        let initial = self.config.receive_buffer.initial();
+        if self.receiver.buffer.capacity() > initial {
+            self.receiver.buffer.set_capacity(initial, self.rcv.window() as usize);
+        }
+        self.receiver.give_back(&self.rcv);
+        self.sender.buffer.give_back();
+    }
+
+    /// The host is out of memory: throws away data beyond holes, which was never acknowledged, and gives
+    /// its memory back. False if there was none.
+    pub fn prune(&mut self) -> bool {
+        let pruned = self.receiver.drop_beyond_holes();
+        self.statistics.pruned += u64::from(pruned);
+        self.receiver.give_back(&self.rcv);
+        self.refresh_prediction();
+        pruned
+    }
+}

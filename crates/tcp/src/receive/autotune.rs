@@ -1,0 +1,142 @@
+//! How large the receive buffer should be: twice what the application reads in a round trip (dynamic
+//! right-sizing, Fisk and Feng 2001; Linux since 2.6).
+//!
+//! What is read in a round trip was in flight in the one before. A window of twice that lets the sender
+//! double its own, as it does in slow start, before ours stands in its way; and what nobody reads makes
+//! the buffer no larger, however much arrives.
+//!
+//! Reads are counted here. The round trip is that of the timestamps that come back with data, measured
+//! on one segment in a round trip, for which header prediction is switched off; before the first, and
+//! without timestamps, it is what the sending half knows from the handshake.
+
+use linerate_units::{Duration, Instant};
+
+/// Segments that are added to the measured amount, so that a small one does not stay small by rounding.
+const SLACK: usize = 16;
+
+/// Segments that a connection reads in its first round trip: what we would send ourselves.
+const USUAL: usize = 10;
+
+/// The resolution of the clock in timestamps: a round trip of zero ticks may have taken this.
+const TICK: Duration = Duration::from_millis(1);
+
+/// What is known of the reader.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Autotune {
+    /// The buffer may become so large; it is fixed if that is zero.
+    most: usize,
+    /// The round trip as the timestamps tell it, smoothed.
+    round_trip: Option<Duration>,
+    /// The next segment's timestamp is to be looked at.
+    wants_echo: bool,
+    /// When the present round trip began.
+    since: Instant,
+    /// Bytes read in it.
+    read: usize,
+    /// Bytes read in the round trip in which most was read.
+    best: usize,
+}
+
+impl Autotune {
+    /// A reader of whom nothing is known, and a buffer that may become `most` bytes large, or is fixed
+    /// if that is zero.
+    pub(crate) const fn new(most: usize, now: Instant) -> Self {
+        Self { most, round_trip: None, wants_echo: false, since: now, read: 0, best: 0 }
+    }
+
+    /// The application has chosen a size.
+    pub(crate) const fn fix(&mut self) {
+        self.most = 0;
+        self.wants_echo = false;
+    }
+
+    pub(crate) const fn is_on(&self) -> bool {
+        self.most > 0
+    }
+
+    /// Is the timestamp of the next segment to be looked at?
+    pub(crate) const fn wants_echo(&self) -> bool {
+        self.wants_echo
+    }
+
+    /// A timestamp of ours has come back after this time.
+    pub(crate) fn on_echo(&mut self, round_trip: Duration) {
+        self.wants_echo = false;
+        let round_trip = round_trip.max(TICK);
+        self.round_trip = Some(self.round_trip.map_or(round_trip, |known| (known * 7 + round_trip) / 8));
+    }
+
+    /// `count` bytes were read. At the end of a round trip in which more was read than in any before, the
+    /// size that the buffer should have. `known` is the round trip of the sending half, `segment` the
+    /// peer's segment, and `stamped` says whether its segments bring timestamps back.
+    pub(crate) fn on_read(
+        &mut self,
+        now: Instant,
+        count: usize,
+        known: Option<Duration>,
+        segment: usize,
+        stamped: bool,
+    ) -> Option<usize> {
+        self.read += count;
+        let round_trip = self.round_trip.or(known)?;
+        if now.since(self.since) < round_trip {
+            return None;
+        }
+        self.since = now;
+        self.wants_echo = stamped && self.is_on();
+        let read = core::mem::take(&mut self.read);
+        let before = self.best.max(USUAL * segment).max(1);
+        if read <= before {
+            return None;
+        }
+        self.best = read;
+        // Reads that grow from round trip to round trip will go on to; and the window is late by one.
+        let wanted = read.saturating_mul(2).saturating_add(SLACK * segment);
+        let growth = wanted.saturating_mul(read - before) / before;
+        Some(wanted.saturating_add(growth.saturating_mul(2)).min(self.most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    const RTT: Option<Duration> = Some(Duration::from_millis(10));
+
+    #[test]
+    fn a_round_trip_with_more_reads_than_before_asks_for_twice_as_much_at_least() {
+        let mut tune = Autotune::new(1 << 20, at(0));
+        assert_eq!(tune.on_read(at(5), 20_000, RTT, 1_000, true), None, "the round trip is not over");
+        let wanted = tune.on_read(at(10), 20_000, RTT, 1_000, true).unwrap();
+        assert!((96_000..=1 << 20).contains(&wanted), "{wanted}");
+        assert!(tune.wants_echo());
+        assert_eq!(tune.on_read(at(20), 40_000, RTT, 1_000, true), None, "no more than before");
+    }
+
+    #[test]
+    fn the_largest_size_is_never_exceeded() {
+        let mut tune = Autotune::new(100_000, at(0));
+        assert_eq!(tune.on_read(at(10), 1 << 30, RTT, 1_000, true), Some(100_000));
+    }
+
+    #[test]
+    fn what_comes_back_with_data_is_the_round_trip() {
+        let mut tune = Autotune::new(1 << 20, at(0));
+        tune.on_echo(Duration::ZERO);
+        tune.on_echo(Duration::from_millis(9));
+        assert_eq!(tune.round_trip, Some(Duration::from_millis(2)));
+        assert_eq!(tune.on_read(at(1), 90_000, None, 1_000, true), None);
+        assert!(tune.on_read(at(2), 1, None, 1_000, true).is_some());
+    }
+
+    #[test]
+    fn without_timestamps_none_is_waited_for() {
+        let mut tune = Autotune::new(1 << 20, at(0));
+        tune.on_read(at(10), 1, RTT, 1_000, false);
+        assert!(!tune.wants_echo());
+    }
+}

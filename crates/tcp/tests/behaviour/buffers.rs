@@ -1,0 +1,188 @@
+//! How the socket buffers grow, keep to a size that was chosen, and give their memory back.
+
+use crate::{SYN_ACK, ms, secs};
+use linerate_tcp::{BufferSize, Config, Connection, Disposition, MemoryGrant, MissReason, Refusal};
+use linerate_testkit::{Connections, End, Network, Script};
+use linerate_units::Duration;
+
+/// Both buffers tuned, between sizes that a test has time for.
+fn tuned() -> Config {
+    let size = BufferSize::Tuned { initial: 32 << 10, most: 256 << 10 };
+    Config { send_buffer: size, receive_buffer: size, ..Config::modern() }
+}
+
+/// A path of 20 ms, on which the initial window is not enough.
+fn long_path(config: &Config) -> Connections {
+    Connections::new(config, config, Network::clean(ms(10)), 1).established()
+}
+
+/// The client writes all it can for `span`, and the server reads all it gets; how many bytes that is.
+fn transfer(pair: &mut Connections, span: Duration) -> u64 {
+    let data = vec![7; 1 << 20];
+    let end = pair.now + span;
+    let before = pair.server().statistics().bytes_received;
+    while pair.now < end {
+        let now = pair.now;
+        while pair.client.write(now, &data).is_ok_and(|taken| taken > 0) {}
+        pair.pass_time(ms(1));
+        pair.read_all(End::Server).expect("nothing ends the connection");
+    }
+    pair.server().statistics().bytes_received - before
+}
+
+#[test]
+fn both_buffers_grow_with_a_long_path_until_it_is_full() {
+    let mut pair = long_path(&tuned());
+    transfer(&mut pair, secs(1));
+    assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (256 << 10, 256 << 10));
+    // 256 KiB in a round trip is what the buffers allow then.
+    let bytes = transfer(&mut pair, secs(1));
+    assert!(bytes > 12 << 20, "{bytes} in a second");
+}
+
+#[test]
+fn a_size_that_was_chosen_stays() {
+    let sizes = Config { send_buffer: 100_000.into(), receive_buffer: 90_000.into(), ..Config::modern() };
+    let mut pair = long_path(&sizes);
+    transfer(&mut pair, secs(1));
+    assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (100_000, 90_000));
+    // And one that the application chooses while data flows.
+    let mut pair = long_path(&tuned());
+    pair.client.set_send_buffer(50_000);
+    pair.server().set_receive_buffer(60_000);
+    transfer(&mut pair, secs(1));
+    assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (50_000, 60_000));
+}
+
+/// What matters is what the application reads, not what the peer sends.
+#[test]
+fn a_reader_that_reads_nothing_gets_no_larger_buffer() {
+    let mut pair = long_path(&tuned());
+    let data = vec![7; 1 << 20];
+    for _ in 0..100 {
+        let now = pair.now;
+        let _ = pair.client.write(now, &data);
+        pair.pass_time(ms(100));
+    }
+    assert_eq!(pair.server().receive_buffer(), 32 << 10);
+    assert!(pair.server().readable_bytes() > 31 << 10);
+}
+
+#[test]
+fn a_slow_conversation_keeps_the_first_size() {
+    let mut pair = long_path(&tuned());
+    for _ in 0..300 {
+        let now = pair.now;
+        pair.client.write(now, &[7; 500]).unwrap();
+        pair.pass_time(ms(20));
+        pair.read_all(End::Server).unwrap();
+    }
+    assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (32 << 10, 32 << 10));
+}
+
+#[test]
+fn the_scale_that_is_offered_fits_the_largest_window() {
+    let size = BufferSize::Tuned { initial: 10_000, most: 1 << 20 };
+    let mut host = Script::connect(&Config { receive_buffer: size, ..Config::modern() });
+    host.expect("S 0:0(0) win 10000 wscale 5");
+}
+
+#[test]
+fn the_round_trip_is_measured_on_one_segment_in_each() {
+    let mut pair = long_path(&tuned());
+    let bytes = transfer(&mut pair, secs(1));
+    let prediction = &pair.server().statistics().prediction;
+    let missed = prediction.missed(MissReason::Measurement);
+    assert!((1..=50).contains(&missed), "{missed} misses for {bytes} bytes");
+}
+
+#[test]
+fn a_smaller_size_takes_effect_as_the_window_is_used_up() {
+    let size = Config { receive_buffer: 10_000.into(), ..Config::modern() };
+    let mut host = Script::established(&size, SYN_ACK);
+    host.application(|connection, _| connection.set_receive_buffer(4_000));
+    // What was offered is still taken.
+    for start in (1..10_001).step_by(1_000) {
+        host.send(&format!(". {start}:{}(1000) ack 1", start + 1_000));
+    }
+    assert_eq!(host.connection.readable_bytes(), 10_000);
+    host.read(10_000);
+    assert_eq!(host.connection.receive_buffer(), 4_000);
+    host.take_sent();
+    host.send(". 10001:11001(1000) ack 1");
+    host.pass_time(ms(40));
+    assert_eq!(host.take_one().says.window, Some(3_000));
+}
+
+#[test]
+fn memory_is_taken_for_data_and_given_back_after_a_second_without_any() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    assert_eq!(host.connection.buffer_memory(), 0);
+    host.write(1_000);
+    host.send("P. 1:1001(1000) ack 1001");
+    assert_eq!(host.connection.buffer_memory(), 2 * 4_096);
+    host.pass_time(secs(5));
+    assert_eq!(host.connection.buffer_memory(), 4_096, "somebody may yet read it");
+    host.read(1_000);
+    host.pass_time(secs(1));
+    assert_eq!(host.connection.buffer_memory(), 0);
+}
+
+#[test]
+fn a_conversation_that_goes_on_keeps_its_memory() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    for turn in 0..100 {
+        let at = turn * 10 + 1;
+        host.send(&format!("P. {at}:{}(10) ack 1", at + 10));
+        host.read(10);
+        host.pass_time(ms(100));
+        assert_eq!(host.connection.buffer_memory(), 4_096);
+    }
+}
+
+fn grant(room: usize) -> impl FnOnce(&mut Connection, linerate_units::Instant) {
+    move |connection, _| connection.grant_memory(MemoryGrant { room, tuning: false })
+}
+
+#[test]
+fn data_for_which_the_host_has_no_memory_is_refused_and_taken_when_it_comes_again() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.application(grant(4_095));
+    assert_eq!(host.judge("P. 1:1001(1000) ack 1"), Disposition::Refused(Refusal::DataRefused));
+    host.expect(". 1:1(0) ack 1");
+    // Nor is it known to have come.
+    assert_eq!(host.judge("P. 2001:3001(1000) ack 1"), Disposition::Refused(Refusal::DataRefused));
+    host.expect(". 1:1(0) ack 1");
+    assert_eq!(host.connection.statistics().memory_refusals, 2);
+    host.application(grant(4_096));
+    host.send("P. 1:1001(1000) ack 1");
+    host.expect(". 1:1(0) ack 1001");
+}
+
+#[test]
+fn a_write_takes_what_the_host_has_memory_for() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.application(grant(4_096));
+    let now = host.now;
+    assert_eq!(host.connection.write(now, &[0; 3_000]), Ok(3_000));
+    host.application(grant(0));
+    assert_eq!(host.connection.write(now, &[0; 3_000]), Ok(1_096));
+    assert_eq!(host.connection.write(now, &[0; 3_000]), Ok(0));
+}
+
+#[test]
+fn what_lies_beyond_a_hole_can_be_taken_away_and_what_was_acknowledged_cannot() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.send("P. 1:101(100) ack 1");
+    host.expect(". 1:1(0) ack 101");
+    host.send(". 60001:61001(1000) ack 1");
+    host.expect(". 1:1(0) ack 101");
+    assert_eq!(host.connection.buffer_memory(), 64 << 10);
+    assert!(host.application(|connection, _| connection.prune()));
+    assert_eq!(host.connection.buffer_memory(), 4_096);
+    assert!(!host.application(|connection, _| connection.prune()));
+    host.send(". 101:1101(1000) ack 1");
+    host.expect(". 1:1(0) ack 1101");
+    host.read(1_100);
+    assert_eq!(host.connection.statistics().pruned, 1);
+}
