@@ -54,6 +54,9 @@ pub struct Limits {
     /// Connections that no application holds any more and that have not ended; one that would be one
     /// more is reset.
     pub orphans: usize,
+    /// Bytes of memory that the buffers of all connections hold together. When it runs short, buffers stop
+    /// growing, then lose what nothing lies in, then what lies beyond holes.
+    pub buffer_bytes: usize,
     /// Neighbours, and what waits for them.
     pub neighbors: NeighborLimits,
     /// Destinations whose path MTU is remembered.
@@ -80,6 +83,7 @@ impl Default for Limits {
             sockets: 65_536,
             time_wait: 16_384,
             orphans: 16_384,
+            buffer_bytes: 256 << 20,
             neighbors: NeighborLimits::default(),
             path_mtus: 1_024,
             reply_bytes: 256 << 10,

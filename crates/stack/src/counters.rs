@@ -167,6 +167,12 @@ counters! {
         time_wait_overflows "TCPTimeWaitOverflow",
         /// SYNs that opened a new incarnation of a connection in TIME-WAIT.
         time_wait_recycled "TWRecycled",
+        /// Times that the memory for buffers ran short.
+        memory_pressures "TCPMemoryPressures",
+        /// Times that a connection lost what lay beyond holes, to give its memory to others.
+        pruned "OfoPruned",
+        /// Segments whose data was refused for want of memory.
+        memory_refusals "TCPRcvQDrop",
         /// Resets of connections in TIME-WAIT, which were ignored (RFC 1337).
         time_wait_resets "TimeWaitResets",
         /// Challenge acknowledgements (RFC 5961), and answers to empty segments from outside the window.

@@ -95,6 +95,7 @@ mod keys;
 mod link;
 mod list;
 mod listen;
+mod memory;
 mod neighbor;
 mod packet_queue;
 mod path_mtu;

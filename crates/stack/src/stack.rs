@@ -14,6 +14,7 @@ use crate::keys::Keys;
 use crate::link::Capabilities;
 use crate::list::{Links, List};
 use crate::listen::syn_cookie::CookieJar;
+use crate::memory::Memory;
 use crate::neighbor::Neighbors;
 use crate::packet_queue::PacketQueue;
 use crate::path_mtu::PathMtus;
@@ -76,6 +77,7 @@ pub struct Stack {
     pub(crate) challenges: ChallengeLimit,
     pub(crate) answer_broadcast_echo: bool,
     pub(crate) limits: Limits,
+    pub(crate) memory: Memory,
     pub(crate) counted: Counters,
     /// The latest time that the host has been told.
     pub(crate) now: Instant,
@@ -122,6 +124,7 @@ impl Stack {
             challenges: ChallengeLimit::new(limits.challenges, keys.visible("challenges")),
             answer_broadcast_echo: config.answer_broadcast_echo,
             limits,
+            memory: Memory::new(limits.buffer_bytes),
             counted: Counters::default(),
             now: Instant::ZERO,
         }

@@ -130,11 +130,12 @@ impl Connection {
         config: &Config,
         path: Path,
         seeds: Seeds,
-        syn: &Segment<'_>,
-        ack: &Segment<'_>,
+        (syn, ack): (&Segment<'_>, &Segment<'_>),
+        grant: MemoryGrant,
         now: Instant,
     ) -> Self {
         let mut connection = Self::accept(config, path, seeds, syn, now);
+        connection.grant_memory(grant);
         // The SYN-ACK that left when the SYN came.
         let _ = connection.poll_transmit(now, &mut [0; TcpHeader::MAX_LENGTH]);
         let _ = connection.handle_segment(now, ack);

@@ -151,7 +151,7 @@ impl Connection {
     /// The host is out of memory: throws away data beyond holes, which was never acknowledged, and gives
     /// its memory back. False if there was none.
     pub fn prune(&mut self) -> bool {
-        let pruned = self.receiver.drop_beyond_holes();
+        let pruned = !self.receiver.assembler.is_empty() && self.receiver.drop_beyond_holes();
         self.statistics.pruned += u64::from(pruned);
         self.receiver.give_back(&self.rcv);
         self.refresh_prediction();

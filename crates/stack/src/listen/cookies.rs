@@ -71,9 +71,10 @@ impl Stack {
         let config = self.config_of(index);
         let mut field = [0; 40];
         let syn = kept.syn(ack, &mut field);
+        let grant = self.memory.grant();
         let open = |path, seeds| {
             let seeds = Seeds { initial_sequence: ack.ack - 1, ..seeds };
-            Connection::accept_by_cookie(&config, path, seeds, &syn, ack, arrived.arrival.at)
+            Connection::accept_by_cookie(&config, path, seeds, (&syn, ack), grant, arrived.arrival.at)
         };
         let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open);
         self.counted.tcp.passive_opens += 1;

@@ -41,6 +41,8 @@ pub(crate) struct TcpSocket {
     pub(crate) owner: Owner,
     pub(crate) local: SocketAddrV4,
     pub(crate) peer: SocketAddrV4,
+    /// Bytes of memory that the host knows its buffers to hold.
+    pub(crate) held: usize,
     headers: Headers,
     /// The generation of routes and neighbours for which the station in `headers` is right.
     hop: Option<u64>,
@@ -89,6 +91,7 @@ impl Stack {
             owner,
             local,
             peer,
+            held: 0,
             headers: Headers::new(local, peer),
             hop: None,
             room: mtu_payload,
@@ -103,6 +106,11 @@ impl Stack {
     /// Does what a step of a connection makes necessary: its turn to send, its timer, its events.
     /// To be called after each.
     pub(crate) fn settle(&mut self, index: u32) {
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        let connection = &mut socket.connection;
+        if connection.buffer_memory() != socket.held {
+            self.follow_memory(index);
+        }
         let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else { return };
         let connection = &mut socket.connection;
         if connection.wants_transmit() {
@@ -211,8 +219,16 @@ impl Stack {
         }
         self.leave_listener(owner, index);
         if owner != Owner::Application {
-            self.sockets.remove(index);
+            self.drop_connection(index);
         }
+    }
+
+    /// Nobody needs the connection any more.
+    fn drop_connection(&mut self, index: u32) {
+        if let Some(socket) = self.sockets.tcp_at(index) {
+            self.memory.forget(index, socket.held);
+        }
+        self.sockets.remove(index);
     }
 
     /// An application lets go of a connection, which has been told how to end.
@@ -221,7 +237,7 @@ impl Stack {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         socket.owner = Owner::Nobody;
         if socket.retired {
-            self.sockets.remove(index);
+            self.drop_connection(index);
             return;
         }
         self.orphans += usize::from(socket.is_orphan());
@@ -244,6 +260,7 @@ impl Stack {
     /// Judges the invariants of one connection and its place in the host.
     pub(crate) fn check_tcp(&self, index: u32, socket: &TcpSocket) {
         socket.connection.check();
+        assert_eq!(socket.held, socket.connection.buffer_memory(), "the host follows what is held");
         if socket.retired {
             assert_eq!(socket.owner, Owner::Application, "only an application keeps what is over");
             return;
@@ -264,6 +281,7 @@ impl Stack {
         let connections = || self.sockets.iter().filter_map(|(_, socket)| socket.as_tcp());
         let count = |is: fn(&TcpSocket) -> bool| connections().filter(|&socket| is(socket)).count();
         assert_eq!(self.flows.len(), count(|socket| !socket.retired), "flows are connections");
+        self.memory.check(connections().map(|socket| socket.held));
         assert_eq!(self.orphans, count(TcpSocket::is_orphan), "orphans are counted");
         assert_eq!(
             self.time_wait.len(),

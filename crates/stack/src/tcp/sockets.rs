@@ -79,7 +79,7 @@ impl Stack {
     /// # Errors
     /// [`Error::Closed`], or why the connection takes no more data.
     pub fn tcp_write(&mut self, now: Instant, handle: TcpHandle, data: &[u8]) -> Result<usize, Error> {
-        self.with_connection(now, handle, |connection| connection.write(now, data))?.map_err(Error::from)
+        self.write_with(now, handle, |connection| connection.write(now, data))
     }
 
     /// Sends data whose last byte is urgent, which RFC 6093 advises against; otherwise as
@@ -88,8 +88,23 @@ impl Stack {
     /// # Errors
     /// As [`Stack::tcp_write`].
     pub fn tcp_write_urgent(&mut self, now: Instant, handle: TcpHandle, data: &[u8]) -> Result<usize, Error> {
-        self.with_connection(now, handle, |connection| connection.write_urgent(now, data))?
-            .map_err(Error::from)
+        self.write_with(now, handle, |connection| connection.write_urgent(now, data))
+    }
+
+    /// Writes, and has an application that could write nothing, although the buffer has room, wait for
+    /// the memory of others.
+    fn write_with(
+        &mut self,
+        now: Instant,
+        handle: TcpHandle,
+        write: impl FnOnce(&mut Connection) -> Result<usize, linerate_tcp::Error>,
+    ) -> Result<usize, Error> {
+        let taken = self.with_connection(now, handle, write)?.map_err(Error::from)?;
+        let (index, socket) = self.sockets.tcp_mut(handle)?;
+        if taken == 0 && socket.connection.writable_bytes() > 0 {
+            self.wait_for_memory(index);
+        }
+        Ok(taken)
     }
 
     /// Takes received bytes; `Ok(0)` for a buffer that is not empty is the end of the stream.
@@ -223,7 +238,9 @@ impl Stack {
         step: impl FnOnce(&mut Connection) -> R,
     ) -> Result<R, Error> {
         self.pass_time(now);
+        let grant = self.memory.grant();
         let (index, socket) = self.sockets.tcp_mut(handle)?;
+        socket.connection.grant_memory(grant);
         let result = step(&mut socket.connection);
         self.settle(index);
         Ok(result)

@@ -41,7 +41,7 @@ impl Connection {
     pub(super) fn refuse_for_memory(&mut self) -> Refusal {
         self.statistics.memory_refusals += 1;
         self.owe_ack();
-        Refusal::DataRefused
+        Refusal::NoMemory
     }
 
     /// The text without what a peer sends behind its own FIN; `None` if there is none.

@@ -46,6 +46,8 @@ pub enum Refusal {
     NoAck,
     /// A reset or SYN that could be forged: it was answered by a challenge (RFC 5961).
     Challenged,
+    /// The host has no memory for its data: see [`Connection::grant_memory`].
+    NoMemory,
     /// A reset of a connection in TIME-WAIT (RFC 1337).
     ResetInTimeWait,
     /// Its data came after the application had closed, or found no room beyond the holes.

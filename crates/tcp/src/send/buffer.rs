@@ -58,7 +58,11 @@ impl SendBuffer {
     pub(crate) fn append(&mut self, data: &[u8], memory: usize) -> usize {
         let mut count = data.len().min(self.free());
         if !self.ring.make_room(self.length + count, self.capacity, memory) {
-            count = self.ring.memory() - self.length;
+            // As much as can be had is better than nothing.
+            let most = self.ring.memory().saturating_add(memory);
+            let most = most.checked_ilog2().map_or(0, |bits| 1 << bits);
+            self.ring.make_room(most, self.capacity, memory);
+            count = count.min(self.ring.memory() - self.length);
         }
         if count > 0 {
             self.ring.write(self.length, &data[..count]);
