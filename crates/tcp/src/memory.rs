@@ -85,8 +85,12 @@ impl Connection {
         }
         let (known, segment) = (self.sender.rtt.smoothed(), self.receiver.largest_segment as usize);
         let wanted = self.receiver.autotune.on_read(now, count, known, segment, self.timestamps.on);
-        if let Some(wanted) = wanted.filter(|&wanted| wanted > capacity && self.memory.tuning) {
-            self.receiver.buffer.set_capacity(wanted, self.rcv.window() as usize);
+        if let Some(wanted) = wanted.filter(|&wanted| wanted > capacity) {
+            if self.memory.tuning {
+                self.receiver.buffer.set_capacity(wanted, self.rcv.window() as usize);
+            } else {
+                self.receiver.autotune.start_over();
+            }
         }
         self.refresh_prediction();
     }
@@ -143,6 +147,7 @@ impl Connection {
         let initial = self.config.receive_buffer.initial();
         if self.receiver.buffer.capacity() > initial {
             self.receiver.buffer.set_capacity(initial, self.rcv.window() as usize);
+            self.receiver.autotune.start_over();
         }
         self.receiver.give_back(&self.rcv);
         self.sender.buffer.give_back();

@@ -97,7 +97,7 @@ fn compare(round_trip: &str, loss: &str, repeats: u64) {
 fn we_send(way: &str, seed: u64) -> Outcome {
     let impaired = |tap| Impair::new(tap, way.parse().unwrap(), seed);
     let (net, interface) =
-        network_with(impaired, |config| config.tcp.send_buffer = 4 << 20).expect("a device");
+        network_with(impaired, |config| config.tcp.send_buffer = (4 << 20).into()).expect("a device");
     let listener = TcpListener::bind((KERNEL, 0)).unwrap();
     let start = time::Instant::now();
     let ours = net.connect(listener.local_addr().unwrap()).unwrap();

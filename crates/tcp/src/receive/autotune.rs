@@ -50,6 +50,12 @@ impl Autotune {
         self.wants_echo = false;
     }
 
+    /// The host had no memory for the size that was asked for, or took it back. What was read before would
+    /// keep the buffer small for ever otherwise, because a small one never lets more be read.
+    pub(crate) const fn start_over(&mut self) {
+        self.best = 0;
+    }
+
     pub(crate) const fn is_on(&self) -> bool {
         self.most > 0
     }
@@ -121,6 +127,16 @@ mod tests {
     fn the_largest_size_is_never_exceeded() {
         let mut tune = Autotune::new(100_000, at(0));
         assert_eq!(tune.on_read(at(10), 1 << 30, RTT, 1_000, true), Some(100_000));
+    }
+
+    #[test]
+    fn a_size_that_was_taken_back_is_asked_for_again() {
+        let mut tune = Autotune::new(1 << 20, at(0));
+        let wanted = tune.on_read(at(10), 60_000, RTT, 1_000, true);
+        assert!(wanted.is_some());
+        assert_eq!(tune.on_read(at(20), 60_000, RTT, 1_000, true), None);
+        tune.start_over();
+        assert_eq!(tune.on_read(at(30), 60_000, RTT, 1_000, true), wanted);
     }
 
     #[test]
