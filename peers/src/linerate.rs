@@ -42,7 +42,7 @@ impl Linerate {
 const MSL: Duration = Duration::from_millis(1);
 
 fn rules() -> Config {
-    Config { send_buffer: BUFFER, receive_buffer: BUFFER, msl: MSL, ..Config::modern() }
+    Config { send_buffer: BUFFER.into(), receive_buffer: BUFFER.into(), msl: MSL, ..Config::modern() }
 }
 
 impl Contender for Linerate {

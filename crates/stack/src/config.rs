@@ -54,8 +54,9 @@ pub struct Limits {
     /// Connections that no application holds any more and that have not ended; one that would be one
     /// more is reset.
     pub orphans: usize,
-    /// Bytes of memory that the buffers of all connections hold together. When it runs short, buffers stop
-    /// growing, then lose what nothing lies in, then what lies beyond holes.
+    /// Bytes of memory that the buffers of all connections hold together, 8 KiB at least. One that has moved
+    /// nothing yet gets a seventeenth of it at most, one that has gets a half. When it runs short, buffers
+    /// lose what nothing lies in, stop growing, and lose what lies beyond holes; writers wait for their turn.
     pub buffer_bytes: usize,
     /// Neighbours, and what waits for them.
     pub neighbors: NeighborLimits,

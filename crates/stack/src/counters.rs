@@ -173,6 +173,8 @@ counters! {
         pruned "OfoPruned",
         /// Segments whose data was refused for want of memory.
         memory_refusals "TCPRcvQDrop",
+        /// Times that an application had to wait for memory to write into.
+        memory_waits "TCPMemoryWaits",
         /// Resets of connections in TIME-WAIT, which were ignored (RFC 1337).
         time_wait_resets "TimeWaitResets",
         /// Challenge acknowledgements (RFC 5961), and answers to empty segments from outside the window.

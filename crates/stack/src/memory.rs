@@ -1,21 +1,37 @@
-//! The memory that the buffers of all connections hold together, and who gives some back when it runs
-//! short.
+//! The memory that the buffers of all connections hold together: who may take some, who waits for it, and
+//! who gives some back when it runs short.
 //!
-//! Connections draw on one budget, and only for data that is there. When three quarters of it are taken,
-//! the largest holders give back what nothing lies in; from half of it on, buffers grow no more by
-//! themselves. When seven eighths are taken, or somebody gets nothing, the largest holders also lose what
-//! lies beyond holes: it was never acknowledged, so its sender still has it. What was acknowledged is
-//! never taken away. So a peer cannot make the host hold more than the budget, however it orders its
-//! segments, and who holds most for nothing loses it first.
+//! Connections draw on one budget, and only for data that is there. None may grow beyond a part of what is
+//! free after it has grown (dynamic thresholds, Choudhury and Hahne 1998): a sixteenth, so that it takes many
+//! that hold memory for nothing, each with less than the ones before, to use it up; all of it, if as much
+//! as it holds has gone through it already. Everybody who has
+//! nothing may take a little, for as long as there is any, so that each can say something.
+//!
+//! When half of the budget is taken, the largest holders give back what nothing lies in, nor did of late. When three
+//! quarters are, or somebody gets nothing, buffers grow no more by themselves, and the largest holders
+//! also lose what lies beyond holes: it was never acknowledged, so its sender still has it. What was
+//! acknowledged is never taken away. So a peer cannot make the host hold more than the budget, however it
+//! orders its segments, and who holds most for nothing loses it first.
+//!
+//! Who has something to write, nothing in its buffer whose acknowledgement would wake it, and gets no memory,
+//! waits in a queue, and is given some before anybody else is. While one waits, the others may fill half
+//! of what they hold, and the other half comes free as their peers acknowledge.
 
 use crate::event::tcp_kind;
 use crate::list::{Links, List};
 use crate::stack::Stack;
 use crate::tcp::Owner;
-use linerate_tcp::{Event, MemoryGrant};
+use linerate_tcp::{Event, MemoryGrant, SMALLEST_BUFFER_MEMORY};
+
+/// The smallest budget: what one connection needs in each direction.
+const SMALLEST_BUDGET: usize = 2 * SMALLEST_BUFFER_MEMORY;
 
 /// Holders are sorted by the number of bits in what they hold.
 const CLASSES: usize = usize::BITS as usize + 1;
+
+/// What a connection holds that has moved nothing yet is at most the part of the free memory that this
+/// divides it by.
+const PART: usize = 16;
 
 /// Holders of one class that are asked in one go.
 const ASKED: usize = 4;
@@ -28,17 +44,18 @@ pub(crate) struct Memory {
     held: usize,
     holders: Links,
     classes: [List; CLASSES],
-    /// Applications that had something to write, for which there was no memory.
     writers: Links,
+    /// Applications that wait for memory to write into, the first first. Invariant: there is none for anybody
+    /// while one waits.
     waiting: List,
     /// Was it short when it was last looked at?
     was_short: bool,
 }
 
 impl Memory {
-    pub(crate) const fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self {
-            limit,
+            limit: limit.max(SMALLEST_BUDGET),
             held: 0,
             holders: Links::new(),
             classes: [List::EMPTY; CLASSES],
@@ -48,9 +65,17 @@ impl Memory {
         }
     }
 
-    /// What one connection may take now.
-    pub(crate) const fn grant(&self) -> MemoryGrant {
-        MemoryGrant { room: self.limit.saturating_sub(self.held), tuning: self.held < self.limit / 2 }
+    /// What a connection that holds `held` bytes may take now, through which `moved` bytes have gone.
+    pub(crate) fn grant(&self, held: usize, moved: u64) -> MemoryGrant {
+        let part = if moved >= held.max(1) as u64 { 1 } else { PART };
+        let free = self.limit - self.held;
+        let least = if self.is_out() { 0 } else { SMALLEST_BUFFER_MEMORY };
+        MemoryGrant {
+            room: in_grant(free.saturating_sub(part * held) / (part + 1)),
+            least: in_grant(least),
+            tuning: !self.is_short(),
+            is_awaited: self.is_awaited(),
+        }
     }
 
     /// Bytes that all connections hold.
@@ -58,12 +83,21 @@ impl Memory {
         self.held
     }
 
+    const fn is_half_taken(&self) -> bool {
+        self.held > self.limit / 2
+    }
+
     const fn is_short(&self) -> bool {
         self.held > self.limit - self.limit / 4
     }
 
-    const fn is_nearly_out(&self) -> bool {
-        self.held > self.limit - self.limit / 8
+    /// Does somebody wait?
+    pub(crate) const fn is_awaited(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    const fn is_out(&self) -> bool {
+        self.limit - self.held < SMALLEST_BUFFER_MEMORY
     }
 
     /// A connection holds another amount than before.
@@ -88,18 +122,35 @@ impl Memory {
     }
 
     /// A connection is gone.
-    pub(crate) fn forget(&mut self, connection: u32, held: usize) {
+    fn forget(&mut self, connection: u32, held: usize) {
         self.follow(connection, held, 0);
+        self.stop_waiting(connection);
+    }
+
+    /// Nobody writes to the connection any more.
+    pub(crate) fn stop_waiting(&mut self, connection: u32) {
         if self.writers.contains(connection) {
             self.writers.remove(&mut self.waiting, connection);
         }
     }
 
-    /// Panics if the connections do not hold what is said, or more than they may.
+    /// The next that waits, if there is memory for it.
+    fn next_to_serve(&mut self) -> Option<u32> {
+        if self.is_out() { None } else { self.writers.pop_front(&mut self.waiting) }
+    }
+
+    /// Panics if the connections do not hold what is said, or more than they may, or somebody waits for
+    /// what there is.
     pub(crate) fn check(&self, held: impl Iterator<Item = usize>) {
         assert_eq!(self.held, held.sum::<usize>(), "what connections hold is counted");
         assert!(self.held <= self.limit, "{} bytes of {} are held", self.held, self.limit);
+        assert!(self.waiting.is_empty() || self.is_out(), "somebody waits for memory, and there is some");
     }
+}
+
+/// More than a buffer can ever want is that.
+fn in_grant(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// Zero for nothing.
@@ -114,67 +165,94 @@ impl Stack {
         self.memory.held()
     }
 
-    /// A connection's buffers hold more or less than before.
+    /// A connection's buffers hold more or less than before, or others wait for what it does not need.
     #[cold]
     pub(crate) fn follow_memory(&mut self, index: u32) {
-        let Some(socket) = self.sockets.tcp_at(index) else { return };
-        let held = socket.connection.buffer_memory();
-        let before = core::mem::replace(&mut socket.held, held);
-        self.memory.follow(index, before, held);
-        if held > before && self.memory.is_short() {
-            self.relieve_memory(self.memory.is_nearly_out());
+        if self.memory.is_awaited()
+            && let Some(socket) = self.sockets.tcp_at(index)
+        {
+            socket.connection.leave_memory_to_others();
         }
+        let has_grown = self.count_memory(index);
         let is_short = self.memory.is_short();
         self.counted.tcp_extra.memory_pressures += u64::from(is_short && !self.memory.was_short);
         self.memory.was_short = is_short;
-        if held < before {
-            self.wake_writers();
+        if has_grown && self.memory.is_half_taken() {
+            self.relieve_memory(is_short);
         }
+        self.serve_writers();
+    }
+
+    /// A connection is dropped, with what it holds.
+    pub(crate) fn forget_memory(&mut self, index: u32) {
+        if let Some(socket) = self.sockets.tcp_at(index) {
+            let held = core::mem::take(&mut socket.held);
+            self.memory.forget(index, held);
+            self.serve_writers();
+        }
+    }
+
+    /// Counts what a connection holds now; true if that is more than before.
+    fn count_memory(&mut self, index: u32) -> bool {
+        let Some(socket) = self.sockets.tcp_at(index) else { return false };
+        let held = socket.connection.buffer_memory();
+        let before = core::mem::replace(&mut socket.held, held);
+        self.memory.follow(index, before, held);
+        held > before
     }
 
     /// Asks the largest holders to give back what they do not need; if it must be, what was never
     /// acknowledged. Some of each class are asked, so the next time it is the turn of others.
-    pub(crate) fn relieve_memory(&mut self, must: bool) {
+    fn relieve_memory(&mut self, must: bool) {
         for class in (1..CLASSES).rev() {
             let asked = self.memory.classes[class].len().min(ASKED);
             for _ in 0..asked {
                 let Some(index) = self.memory.ask(class) else { break };
                 self.take_back(index, must);
             }
-            if asked > 0 && !self.memory.is_short() {
+            if asked > 0 && !self.memory.is_half_taken() {
                 break;
             }
         }
-        self.wake_writers();
     }
 
     fn take_back(&mut self, index: u32, must: bool) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
-        socket.connection.give_memory_back();
-        let pruned = must && socket.connection.prune();
-        let held = socket.connection.buffer_memory();
-        let before = core::mem::replace(&mut socket.held, held);
-        self.memory.follow(index, before, held);
+        let pruned = socket.connection.give_memory_back(self.now, must);
         self.counted.tcp_extra.pruned += u64::from(pruned);
+        self.count_memory(index);
     }
 
-    /// An application could not write for want of memory: it is told when there is some.
+    /// There was no memory for what a peer has sent.
+    #[cold]
+    pub(crate) fn refuse_memory(&mut self) {
+        self.counted.tcp_extra.memory_refusals += 1;
+        self.relieve_memory(self.memory.is_short());
+        self.serve_writers();
+    }
+
+    /// An application could write nothing for want of memory: it is told when there is some.
+    #[cold]
     pub(crate) fn wait_for_memory(&mut self, index: u32) {
+        self.counted.tcp_extra.memory_waits += 1;
         if !self.memory.writers.contains(index) {
             self.memory.writers.push_back(&mut self.memory.waiting, index);
         }
         self.relieve_memory(true);
+        self.serve_writers();
     }
 
-    /// There is memory again: those who wait for it try, the first first.
-    fn wake_writers(&mut self) {
-        for _ in 0..ASKED {
-            if self.memory.is_short() {
-                return;
-            }
-            let Some(index) = self.memory.writers.pop_front(&mut self.memory.waiting) else { return };
-            if self.sockets.tcp_at(index).is_some_and(|socket| socket.owner == Owner::Application) {
+    /// Gives those who wait to write what memory there is, the first first. They hold it from then on, so
+    /// nobody can be quicker, and who is told that it can write can. Each turn of the loop was paid for by
+    /// a write.
+    fn serve_writers(&mut self) {
+        while let Some(index) = self.memory.next_to_serve() {
+            let Some(socket) = self.sockets.tcp_at(index) else { continue };
+            socket.connection.grant_memory(self.memory.grant(socket.held, socket.connection.moved_bytes()));
+            if socket.owner == Owner::Application && socket.connection.prepare_to_write(self.now) {
+                self.timers.arm(index, socket.connection.poll_timeout());
                 self.events.note(index, tcp_kind(Event::Writable));
+                self.count_memory(index);
             }
         }
     }
@@ -200,11 +278,27 @@ mod tests {
     }
 
     #[test]
-    fn from_half_of_the_budget_on_nothing_is_tuned() {
-        let mut memory = Memory::new(100);
-        memory.follow(0, 0, 49);
-        assert_eq!(memory.grant(), MemoryGrant { room: 51, tuning: true });
-        memory.follow(0, 49, 50);
-        assert_eq!(memory.grant(), MemoryGrant { room: 50, tuning: false });
+    fn who_holds_much_leaves_sixteen_times_as_much_to_others() {
+        let mut memory = Memory::new(1_700_000);
+        let least = in_grant(SMALLEST_BUFFER_MEMORY);
+        assert_eq!(memory.grant(0, 0), MemoryGrant { room: 100_000, least, tuning: true, is_awaited: false });
+        memory.follow(0, 0, 100_000);
+        assert_eq!((memory.grant(100_000, 0).room, memory.grant(100_000, 0).least), (0, least));
+        assert_eq!(memory.grant(0, 0).room, 94_117);
+        assert_eq!(memory.grant(10_000, 0).room, 84_705);
+        assert_eq!(memory.grant(100_000, 100_000).room, 750_000, "it makes use of what it holds");
+        memory.follow(0, 100_000, 1_275_000);
+        assert!(memory.grant(0, 0).tuning);
+        memory.follow(0, 1_275_000, 1_275_001);
+        assert!(!memory.grant(0, 0).tuning);
+    }
+
+    #[test]
+    fn the_last_bytes_are_for_nobody() {
+        let mut memory = Memory::new(0);
+        memory.follow(0, 0, 4_096);
+        assert_eq!(memory.grant(0, 0).least, 4_096);
+        memory.follow(1, 0, 2_048);
+        assert_eq!(memory.grant(0, 0).least, 0, "those who wait come first");
     }
 }

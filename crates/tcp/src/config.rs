@@ -131,7 +131,7 @@ impl Config {
     #[must_use]
     pub const fn modern() -> Self {
         Self {
-            send_buffer: BufferSize::Tuned { initial: 256 << 10, most: 4 << 20 },
+            send_buffer: BufferSize::Tuned { initial: 64 << 10, most: 4 << 20 },
             receive_buffer: BufferSize::Tuned { initial: 256 << 10, most: 6 << 20 },
             no_delay: false,
             nagle: NagleRule::Minshall,

@@ -262,7 +262,7 @@ impl Connection {
             self.watch_user_timeout(now);
         }
         self.tune_send_buffer(data.len());
-        let taken = self.sender.buffer.append(data, self.memory.room);
+        let taken = self.sender.buffer.append(data, &self.memory);
         self.output_due |= taken > 0;
         Ok(taken)
     }

@@ -84,6 +84,7 @@ pub use memory::MemoryGrant;
 pub use output::Transmit;
 pub use output::reset::Reset;
 pub use receive::ack_policy::AckRule;
+pub use ring::SMALLEST_BUFFER_MEMORY;
 pub use send::pacing::PacingRule;
 pub use send::rtt::RtoLimits;
 pub use state::State;

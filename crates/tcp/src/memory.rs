@@ -1,6 +1,7 @@
 //! The memory of the two socket buffers: how it grows, how much of it the host grants, and how it is
 //! given back.
 
+use crate::receive::saturated;
 use crate::timers::Timer;
 use crate::{BufferSize, Connection, LARGEST_BUFFER, State};
 use linerate_units::{Duration, Instant};
@@ -13,14 +14,19 @@ const IDLE: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryGrant {
     /// Bytes that its buffers may take beyond what they hold.
-    pub room: usize,
+    pub room: u32,
+    /// Bytes that a buffer may take that holds nothing, if that is more.
+    pub least: u32,
     /// Tuned buffers may become larger.
     pub tuning: bool,
+    /// Others wait for memory to write into: a send buffer is filled to half of what it holds, so that the
+    /// other half comes free as it is acknowledged.
+    pub is_awaited: bool,
 }
 
 impl MemoryGrant {
     /// As much as the configuration allows.
-    pub const UNLIMITED: Self = Self { room: usize::MAX, tuning: true };
+    pub const UNLIMITED: Self = Self { room: u32::MAX, least: u32::MAX, tuning: true, is_awaited: false };
 }
 
 impl Connection {
@@ -35,6 +41,14 @@ impl Connection {
     #[must_use]
     pub const fn buffer_memory(&self) -> usize {
         self.receiver.buffer.memory() + self.sender.buffer.memory()
+    }
+
+    /// Bytes that have gone through the buffers: acknowledged by the peer, or read by the application.
+    #[inline]
+    #[must_use]
+    pub const fn moved_bytes(&self) -> u64 {
+        let statistics = &self.statistics;
+        statistics.bytes_acknowledged + statistics.bytes_received - self.receiver.buffer.len() as u64
     }
 
     /// Bytes that can be in the send buffer.
@@ -83,9 +97,10 @@ impl Connection {
         if !self.receiver.autotune.is_on() || !self.state.takes_data() {
             return;
         }
-        let (known, segment) = (self.sender.rtt.smoothed(), self.receiver.largest_segment as usize);
-        let wanted = self.receiver.autotune.on_read(now, count, known, segment, self.timestamps.on);
-        if let Some(wanted) = wanted.filter(|&wanted| wanted > capacity) {
+        let (known, segment) = (self.sender.rtt.smoothed(), self.receiver.largest_segment);
+        let wanted =
+            self.receiver.autotune.on_read(now, saturated(count), known, segment, self.timestamps.on);
+        if let Some(wanted) = wanted.map(|wanted| wanted as usize).filter(|&wanted| wanted > capacity) {
             if self.memory.tuning {
                 self.receiver.buffer.set_capacity(wanted, self.rcv.window() as usize);
             } else {
@@ -95,14 +110,11 @@ impl Connection {
         self.refresh_prediction();
     }
 
-    /// A segment tells how long a timestamp of ours took to come back.
+    /// A segment may tell how long a timestamp of ours took to come back. One that does not is not worth
+    /// waiting for another: every segment would be looked at for nothing where none ever does.
     pub(crate) fn measure_receive_round_trip(&mut self, now: Instant, segment: &Segment<'_>) {
-        let timestamps = segment.options().timestamps.filter(|timestamps| timestamps.echo != 0);
-        if let Some(round_trip) =
-            timestamps.and_then(|timestamps| self.timestamps.round_trip(timestamps, now))
-        {
-            self.receiver.autotune.on_echo(round_trip);
-        }
+        let round_trip = self.echoed_round_trip(now, segment);
+        self.receiver.autotune.on_echo(round_trip);
     }
 
     /// The application has more to write than there is room for: twice the congestion window, so that one
@@ -134,31 +146,41 @@ impl Connection {
             return;
         }
         if self.receiver.buffer.is_empty() && self.receiver.assembler.is_empty() {
-            self.receiver.give_back(&self.rcv);
+            self.receiver.buffer.give_back();
         }
         if self.sender.buffer.len() == 0 {
             self.sender.buffer.give_back();
         }
     }
 
-    /// The host is short of memory: gives back what nothing lies in, and lets a tuned receive buffer go
-    /// back to the size that it began with, as the peer uses up the window that it was offered.
-    pub fn give_memory_back(&mut self) {
+    /// Makes sure that something can be written, if the host grants memory for it; false if nothing could
+    /// be written anyway. What nobody writes into is given back after a while.
+    pub fn prepare_to_write(&mut self, now: Instant) -> bool {
+        if self.sender.fin || !self.state.may_write() {
+            return false;
+        }
+        self.watch_idle_buffers(now);
+        self.sender.buffer.prepare(&self.memory)
+    }
+
+    /// Others wait for memory to write into: gives back what nothing lies in of the send buffer.
+    pub fn leave_memory_to_others(&mut self) {
+        self.sender.buffer.give_back_free();
+    }
+
+    /// The host is getting short of memory: gives back what nothing lies in, nor did of late. If it `must` be, a tuned receive
+    /// buffer also goes back to the size that it began with, as the peer uses up the window that it was
+    /// offered, and data beyond holes is thrown away: it was never acknowledged. True if there was any.
+    pub fn give_memory_back(&mut self, now: Instant, must: bool) -> bool {
+        let pruned = must && self.receiver.drop_beyond_holes();
         let initial = self.config.receive_buffer.initial();
-        if self.receiver.buffer.capacity() > initial {
+        if must && self.receiver.buffer.capacity() > initial {
             self.receiver.buffer.set_capacity(initial, self.rcv.window() as usize);
             self.receiver.autotune.start_over();
         }
-        self.receiver.give_back(&self.rcv);
-        self.sender.buffer.give_back();
-    }
-
-    /// The host is out of memory: throws away data beyond holes, which was never acknowledged, and gives
-    /// its memory back. False if there was none.
-    pub fn prune(&mut self) -> bool {
-        let pruned = !self.receiver.assembler.is_empty() && self.receiver.drop_beyond_holes();
+        self.receiver.give_back_unused(now, &self.rcv);
+        self.sender.buffer.give_back_unused(now);
         self.statistics.pruned += u64::from(pruned);
-        self.receiver.give_back(&self.rcv);
         self.refresh_prediction();
         pruned
     }

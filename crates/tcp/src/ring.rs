@@ -1,22 +1,32 @@
 //! A ring of bytes whose size is a power of two, for both socket buffers.
 
+use crate::MemoryGrant;
+use crate::receive::saturated;
 use alloc::vec::Vec;
+use linerate_units::{Duration, Instant};
 use linerate_wire::checksum::{Sum, copy_and_sum};
 
-/// Memory is not taken in smaller pieces than this, unless the buffer is smaller.
-const SMALLEST: usize = 4 << 10;
+/// Memory for a buffer is not taken in smaller pieces than this, unless the buffer is smaller.
+pub const SMALLEST_BUFFER_MEMORY: usize = 4 << 10;
+
+/// Memory that was used within this time is not given back.
+const RECENT: Duration = Duration::from_millis(100);
 
 /// Bytes addressed by their distance from a head that only moves forward.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ring {
     storage: Vec<u8>,
     head: usize,
+    /// The most bytes that were in use since `since`, and in a while before that.
+    used: u32,
+    used_before: u32,
+    since: Instant,
 }
 
 impl Ring {
     /// A ring without memory.
     pub(crate) const fn new() -> Self {
-        Self { storage: Vec::new(), head: 0 }
+        Self { storage: Vec::new(), head: 0, used: 0, used_before: 0, since: Instant::ZERO }
     }
 
     /// Bytes of memory that it holds.
@@ -24,22 +34,49 @@ impl Ring {
         self.storage.len()
     }
 
+    /// What it may take of a grant: the first piece is in any case the smallest.
+    fn allowance(&self, grant: &MemoryGrant) -> usize {
+        (if self.storage.is_empty() { grant.room.max(grant.least) } else { grant.room }) as usize
+    }
+
+    /// The most that it could hold with a grant.
+    pub(crate) fn reach(&self, grant: &MemoryGrant) -> usize {
+        let most = self.storage.len().saturating_add(self.allowance(grant));
+        most.checked_ilog2().map_or(0, |bits| 1 << bits)
+    }
+
     /// Makes sure of memory for `needed` bytes from the head on, of `capacity` that may ever be needed,
-    /// without taking more than `room` bytes. False if that is not enough.
+    /// without taking more than is granted. False if that is not enough.
     #[inline]
-    pub(crate) fn make_room(&mut self, needed: usize, capacity: usize, room: usize) -> bool {
-        needed <= self.storage.len() || self.grow(needed, capacity, room)
+    pub(crate) fn make_room(&mut self, needed: usize, capacity: usize, grant: &MemoryGrant) -> bool {
+        needed <= self.storage.len() || self.grow(needed, capacity, grant)
     }
 
     /// Each growth at least doubles the ring, so a byte is copied O(1) times on the average of all.
     #[cold]
-    fn grow(&mut self, needed: usize, capacity: usize, room: usize) -> bool {
-        let size = needed.max(SMALLEST.min(capacity)).next_power_of_two();
-        let may = size - self.storage.len() <= room;
+    fn grow(&mut self, needed: usize, capacity: usize, grant: &MemoryGrant) -> bool {
+        let size = needed.max(SMALLEST_BUFFER_MEMORY.min(capacity)).next_power_of_two();
+        let may = size - self.storage.len() <= self.allowance(grant);
         if may {
             self.resize(size, self.storage.len());
         }
         may
+    }
+
+    /// So many bytes are in use.
+    pub(crate) fn note_use(&mut self, bytes: usize) {
+        self.used = self.used.max(saturated(bytes));
+    }
+
+    /// Gives back what is neither needed for the first `needed` bytes from the head on nor for twice what was
+    /// of late: who reads all that arrives has an empty buffer between two segments, and would lose it
+    /// each time.
+    pub(crate) fn give_back_unused(&mut self, now: Instant, needed: usize) {
+        if now.since(self.since) >= RECENT {
+            self.since = now;
+            self.used_before = core::mem::take(&mut self.used);
+        }
+        self.give_back(needed.max(2 * self.used.max(self.used_before) as usize));
     }
 
     /// Gives back what is not needed for the first `needed` bytes from the head on. Memory is halved at
@@ -49,7 +86,7 @@ impl Ring {
             *self = Self::new();
             return;
         }
-        let size = needed.max(SMALLEST).next_power_of_two();
+        let size = needed.max(SMALLEST_BUFFER_MEMORY).next_power_of_two();
         if size < self.storage.len() {
             self.resize(size, needed);
         }
@@ -58,7 +95,7 @@ impl Ring {
     /// Moves the first `kept` bytes from the head on to a storage of `size` bytes.
     fn resize(&mut self, size: usize, kept: usize) {
         let storage = core::mem::replace(&mut self.storage, alloc::vec![0; size]);
-        let old = Self { storage, head: self.head };
+        let old = Self { storage, ..*self };
         let (first, second) = old.slices(0, kept);
         if kept > 0 {
             self.write(0, first);
@@ -113,10 +150,16 @@ impl Ring {
 mod tests {
     use super::*;
 
+    const ALL: MemoryGrant = MemoryGrant::UNLIMITED;
+
+    fn room(room: u32) -> MemoryGrant {
+        MemoryGrant { room, least: 0, ..ALL }
+    }
+
     #[test]
     fn bytes_survive_the_end_of_the_storage() {
         let mut ring = Ring::new();
-        assert!(ring.make_room(5, 5, usize::MAX));
+        assert!(ring.make_room(5, 5, &ALL));
         assert_eq!(ring.memory(), 8);
         ring.advance(6);
         ring.write(0, b"abcde");
@@ -131,7 +174,7 @@ mod tests {
     #[test]
     fn bytes_stay_where_they_are_when_the_ring_grows_and_when_it_shrinks() {
         let mut ring = Ring::new();
-        assert!(ring.make_room(4_096, 1 << 20, usize::MAX));
+        assert!(ring.make_room(4_096, 1 << 20, &ALL));
         ring.advance(4_000);
         let data: Vec<u8> = (0..4_000_u16).map(|number| (number % 251).to_le_bytes()[0]).collect();
         ring.write(0, &data);
@@ -140,7 +183,7 @@ mod tests {
             ring.read(0, &mut into);
             into
         };
-        assert!(ring.make_room(70_000, 1 << 20, usize::MAX));
+        assert!(ring.make_room(70_000, 1 << 20, &ALL));
         assert_eq!((ring.memory(), read(&ring)), (131_072, data.clone()));
         ring.give_back(4_000);
         assert_eq!((ring.memory(), read(&ring)), (4_096, data));
@@ -151,11 +194,40 @@ mod tests {
     #[test]
     fn no_more_memory_is_taken_than_there_is_room() {
         let mut ring = Ring::new();
-        assert!(!ring.make_room(4_097, 1 << 20, 8_191));
+        assert!(!ring.make_room(4_097, 1 << 20, &room(8_191)));
         assert_eq!(ring.memory(), 0);
-        assert!(ring.make_room(4_097, 1 << 20, 8_192));
-        assert!(!ring.make_room(8_193, 1 << 20, 8_191));
-        assert!(ring.make_room(8_193, 1 << 20, 8_192));
+        assert!(ring.make_room(4_097, 1 << 20, &room(8_192)));
+        assert!(!ring.make_room(8_193, 1 << 20, &room(8_191)));
+        assert!(ring.make_room(8_193, 1 << 20, &room(8_192)));
+    }
+
+    #[test]
+    fn the_first_piece_is_granted_apart() {
+        let mut ring = Ring::new();
+        let grant = &MemoryGrant { room: 0, least: 4_096, ..ALL };
+        assert_eq!(ring.reach(grant), 4_096);
+        assert!(!ring.make_room(4_097, 1 << 20, grant));
+        assert!(ring.make_room(1, 1 << 20, grant));
+        assert!(!ring.make_room(4_097, 1 << 20, grant));
+        assert_eq!(ring.reach(&room(16_383)), 16_384);
+    }
+
+    #[test]
+    fn what_was_used_of_late_is_not_given_back() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut ring = Ring::new();
+        assert!(ring.make_room(60_000, 1 << 20, &ALL));
+        ring.note_use(60_000);
+        ring.give_back_unused(at(1_000), 1);
+        ring.give_back_unused(at(1_099), 1);
+        assert_eq!(ring.memory(), 65_536);
+        ring.note_use(10_000);
+        ring.give_back_unused(at(1_100), 1);
+        assert_eq!(ring.memory(), 32_768);
+        ring.give_back_unused(at(1_200), 1);
+        assert_eq!(ring.memory(), 4_096);
+        ring.give_back_unused(at(1_201), 0);
+        assert_eq!(ring.memory(), 0);
     }
 
     /// A kibibyte at a time: what is moved is less than what is written.
@@ -165,7 +237,7 @@ mod tests {
         let mut moved = 0;
         for kibibytes in 1..=1_024 {
             let before = ring.memory();
-            assert!(ring.make_room(kibibytes << 10, 1 << 20, usize::MAX));
+            assert!(ring.make_room(kibibytes << 10, 1 << 20, &ALL));
             moved += if ring.memory() > before { before } else { 0 };
         }
         assert!(moved < 1 << 20, "{moved} bytes were moved");

@@ -308,7 +308,7 @@ impl Connections {
         end.check();
         twin.check();
         assert_eq!(disposition, twin_disposition, "fast and slow path differ about {segment:?}");
-        end.assert_agrees_with(&twin);
+        end.assert_agrees_with(&mut twin);
         match disposition {
             Disposition::OpenAgain => {
                 self.server = None;

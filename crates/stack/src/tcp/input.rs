@@ -47,7 +47,7 @@ impl Stack {
         }
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let (now, connection) = (arrived.arrival.at, &mut socket.connection);
-        connection.grant_memory(self.memory.grant());
+        connection.grant_memory(self.memory.grant(socket.held, connection.moved_bytes()));
         let is_marked = arrived.header.type_of_service.ecn() == Ecn::Ce;
         let disposition = if is_marked {
             self.counted.tcp_extra.marked_segments += 1;
@@ -65,8 +65,7 @@ impl Stack {
             Disposition::Refused(refusal) => {
                 self.counted.tcp_extra.time_wait_resets += u64::from(refusal == Refusal::ResetInTimeWait);
                 if refusal == Refusal::NoMemory {
-                    self.counted.tcp_extra.memory_refusals += 1;
-                    self.relieve_memory(true);
+                    self.refuse_memory();
                 }
                 self.limit_challenges(arrived.arrival.at, index);
                 self.settle(index);

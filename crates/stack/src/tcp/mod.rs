@@ -108,7 +108,7 @@ impl Stack {
     pub(crate) fn settle(&mut self, index: u32) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let connection = &mut socket.connection;
-        if connection.buffer_memory() != socket.held {
+        if connection.buffer_memory() != socket.held || self.memory.is_awaited() {
             self.follow_memory(index);
         }
         let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else { return };
@@ -225,15 +225,14 @@ impl Stack {
 
     /// Nobody needs the connection any more.
     fn drop_connection(&mut self, index: u32) {
-        if let Some(socket) = self.sockets.tcp_at(index) {
-            self.memory.forget(index, socket.held);
-        }
+        self.forget_memory(index);
         self.sockets.remove(index);
     }
 
     /// An application lets go of a connection, which has been told how to end.
     pub(crate) fn release(&mut self, index: u32) {
         self.events.forget(index);
+        self.memory.stop_waiting(index);
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         socket.owner = Owner::Nobody;
         if socket.retired {

@@ -79,7 +79,7 @@ impl Stack {
     /// # Errors
     /// [`Error::Closed`], or why the connection takes no more data.
     pub fn tcp_write(&mut self, now: Instant, handle: TcpHandle, data: &[u8]) -> Result<usize, Error> {
-        self.write_with(now, handle, |connection| connection.write(now, data))
+        self.write_with(now, handle, !data.is_empty(), |connection| connection.write(now, data))
     }
 
     /// Sends data whose last byte is urgent, which RFC 6093 advises against; otherwise as
@@ -88,21 +88,24 @@ impl Stack {
     /// # Errors
     /// As [`Stack::tcp_write`].
     pub fn tcp_write_urgent(&mut self, now: Instant, handle: TcpHandle, data: &[u8]) -> Result<usize, Error> {
-        self.write_with(now, handle, |connection| connection.write_urgent(now, data))
+        self.write_with(now, handle, !data.is_empty(), |connection| connection.write_urgent(now, data))
     }
 
-    /// Writes, and has an application that could write nothing, although the buffer has room, wait for
-    /// the memory of others.
+    /// Writes, and has an application that could write nothing, although its buffer is empty, wait for the
+    /// memory of others. While there is anything in it, the acknowledgement of that tells that there is room.
     fn write_with(
         &mut self,
         now: Instant,
         handle: TcpHandle,
+        has_data: bool,
         write: impl FnOnce(&mut Connection) -> Result<usize, linerate_tcp::Error>,
     ) -> Result<usize, Error> {
         let taken = self.with_connection(now, handle, write)?.map_err(Error::from)?;
-        let (index, socket) = self.sockets.tcp_mut(handle)?;
-        if taken == 0 && socket.connection.writable_bytes() > 0 {
-            self.wait_for_memory(index);
+        if taken == 0 && has_data {
+            let (index, socket) = self.sockets.tcp_mut(handle)?;
+            if socket.connection.unacknowledged_bytes() == 0 {
+                self.wait_for_memory(index);
+            }
         }
         Ok(taken)
     }
@@ -238,9 +241,8 @@ impl Stack {
         step: impl FnOnce(&mut Connection) -> R,
     ) -> Result<R, Error> {
         self.pass_time(now);
-        let grant = self.memory.grant();
         let (index, socket) = self.sockets.tcp_mut(handle)?;
-        socket.connection.grant_memory(grant);
+        socket.connection.grant_memory(self.memory.grant(socket.held, socket.connection.moved_bytes()));
         let result = step(&mut socket.connection);
         self.settle(index);
         Ok(result)

@@ -6,6 +6,13 @@ use linerate_testkit::siege::{FRAMES_A_TURN, TURN};
 use linerate_wire::{Ipv4Header, Protocol, SackBlocks};
 use std::net::Ipv4Addr;
 
+/// What the buffers of a host's connections may hold, of all that these guests could ask for twice.
+const BUDGET: usize = 4 << 20;
+const GUESTS: usize = 100;
+
+/// What else a connection takes: its state, and what a segment under way is remembered by.
+const CONNECTION: usize = 32 << 10;
+
 /// Every byte that an application reads was sent for that place, whichever of those sent it is; and once
 /// there is no hole any more, it reads on.
 #[test]
@@ -68,6 +75,37 @@ fn a_window_in_crumbs_costs_no_more_memory_than_a_window() {
         peer.acknowledge(intruder, peer.expected, u16::MAX, SackBlocks::default());
     });
     assert!(peace.siege.guests()[0].said.len() > 500_000, "{}", peace.siege.guests()[0].said.len());
+}
+
+/// A byte at the far end of each window takes the memory of a whole one.
+#[test]
+fn a_byte_at_the_end_of_each_of_many_windows_takes_no_memory_from_the_honest() {
+    let _alone = alone();
+    let mut peace = Peace::with(4, |config| config.limits.buffer_bytes = BUDGET);
+    let peers: Vec<_> = (0..GUESTS).map(|_| peace.siege.let_in(0, 0)).collect();
+    peace.siege.guests_are_heard = false;
+    peace.withstand(BUDGET + GUESTS * CONNECTION, |intruder, _| {
+        for _ in 0..FRAMES_A_TURN {
+            let peer = &peers[intruder.below(GUESTS.try_into().unwrap()) as usize];
+            let place = 30_000 + intruder.below(30_000);
+            peer.send(intruder, peer.next + place, &[1]);
+        }
+    });
+    let host = peace.siege.pair.stack(Side::Right);
+    assert!(host.counters().tcp_extra.memory_refusals > 10_000, "{}", host.counters().tcp_extra);
+}
+
+/// Applications write all they can to guests that take nothing of it.
+#[test]
+fn guests_that_ask_for_much_and_take_nothing_leave_memory_to_the_honest() {
+    let _alone = alone();
+    let mut peace = Peace::with(5, |config| config.limits.buffer_bytes = BUDGET);
+    for _ in 0..GUESTS {
+        peace.siege.let_in(0, u16::MAX);
+    }
+    peace.withstand(BUDGET + GUESTS * CONNECTION, |_, _| {});
+    let host = peace.siege.pair.stack(Side::Right);
+    assert!(host.counters().tcp_extra.memory_pressures > 0, "{}", host.counters().tcp_extra);
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod floods;
 mod strangers;
 mod windows;
 
+use linerate_stack::StackConfig;
 use linerate_testkit::siege::{FRAMES_A_TURN, Heard, Intruder, Peer, Siege, TURN};
 use linerate_units::Duration;
 use linerate_wire::SackBlocks;
@@ -52,7 +53,12 @@ struct Peace {
 
 impl Peace {
     fn new(seed: u64) -> Self {
-        let mut siege = Siege::new(seed, |_| {});
+        Self::with(seed, |_| {})
+    }
+
+    /// The same with a host that `configure` has changed.
+    fn with(seed: u64, configure: impl Fn(&mut StackConfig)) -> Self {
+        let mut siege = Siege::new(seed, configure);
         let held = MEMORY.current_usage();
         MEMORY.reset_peak_usage();
         let moved = siege.run(SIEGE, |_, _| {});

@@ -228,8 +228,7 @@ impl Connection {
         self.heard = now;
         self.note_predicted_timestamp(now, segment);
         self.update_window(segment);
-        let room = self.memory.room;
-        if self.receiver.keep(&self.rcv, segment.seq, segment.payload, 0, room) != Keep::Kept {
+        if self.receiver.keep(&self.rcv, segment.seq, segment.payload, 0, &self.memory) != Keep::Kept {
             return Disposition::Refused(self.refuse_for_memory());
         }
         let pushed = segment.flags().contains(TcpFlags::PSH);

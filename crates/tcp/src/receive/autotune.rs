@@ -12,10 +12,10 @@
 use linerate_units::{Duration, Instant};
 
 /// Segments that are added to the measured amount, so that a small one does not stay small by rounding.
-const SLACK: usize = 16;
+const SLACK: u32 = 16;
 
 /// Segments that a connection reads in its first round trip: what we would send ourselves.
-const USUAL: usize = 10;
+const USUAL: u32 = 10;
 
 /// The resolution of the clock in timestamps: a round trip of zero ticks may have taken this.
 const TICK: Duration = Duration::from_millis(1);
@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(1);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Autotune {
     /// The buffer may become so large; it is fixed if that is zero.
-    most: usize,
+    most: u32,
     /// The round trip as the timestamps tell it, smoothed.
     round_trip: Option<Duration>,
     /// The next segment's timestamp is to be looked at.
@@ -32,15 +32,15 @@ pub(crate) struct Autotune {
     /// When the present round trip began.
     since: Instant,
     /// Bytes read in it.
-    read: usize,
+    read: u32,
     /// Bytes read in the round trip in which most was read.
-    best: usize,
+    best: u32,
 }
 
 impl Autotune {
     /// A reader of whom nothing is known, and a buffer that may become `most` bytes large, or is fixed
     /// if that is zero.
-    pub(crate) const fn new(most: usize, now: Instant) -> Self {
+    pub(crate) const fn new(most: u32, now: Instant) -> Self {
         Self { most, round_trip: None, wants_echo: false, since: now, read: 0, best: 0 }
     }
 
@@ -65,10 +65,11 @@ impl Autotune {
         self.wants_echo
     }
 
-    /// A timestamp of ours has come back after this time.
-    pub(crate) fn on_echo(&mut self, round_trip: Duration) {
+    /// The segment that was waited for has come: so long took the timestamp of ours that it brings back, if
+    /// it brings one.
+    pub(crate) fn on_echo(&mut self, round_trip: Option<Duration>) {
         self.wants_echo = false;
-        let round_trip = round_trip.max(TICK);
+        let Some(round_trip) = round_trip.map(|round_trip| round_trip.max(TICK)) else { return };
         self.round_trip = Some(self.round_trip.map_or(round_trip, |known| (known * 7 + round_trip) / 8));
     }
 
@@ -78,12 +79,12 @@ impl Autotune {
     pub(crate) fn on_read(
         &mut self,
         now: Instant,
-        count: usize,
+        count: u32,
         known: Option<Duration>,
-        segment: usize,
+        segment: u32,
         stamped: bool,
-    ) -> Option<usize> {
-        self.read += count;
+    ) -> Option<u32> {
+        self.read = self.read.saturating_add(count);
         let round_trip = self.round_trip.or(known)?;
         if now.since(self.since) < round_trip {
             return None;
@@ -97,9 +98,9 @@ impl Autotune {
         }
         self.best = read;
         // Reads that grow from round trip to round trip will go on to; and the window is late by one.
-        let wanted = read.saturating_mul(2).saturating_add(SLACK * segment);
-        let growth = wanted.saturating_mul(read - before) / before;
-        Some(wanted.saturating_add(growth.saturating_mul(2)).min(self.most))
+        let wanted = u64::from(read) * 2 + u64::from(SLACK * segment);
+        let growth = wanted * u64::from(read - before) / u64::from(before);
+        Some(u32::try_from(wanted + growth * 2).unwrap_or(u32::MAX).min(self.most))
     }
 }
 
@@ -142,11 +143,20 @@ mod tests {
     #[test]
     fn what_comes_back_with_data_is_the_round_trip() {
         let mut tune = Autotune::new(1 << 20, at(0));
-        tune.on_echo(Duration::ZERO);
-        tune.on_echo(Duration::from_millis(9));
+        tune.on_echo(Some(Duration::ZERO));
+        tune.on_echo(Some(Duration::from_millis(9)));
         assert_eq!(tune.round_trip, Some(Duration::from_millis(2)));
         assert_eq!(tune.on_read(at(1), 90_000, None, 1_000, true), None);
         assert!(tune.on_read(at(2), 1, None, 1_000, true).is_some());
+    }
+
+    #[test]
+    fn a_segment_that_brings_nothing_back_ends_the_wait_and_teaches_nothing() {
+        let mut tune = Autotune::new(1 << 20, at(0));
+        tune.on_read(at(10), 1, RTT, 1_000, true);
+        assert!(tune.wants_echo());
+        tune.on_echo(None);
+        assert_eq!((tune.wants_echo(), tune.round_trip), (false, None));
     }
 
     #[test]

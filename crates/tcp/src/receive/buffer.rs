@@ -1,7 +1,9 @@
 //! The bytes that have arrived and wait for the application: a ring, with room behind its end
 //! where data beyond a hole already lies in place.
 
+use crate::MemoryGrant;
 use crate::ring::Ring;
+use linerate_units::Instant;
 
 /// A receive buffer. Memory is taken for bytes that arrive.
 ///
@@ -47,15 +49,21 @@ impl ReceiveBuffer {
     }
 
     /// Makes sure of memory for `length` bytes that belong `offset` bytes behind those that can be read,
-    /// without taking more than `room` bytes. False if that is not enough.
+    /// without taking more than is granted. False if that is not enough.
     #[inline]
-    pub(crate) fn make_room(&mut self, offset: usize, length: usize, room: usize) -> bool {
-        self.ring.make_room(self.length + offset + length, self.capacity, room)
+    pub(crate) fn make_room(&mut self, offset: usize, length: usize, grant: &MemoryGrant) -> bool {
+        self.ring.make_room(self.length + offset + length, self.capacity, grant)
     }
 
-    /// Gives back the memory that is not needed for what can be read and `beyond` bytes behind it.
-    pub(crate) fn give_back(&mut self, beyond: usize) {
-        self.ring.give_back(self.length + beyond);
+    /// Gives back the memory that is not needed for what can be read and `beyond` bytes behind it, nor for
+    /// what could be read of late.
+    pub(crate) fn give_back_unused(&mut self, now: Instant, beyond: usize) {
+        self.ring.give_back_unused(now, self.length + beyond);
+    }
+
+    /// An empty buffer gives its memory back.
+    pub(crate) fn give_back(&mut self) {
+        self.ring.give_back(self.length);
     }
 
     /// Puts `bytes` to where they belong, `offset` bytes behind those that can be read. They fit:
@@ -81,6 +89,7 @@ impl ReceiveBuffer {
     /// Takes the first bytes; how many.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> usize {
         let count = self.peek(into);
+        self.ring.note_use(self.length);
         self.ring.advance(count);
         self.length -= count;
         count
@@ -109,7 +118,7 @@ mod tests {
     #[test]
     fn data_beyond_a_hole_becomes_readable_when_the_hole_is_filled() {
         let mut buffer = ReceiveBuffer::new(8);
-        assert!(buffer.make_room(0, 6, usize::MAX));
+        assert!(buffer.make_room(0, 6, &MemoryGrant::UNLIMITED));
         buffer.place(3, b"def");
         assert!(buffer.is_empty());
         buffer.place(0, b"abc");

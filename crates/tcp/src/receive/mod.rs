@@ -5,7 +5,7 @@ mod assembler;
 pub(crate) mod autotune;
 mod buffer;
 
-use crate::BufferSize;
+use crate::{BufferSize, MemoryGrant};
 use assembler::Assembler;
 use autotune::Autotune;
 use buffer::ReceiveBuffer;
@@ -80,7 +80,7 @@ impl Receiver {
         Self {
             buffer: ReceiveBuffer::new(size.initial()),
             assembler: Assembler::default(),
-            autotune: Autotune::new(most, now),
+            autotune: Autotune::new(saturated(most), now),
             fin: None,
             urgent: None,
             shut: false,
@@ -101,17 +101,17 @@ impl Receiver {
     }
 
     /// Puts data that begins at `seq` in its place, if no more than `most` stretches lie beyond holes
-    /// then, and no more than `room` bytes of memory are needed.
+    /// then, and no more memory is needed than is granted.
     pub(crate) fn keep(
         &mut self,
         rcv: &ReceiveSequence,
         seq: SeqNum,
         payload: &[u8],
         most: usize,
-        room: usize,
+        grant: &MemoryGrant,
     ) -> Keep {
         let offset = (seq - rcv.nxt) as usize;
-        if !self.shut && !self.buffer.make_room(offset, payload.len(), room) {
+        if !self.shut && !self.buffer.make_room(offset, payload.len(), grant) {
             return Keep::NoMemory;
         }
         if seq != rcv.nxt && !self.assembler.insert(seq, seq + saturated(payload.len()), most) {
@@ -131,10 +131,10 @@ impl Receiver {
         dropped
     }
 
-    /// Gives back the memory that nothing lies in.
-    pub(crate) fn give_back(&mut self, rcv: &ReceiveSequence) {
+    /// Gives back the memory that nothing lies in, nor did of late.
+    pub(crate) fn give_back_unused(&mut self, now: Instant, rcv: &ReceiveSequence) {
         let beyond = self.assembler.end().map_or(0, |end| (end - rcv.nxt) as usize);
-        self.buffer.give_back(if self.shut { 0 } else { beyond });
+        self.buffer.give_back_unused(now, if self.shut { 0 } else { beyond });
     }
 
     /// Everything up to `next` is in order: the application can have it.

@@ -1,7 +1,9 @@
 //! The bytes that the application has written and the peer has not acknowledged: a ring that knows
 //! the sequence number of its first byte.
 
-use crate::ring::Ring;
+use crate::MemoryGrant;
+use crate::ring::{Ring, SMALLEST_BUFFER_MEMORY};
+use linerate_units::Instant;
 use linerate_wire::SeqNum;
 use linerate_wire::checksum::Sum;
 
@@ -11,6 +13,8 @@ use linerate_wire::checksum::Sum;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SendBuffer {
     ring: Ring,
+    /// Memory was taken for what is about to be written.
+    prepared: bool,
     start: SeqNum,
     length: usize,
     capacity: usize,
@@ -18,7 +22,7 @@ pub(crate) struct SendBuffer {
 
 impl SendBuffer {
     pub(crate) const fn new(start: SeqNum, capacity: usize) -> Self {
-        Self { ring: Ring::new(), start, length: 0, capacity }
+        Self { ring: Ring::new(), prepared: false, start, length: 0, capacity }
     }
 
     /// Bytes from the first that is not acknowledged to the last that was written.
@@ -44,8 +48,20 @@ impl SendBuffer {
         self.ring.memory()
     }
 
-    /// Gives back the memory that is not needed for what is in it.
+    /// Gives back the memory that is not needed for what is in it, or about to be, nor for what was in it of
+    /// late.
+    pub(crate) fn give_back_unused(&mut self, now: Instant) {
+        self.ring.give_back_unused(now, self.length.max(usize::from(self.prepared)));
+    }
+
+    /// Gives back the memory that is not needed for what is in it, or about to be.
+    pub(crate) fn give_back_free(&mut self) {
+        self.ring.give_back(self.length.max(usize::from(self.prepared)));
+    }
+
+    /// Gives back the memory that is not needed for what is in it. What was to be written has not been.
     pub(crate) fn give_back(&mut self) {
+        self.prepared = false;
         self.ring.give_back(self.length);
     }
 
@@ -54,19 +70,26 @@ impl SendBuffer {
         self.start + wire_length(self.length)
     }
 
-    /// Takes as much of `data` as there is room for, without taking more than `memory` bytes; how much.
-    pub(crate) fn append(&mut self, data: &[u8], memory: usize) -> usize {
-        let mut count = data.len().min(self.free());
-        if !self.ring.make_room(self.length + count, self.capacity, memory) {
+    /// Takes the least memory that can be written into, if so much is granted; true if there is some now.
+    pub(crate) fn prepare(&mut self, grant: &MemoryGrant) -> bool {
+        self.prepared = self.ring.make_room(1, self.capacity, grant);
+        self.prepared
+    }
+
+    /// Takes as much of `data` as there is room for, without taking more memory than is granted; how much.
+    pub(crate) fn append(&mut self, data: &[u8], grant: &MemoryGrant) -> usize {
+        let most = if grant.is_awaited { self.fair_share() } else { self.capacity };
+        let mut count = data.len().min(most.saturating_sub(self.length));
+        if !self.ring.make_room(self.length + count, self.capacity, grant) {
             // As much as can be had is better than nothing.
-            let most = self.ring.memory().saturating_add(memory);
-            let most = most.checked_ilog2().map_or(0, |bits| 1 << bits);
-            self.ring.make_room(most, self.capacity, memory);
+            self.ring.make_room(self.ring.reach(grant), self.capacity, grant);
             count = count.min(self.ring.memory() - self.length);
         }
         if count > 0 {
+            self.prepared = false;
             self.ring.write(self.length, &data[..count]);
             self.length += count;
+            self.ring.note_use(self.length);
         }
         count
     }
@@ -84,6 +107,14 @@ impl SendBuffer {
         count
     }
 
+    /// What may be in it while others have nothing: what was taken for this, or half of what it holds; who
+    /// holds the least that there is has to let go of it first.
+    fn fair_share(&self) -> usize {
+        let memory = self.ring.memory();
+        let half = if memory > SMALLEST_BUFFER_MEMORY { memory / 2 } else { 0 };
+        self.capacity.min(if self.prepared { memory } else { half })
+    }
+
     /// Copies the bytes from `seq` on out and sums them on the way.
     pub(crate) fn copy_and_sum(&self, seq: SeqNum, into: &mut [u8]) -> Sum {
         self.ring.read_and_sum((seq - self.start) as usize, into)
@@ -93,6 +124,7 @@ impl SendBuffer {
     pub(crate) fn clear(&mut self) {
         self.start = self.end();
         self.ring = Ring::new();
+        self.prepared = false;
         self.length = 0;
     }
 
@@ -113,7 +145,7 @@ mod tests {
     #[test]
     fn acknowledged_bytes_leave_and_make_room() {
         let mut buffer = SendBuffer::new(SeqNum::new(u32::MAX), 4);
-        assert_eq!(buffer.append(b"abcdef", usize::MAX), 4);
+        assert_eq!(buffer.append(b"abcdef", &MemoryGrant::UNLIMITED), 4);
         assert_eq!(buffer.release_to(SeqNum::new(1)), 2);
         assert_eq!((buffer.start, buffer.len(), buffer.free()), (SeqNum::new(1), 2, 2));
         let mut into = [0; 2];
@@ -124,7 +156,7 @@ mod tests {
     #[test]
     fn an_acknowledged_fin_lies_beyond_the_bytes() {
         let mut buffer = SendBuffer::new(SeqNum::new(0), 4);
-        buffer.append(b"ab", usize::MAX);
+        buffer.append(b"ab", &MemoryGrant::UNLIMITED);
         assert_eq!(buffer.release_to(SeqNum::new(3)), 2);
         assert_eq!((buffer.start, buffer.len()), (SeqNum::new(2), 0));
     }

@@ -96,6 +96,25 @@ fn the_round_trip_is_measured_on_one_segment_in_each() {
     assert!((1..=50).contains(&missed), "{missed} misses for {bytes} bytes");
 }
 
+/// A timestamp of zero that comes back could be one that never left (RFC 7323 §4.1): it tells nothing, and
+/// what follows it is predicted all the same.
+#[test]
+fn an_echo_that_tells_nothing_costs_one_prediction_and_no_more() {
+    let mut host = Script::established(&tuned(), "S. 0:0(0) ack 1 win 65535 mss 1460 ts 7 0");
+    let mut next = 1;
+    for _ in 0..10 {
+        host.pass_time(ms(50));
+        for _ in 0..4 {
+            host.send(&format!(". {next}:{}(1000) ack 1 ts 8 0", next + 1_000));
+            next += 1_000;
+        }
+        host.read(4_000);
+    }
+    let prediction = &host.connection.statistics().prediction;
+    let missed = prediction.missed(MissReason::Measurement);
+    assert!((1..=10).contains(&missed) && prediction.data > 25, "{prediction:?}");
+}
+
 #[test]
 fn a_smaller_size_takes_effect_as_the_window_is_used_up() {
     let size = Config { receive_buffer: 10_000.into(), ..Config::modern() };
@@ -140,8 +159,10 @@ fn a_conversation_that_goes_on_keeps_its_memory() {
     }
 }
 
-fn grant(room: usize) -> impl FnOnce(&mut Connection, linerate_units::Instant) {
-    move |connection, _| connection.grant_memory(MemoryGrant { room, tuning: false })
+fn grant(room: u32) -> impl FnOnce(&mut Connection, linerate_units::Instant) {
+    move |connection, _| {
+        connection.grant_memory(MemoryGrant { room, least: 0, tuning: false, is_awaited: false });
+    }
 }
 
 #[test]
@@ -178,9 +199,9 @@ fn what_lies_beyond_a_hole_can_be_taken_away_and_what_was_acknowledged_cannot() 
     host.send(". 60001:61001(1000) ack 1");
     host.expect(". 1:1(0) ack 101");
     assert_eq!(host.connection.buffer_memory(), 64 << 10);
-    assert!(host.application(|connection, _| connection.prune()));
+    assert!(host.application(|connection, now| connection.give_memory_back(now, true)));
     assert_eq!(host.connection.buffer_memory(), 4_096);
-    assert!(!host.application(|connection, _| connection.prune()));
+    assert!(!host.application(|connection, now| connection.give_memory_back(now, true)));
     host.send(". 101:1101(1000) ack 1");
     host.expect(". 1:1(0) ack 1101");
     host.read(1_100);

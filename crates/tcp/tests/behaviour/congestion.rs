@@ -2,7 +2,8 @@
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, CongestionName};
-use linerate_testkit::{Connections, End, Network, Script};
+use linerate_testkit::{Connections, End, Line, Network, Script};
+use linerate_units::Rate;
 
 const CUBIC: Config = Config { congestion: CongestionName::Cubic, ..Config::modern() };
 
@@ -131,7 +132,9 @@ fn after_an_idle_time_the_window_is_the_initial_one() {
 #[test]
 fn a_window_that_the_peer_has_closed_for_long_is_not_filled_at_once_when_it_opens() {
     for congestion in CongestionName::ALL {
-        let mut host = established(&Config { congestion, initial_window: 30, ..Config::modern() });
+        let send_buffer = (256 << 10).into();
+        let mut host =
+            established(&Config { congestion, initial_window: 30, send_buffer, ..Config::modern() });
         host.write(30_000);
         host.take_sent();
         host.send(". 1:1(0) ack 15001");
@@ -180,7 +183,10 @@ fn bbr_leaves_a_peer_without_selective_acknowledgements_to_the_default() {
 #[test]
 fn bbr_keeps_its_window_over_an_idle_time_and_paces_what_follows() {
     let config = Config { congestion: CongestionName::Bbr, ..Config::modern() };
-    let mut pair = Connections::new(&config, &config, Network::clean(ms(20)), 1).established();
+    // A path without a limit would have a window without one, as large as the send buffer grows.
+    let line = Some(Line { rate: Rate::from_bits_per_second(20_000_000), queue: 64 << 10 });
+    let network = Network { line, ..Network::clean(ms(20)) };
+    let mut pair = Connections::new(&config, &config, network, 1).established();
     let (data, end) = (vec![1; 20_000], pair.now + secs(3));
     while pair.now < end {
         let now = pair.now;

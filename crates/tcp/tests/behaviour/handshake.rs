@@ -325,6 +325,20 @@ fn a_route_s_window_clamp_holds_from_the_syn_on() {
     host.expect("S 0:0(0) win 4096 wscale 0");
     host.send(SYN_ACK);
     host.expect(". 1:1(0) ack 1 win 4096");
+    // And whatever the reader makes of it, or asks for.
+    let mut next = 1;
+    for _ in 0..200 {
+        for _ in 0..4 {
+            host.send(&format!(". {next}:{}(1000) ack 1", next + 1_000));
+            next += 1_000;
+        }
+        host.read(4_000);
+        host.pass_time(ms(50));
+    }
+    assert_eq!(host.connection.receive_buffer(), 4_096);
+    host.application(|connection, _| connection.set_receive_buffer(1 << 20));
+    assert_eq!(host.connection.receive_buffer(), 4_096);
+    host.take_sent();
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Pacing: when segments leave, and that nothing waits for ever.
 
 use crate::{ms, secs};
-use linerate_tcp::{Config, CongestionName, PacingRule};
+use linerate_tcp::{BufferSize, Config, CongestionName, PacingRule};
 use linerate_testkit::{Connections, End, Network, Script};
 use linerate_units::{Duration, Instant};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-const PACED: Config = Config { pacing: PacingRule::On, ..Config::modern() };
+const PACED: Config =
+    Config { pacing: PacingRule::On, send_buffer: BufferSize::Fixed(256 << 10), ..Config::modern() };
 
 /// Established over a round trip of twice `latency`, and when each segment with data leaves the client.
 fn paced_pair(config: &Config, latency: Duration) -> (Connections, Rc<RefCell<Vec<Instant>>>) {

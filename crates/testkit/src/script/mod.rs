@@ -183,7 +183,7 @@ impl Script {
         self.connection.check();
         twin.check();
         assert_eq!(disposition, twins, "fast and slow path differ about {segment:?}");
-        self.connection.assert_agrees_with(&twin);
+        self.connection.assert_agrees_with(&mut twin);
         disposition
     }
 

@@ -14,7 +14,10 @@ pub use peer::Peer;
 
 use crate::transfer::{established, listen};
 use crate::{Fate, Line, Network, Pair, Setup, Side, Transfer, pattern};
-use linerate_stack::{ConnectOptions, Error, ListenHandle, ListenOptions, Route, StackConfig, TcpHandle};
+use linerate_stack::{
+    ConnectOptions, Error, Event, ListenHandle, ListenOptions, Route, StackConfig, TcpHandle,
+};
+use linerate_tcp::Event as TcpEvent;
 use linerate_units::{Duration, Rate};
 use linerate_wire::{EthernetFrame, Ipv4Cidr, Ipv4Packet, MacAddress, Segment, SeqNum};
 use std::cell::RefCell;
@@ -59,6 +62,8 @@ pub struct Guest {
     /// The connection.
     pub handle: TcpHandle,
     written: usize,
+    /// There was room for all that it wrote last, or there is some again.
+    may_write: bool,
     /// What the guest has said.
     pub said: Vec<u8>,
 }
@@ -154,9 +159,17 @@ impl Siege {
             self.pair.run_until(TURN, |pair| {
                 honest.iter_mut().for_each(|transfer| _ = transfer.advance(pair));
                 let accepted = std::iter::from_fn(|| pair.stack(Side::Right).tcp_accept(service));
-                guests.extend(accepted.map(|(handle, _)| Guest { handle, written: 0, said: Vec::new() }));
+                guests.extend(accepted.map(|(handle, _)| Guest {
+                    handle,
+                    written: 0,
+                    may_write: true,
+                    said: Vec::new(),
+                }));
                 guests.iter_mut().for_each(|guest| guest.serve(pair, heard));
-                while pair.stack(Side::Right).poll_event().is_some() {}
+                while let Some(event) = pair.stack(Side::Right).poll_event() {
+                    let told = |guest: &&mut Guest| event == Event::Tcp(guest.handle, TcpEvent::Writable);
+                    guests.iter_mut().filter(told).for_each(|guest| guest.may_write = true);
+                }
                 while pair.stack(Side::Left).poll_event().is_some() {}
                 false
             });
@@ -221,8 +234,12 @@ impl Guest {
     fn serve(&mut self, pair: &mut Pair, hears: bool) {
         let (now, stack) = (pair.now, pair.stack(Side::Right));
         let room = stack.tcp(self.handle).map_or(0, |end| end.writable_bytes());
-        let chunk: Vec<_> = (self.written..self.written + room).map(pattern).collect();
-        self.written += stack.tcp_write(now, self.handle, &chunk).unwrap_or(0);
+        if self.may_write && room > 0 {
+            let chunk: Vec<_> = (self.written..self.written + room).map(pattern).collect();
+            let taken = stack.tcp_write(now, self.handle, &chunk).unwrap_or(0);
+            self.written += taken;
+            self.may_write = taken == room;
+        }
         if hears {
             self.hear(pair);
         }

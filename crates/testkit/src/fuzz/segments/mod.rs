@@ -118,7 +118,7 @@ impl<'a> Story<'a> {
     fn judge(&self) {
         self.connection.check();
         self.twin.check();
-        self.connection.assert_agrees_with(&self.twin);
+        self.connection.assert_agrees_with(&mut self.twin.clone());
     }
 
     /// The same to both, with the same answer.
