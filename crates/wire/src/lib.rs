@@ -91,7 +91,7 @@ pub use print::{FrameLine, PacketLine};
 pub use protocol::Protocol;
 pub use seq::SeqNum;
 pub use tcp::{Segment, TcpFlags, TcpHeader};
-pub use tcp_options::{SackBlock, SackBlocks, TIMESTAMPS_PREFIX, TcpOptions, Timestamps, UserTimeout};
+pub use tcp_options::{SackBlock, SackBlocks, TcpOptions, Timestamps, UserTimeout};
 pub use type_of_service::{Ecn, TypeOfService};
 pub use udp::{UdpDatagram, UdpHeader};
 pub use vlan::{VlanTag, VlanTags};

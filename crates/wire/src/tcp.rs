@@ -1,7 +1,8 @@
 //! The TCP header (RFC 9293 §3.1).
 
 use crate::layout::{half, room, split_fixed, word};
-use crate::{Malformed, SeqNum, Sum, TIMESTAMPS_PREFIX, TcpOptions, Timestamps};
+use crate::tcp_options::TIMESTAMPS_PREFIX;
+use crate::{Malformed, SeqNum, Sum, TcpOptions, Timestamps};
 use bitflags::bitflags;
 use core::fmt;
 

@@ -5,7 +5,7 @@ use crate::SeqNum;
 
 /// The first word of an option field that holds timestamps alone, in the aligned layout that RFC
 /// 7323 appendix A recommends and every stack sends: NOP, NOP, kind 8, length 10.
-pub const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
+pub(crate) const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
 
 const END: u8 = 0;
 const NOP: u8 = 1;
@@ -23,6 +23,18 @@ pub struct Timestamps {
     pub value: u32,
     /// TSecr: the peer's clock as the sender last saw it.
     pub echo: u32,
+}
+
+impl Timestamps {
+    /// The timestamps of an option field that holds nothing else, in the aligned layout.
+    #[inline]
+    #[must_use]
+    pub fn alone(field: &[u8]) -> Option<Self> {
+        let (words, []) = field.as_chunks::<4>() else { return None };
+        let [prefix, value, echo] = words else { return None };
+        (u32::from_be_bytes(*prefix) == TIMESTAMPS_PREFIX)
+            .then(|| Self { value: u32::from_be_bytes(*value), echo: u32::from_be_bytes(*echo) })
+    }
 }
 
 /// One block of data that arrived beyond a hole: from `left` up to, not including, `right`.
@@ -115,8 +127,17 @@ impl TcpOptions {
     /// Reads an option field. An option whose length is impossible ends the reading (RFC 9293
     /// MUST-7: illegal lengths are survived); what was read before it counts. An option of the
     /// wrong length for its kind is skipped, and of a repeated one the last counts.
+    #[inline]
     #[must_use]
     pub fn parse(field: &[u8]) -> Self {
+        // Nearly every field: read at once, and not octet by octet.
+        match Timestamps::alone(field) {
+            Some(timestamps) => Self { timestamps: Some(timestamps), ..Self::default() },
+            None => Self::parse_one_by_one(field),
+        }
+    }
+
+    fn parse_one_by_one(field: &[u8]) -> Self {
         let mut options = Self::default();
         let mut rest = field;
         while let [kind, after @ ..] = rest {
@@ -254,6 +275,25 @@ mod tests {
         let length = options.emit(&mut field);
         assert_eq!(length, options.length());
         assert_eq!(TcpOptions::parse(&field[..length]), options);
+    }
+
+    #[test]
+    fn timestamps_alone_are_read_at_once_as_they_are_one_by_one() {
+        let timestamps = Timestamps { value: 0x0102_0304, echo: 0xfffe_fdfc };
+        let mut field = [0; 12];
+        TcpOptions { timestamps: Some(timestamps), ..TcpOptions::default() }.emit(&mut field);
+        assert_eq!(Timestamps::alone(&field), Some(timestamps));
+        for octet in 0..field.len() {
+            for bit in 0..8 {
+                let mut field = field;
+                field[octet] ^= 1 << bit;
+                assert_eq!(TcpOptions::parse(&field), TcpOptions::parse_one_by_one(&field), "{field:?}");
+            }
+        }
+        for shorter in 0..field.len() {
+            assert_eq!(Timestamps::alone(&field[..shorter]), None);
+        }
+        assert_eq!(Timestamps::alone(&[&field[..], &[NOP; 4]].concat()), None);
     }
 
     #[test]

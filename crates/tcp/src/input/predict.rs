@@ -16,7 +16,7 @@ use crate::options::before;
 use crate::receive::{Keep, saturated};
 use crate::{Connection, State};
 use linerate_units::Instant;
-use linerate_wire::{Segment, TIMESTAMPS_PREFIX, TcpFlags, Timestamps};
+use linerate_wire::{Segment, TcpFlags, Timestamps};
 
 /// The bits of data offset and flags that are compared: all but PSH, which says nothing about how
 /// to treat a segment. ECN's bits and the reserved ones count, so that they take the slow path.
@@ -149,15 +149,7 @@ fn predict_data(c: &Connection, segment: &Segment<'_>) -> Prediction {
 }
 
 fn has_fresh_timestamp(c: &Connection, segment: &Segment<'_>) -> bool {
-    predicted_timestamps(segment.options).is_some_and(|stamp| !before(stamp.value, c.timestamps.recent))
-}
-
-/// The timestamps of an option field that holds them alone and aligned, as predicted.
-fn predicted_timestamps(field: &[u8]) -> Option<Timestamps> {
-    let (words, []) = field.as_chunks::<4>() else { return None };
-    let [prefix, value, echo] = words else { return None };
-    (u32::from_be_bytes(*prefix) == TIMESTAMPS_PREFIX)
-        .then(|| Timestamps { value: u32::from_be_bytes(*value), echo: u32::from_be_bytes(*echo) })
+    Timestamps::alone(segment.options).is_some_and(|stamp| !before(stamp.value, c.timestamps.recent))
 }
 
 /// The compare of words failed: whatever made the prediction 0, or what is odd about the segment.
@@ -175,7 +167,7 @@ fn why_the_header_differs(c: &Connection, segment: &Segment<'_>) -> MissReason {
 
 #[cold]
 fn why_the_timestamp_differs(segment: &Segment<'_>) -> MissReason {
-    if predicted_timestamps(segment.options).is_some() { MissReason::Timestamp } else { MissReason::Options }
+    if Timestamps::alone(segment.options).is_some() { MissReason::Timestamp } else { MissReason::Options }
 }
 
 /// What forbids any prediction now.
@@ -238,7 +230,7 @@ impl Connection {
 
     fn note_predicted_timestamp(&mut self, now: Instant, segment: &Segment<'_>) {
         if self.timestamps.on
-            && let Some(timestamps) = predicted_timestamps(segment.options)
+            && let Some(timestamps) = Timestamps::alone(segment.options)
         {
             self.timestamps.note(timestamps, segment.seq, self.rcv.acked, now);
         }
