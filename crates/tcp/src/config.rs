@@ -86,6 +86,9 @@ pub struct Config {
     /// Segments of usual size that may be sent before the first acknowledgement (RFC 6928: ten); of segments
     /// larger than Ethernet's as many bytes, or two.
     pub initial_window: u32,
+    /// Begin with a small window again after an idle time of a timeout (RFC 5681 §4.1). Off, what was once
+    /// learnt of the path is believed for ever: for paths that are the connection's own.
+    pub restart_after_idle: bool,
     /// When received data is acknowledged.
     pub acks: AckRule,
     /// The longest that an acknowledgement is held back (RFC 9293 MUST: below 0.5 s).
@@ -147,6 +150,7 @@ impl Config {
             limited_transmit: true,
             frto: true,
             initial_window: 10,
+            restart_after_idle: true,
             acks: AckRule::Modern { quick: 16 },
             delayed_ack: Duration::from_millis(40),
             delayed_ack_tick: Duration::ZERO,

@@ -56,6 +56,7 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
             }
         }
         "tcp_frto" => config.frto = switch()?,
+        "tcp_slow_start_after_idle" => config.restart_after_idle = switch()?,
         "tcp_rfc1337" => config.time_wait_outlives_resets = switch()?,
         "tcp_invalid_ratelimit" => config.challenge_interval = Duration::from_millis(number()?),
         "tcp_retries2" => {
@@ -73,18 +74,17 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
 
 /// What is always as one value says, and cannot be changed.
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
-    const ALWAYS: [(&str, &[&str]); 14] = [
+    const ALWAYS: [(&str, &[&str]); 13] = [
         ("tcp_early_retrans", &["3", "4"]),
         ("tcp_recovery", &["1"]),
         ("tcp_dsack", &["1"]),
-        ("tcp_slow_start_after_idle", &["1"]),
         ("tcp_reordering", &["3"]),
         ("tcp_no_metrics_save", &["1"]),
         ("tcp_mtu_probing", &["0"]),
         ("tcp_fack", &["0"]),
         ("tcp_abort_on_overflow", &["0"]),
         ("tcp_tso_win_divisor", &["3"]),
-        ("tcp_notsent_lowat", &["4294967295"]),
+        ("tcp_notsent_lowat", &["4294967295", "-1"]),
         ("tcp_low_latency", &["0"]),
         ("tcp_stdurg", &["1"]),
         ("tcp_syn_linear_timeouts", &["0"]),

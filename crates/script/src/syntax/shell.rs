@@ -52,7 +52,8 @@ fn read_command(
             settings.push(Setting { line, name, value: (*value).to_owned(), from_list: false });
         }
         // Every run begins with a host that remembers no path, on a link without a queue.
-        ["ip", "tcp_metrics", "flush", ..] | ["tc", "qdisc", "add", "dev", "tun0", "root", "pfifo"] => {}
+        ["ip", "tcp_metrics", "flush", ..]
+        | ["tc", "qdisc", "add" | "replace", "dev", _, "root", "pfifo" | "pfifo_fast"] => {}
         [script] if script.ends_with(".sh") => read_script(script, line, folder, settings)?,
         _ => {
             return Err(error(format!(

@@ -137,7 +137,7 @@ impl Connection {
     fn leave_idleness(&mut self, now: Instant) {
         let controller = self.sender.congestion.controller();
         controller.on_idle(now.since(self.sender.progressed));
-        if now.since(self.sender.last_sent) > self.sender.rtt.timeout() {
+        if self.config.restart_after_idle && now.since(self.sender.last_sent) > self.sender.rtt.timeout() {
             controller.forget_after_idle();
         }
     }

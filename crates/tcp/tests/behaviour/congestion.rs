@@ -128,6 +128,23 @@ fn after_an_idle_time_the_window_is_the_initial_one() {
     }
 }
 
+/// RFC 5681 §4.1 is a SHOULD: on a path of one's own there is nothing to be learnt anew.
+#[test]
+fn a_window_that_was_told_to_survives_an_idle_time() {
+    let mut host = established(&Config { initial_window: 10, restart_after_idle: false, ..Config::modern() });
+    host.write(20_000);
+    host.take_sent();
+    host.send(". 1:1(0) ack 10001");
+    host.take_sent();
+    host.send(". 1:1(0) ack 20001");
+    let before = window(&host);
+    assert!(before > 10_000);
+    host.pass_time(secs(2));
+    host.write(1_000);
+    host.take_sent();
+    assert_eq!(window(&host), before);
+}
+
 /// RFC 5681 §4.1: who waits for the peer's window does not use the path either.
 #[test]
 fn a_window_that_the_peer_has_closed_for_long_is_not_filled_at_once_when_it_opens() {
