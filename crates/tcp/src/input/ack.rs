@@ -168,9 +168,13 @@ impl Connection {
     /// Was the congestion window, and not the application or the peer, what kept data back? A window
     /// that is not used must not grow (RFC 7661 §4.1). Of acknowledgements that come together, the
     /// first leaves the window open for as long as the others are judged: they count if data had to
-    /// wait when we could last send.
+    /// wait when we could last send. And of a flight that filled the window, in slow start, they all do,
+    /// though nothing followed it.
     pub(super) fn is_window_used(&self) -> bool {
-        self.is_window_full() || (self.sender.held_back && self.sender.has_unsent(self.snd.nxt))
+        let window = self.sender.congestion.window();
+        self.is_window_full()
+            || (self.sender.held_back && self.sender.has_unsent(self.snd.nxt))
+            || (window.cwnd() < window.ssthresh() && self.sender.usage.is_more_than_half_of(window.cwnd()))
     }
 
     /// Has the congestion window no room for a full segment?

@@ -41,6 +41,7 @@ impl Connection {
             self.output_due = false;
             self.sender.probe_due = false;
             self.sender.held_back = self.is_held_back();
+            self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
             self.note_application_limit();
             self.watch_small_window(now);
             self.watch_pacer(now);

@@ -13,6 +13,7 @@ pub(crate) mod recovery;
 pub(crate) mod rtt;
 pub(crate) mod scoreboard;
 mod undo;
+mod usage;
 
 use crate::Config;
 use crate::congestion::Congestion;
@@ -28,6 +29,7 @@ use rack::Rack;
 use rtt::RoundTrip;
 use scoreboard::Scoreboard;
 use undo::Undo;
+use usage::Usage;
 
 /// The send sequence variables (RFC 9293 §3.3.1). Those that the data arm of header prediction
 /// reads come first.
@@ -86,6 +88,7 @@ pub(crate) struct Sender {
     pub(crate) undo: Option<Box<Undo>>,
     /// When we could last send, the congestion window, or pacing, was what stopped us.
     pub(crate) held_back: bool,
+    pub(crate) usage: Usage,
     /// The end of the last segment that was sent although not full (Minshall's SND.SML).
     pub(crate) small_end: SeqNum,
     /// SND.UP while urgent data is not acknowledged: the number after it.
@@ -123,6 +126,7 @@ impl Sender {
             prr: Prr::default(),
             undo: None,
             held_back: false,
+            usage: Usage::new(iss),
             small_end: iss,
             urgent: None,
             probe_due: false,

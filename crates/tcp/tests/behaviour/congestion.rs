@@ -68,6 +68,23 @@ fn no_controller_grows_a_window_that_the_application_does_not_fill() {
     }
 }
 
+/// RFC 7661 §4.2: a flight that was the whole window has tried it, also if the application then has
+/// nothing more to say for a round trip.
+#[test]
+fn every_acknowledgement_of_a_flight_that_filled_the_window_opens_it_in_slow_start() {
+    for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
+        let mut host = established(&Config { congestion, initial_window: 10, ..Config::modern() });
+        for (start, segments, doubled) in [(1, 10, 20_000), (10_001, 20, 40_000)] {
+            host.write(segments * 1_000);
+            host.take_sent();
+            for index in 1..=u32::try_from(segments).unwrap() {
+                host.send(&format!(". 1:1(0) ack {}", start + index * 1_000));
+            }
+            assert_eq!(window(&host), doubled, "{congestion}");
+        }
+    }
+}
+
 /// The first of two acknowledgements that come together opens the window; that the second finds it
 /// open says nothing, because nothing could be sent in between.
 #[test]
