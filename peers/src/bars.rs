@@ -4,29 +4,49 @@
 use crate::figures::Figure;
 use serde::Serialize;
 
-/// A bar, and where this run stands beside it.
+/// A bar, and where this run stands beside it. For the floor it is linerate's time by the floor's, at
+/// most; for linerate among many connections its time by that alone, at most; for peers their time by
+/// linerate's, at least.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bar {
     pub work: &'static str,
     pub contender: &'static str,
-    /// The contender's time by linerate's, at least; for the floor linerate's by its, at most.
     pub bar: f64,
     pub reached: f64,
     pub is_met: bool,
 }
 
-const FLOOR: &str = "floor";
+/// Which way a bar is to be read.
+enum Kind {
+    /// A peer takes at least so many times as long as linerate.
+    Peer,
+    /// linerate takes at most so many times as long as the floor.
+    Floor,
+    /// linerate with many connections takes at most so many times as long as with one.
+    Many,
+}
 
-/// For the floor at most; for all others at least.
-const BARS: [(&str, &str, f64); 7] = [
+impl Kind {
+    fn of(contender: &str) -> Self {
+        match contender {
+            "floor" => Self::Floor,
+            "linerate-beside" | "linerate-turns" => Self::Many,
+            _ => Self::Peer,
+        }
+    }
+}
+
+const BARS: [(&str, &str, f64); 9] = [
     ("bulk", "smoltcp", 2.0),
     ("bulk", "lwip", 2.5),
     ("bulk", "gvisor", 15.0),
-    ("bulk", FLOOR, 1.35),
+    ("bulk", "floor", 1.35),
     ("bulk-in-place", "smoltcp", 1.7),
     // At most 0.6 of smoltcp's time.
     ("ping-pong", "smoltcp", 1.0 / 0.6),
     ("connect", "smoltcp", 1.4),
+    ("flows", "linerate-beside", 1.2),
+    ("flows", "linerate-turns", 2.0),
 ];
 
 /// The bars of whatever was measured.
@@ -36,9 +56,10 @@ pub fn judge(figures: &[Figure]) -> Vec<Bar> {
     };
     let judged = BARS.iter().filter_map(|&(work, contender, bar)| {
         let ratio = of(work, contender)?.times_linerate.median;
-        let (reached, is_met) = match contender {
-            FLOOR => (1.0 / ratio, 1.0 / ratio <= bar),
-            _ => (ratio, ratio >= bar),
+        let (reached, is_met) = match Kind::of(contender) {
+            Kind::Floor => (1.0 / ratio, 1.0 / ratio <= bar),
+            Kind::Many => (ratio, ratio <= bar),
+            Kind::Peer => (ratio, ratio >= bar),
         };
         Some(Bar { work, contender, bar, reached, is_met })
     });
@@ -50,9 +71,14 @@ impl Bar {
     pub fn sentence(&self) -> String {
         let Self { contender, bar, reached, .. } = self;
         let outcome = if self.is_met { "reached" } else { "not reached" };
-        match *contender {
-            FLOOR => format!("at most {bar:.2} times the floor's time: {reached:.2}, {outcome}"),
-            _ => format!("{contender} takes at least {bar:.2} times as long: {reached:.2}, {outcome}"),
+        match Kind::of(contender) {
+            Kind::Floor => format!("at most {bar:.2} times the floor's time: {reached:.2}, {outcome}"),
+            Kind::Many => {
+                format!("{contender} takes at most {bar:.2} times as long: {reached:.2}, {outcome}")
+            }
+            Kind::Peer => {
+                format!("{contender} takes at least {bar:.2} times as long: {reached:.2}, {outcome}")
+            }
         }
     }
 }

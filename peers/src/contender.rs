@@ -48,6 +48,11 @@ pub trait Contender {
     /// Can it do such work at all?
     fn can(&self, work: Work) -> bool;
 
+    /// What else is to be said of its runs of a work.
+    fn remark(&self, _: Work) -> Option<String> {
+        None
+    }
+
     /// The share of the amount that it does, so that a slow one does not hold up the rest.
     fn share(&self) -> u64 {
         1

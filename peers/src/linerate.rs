@@ -1,13 +1,16 @@
 //! linerate: two hosts on a memory link, as shipped: timestamps, selective acknowledgements, CUBIC.
 
+mod crowd;
+
 use crate::contender::{Contender, Run, Taken};
 use crate::pattern::Pattern;
 use crate::stopwatch::Stopwatch;
 use crate::work::{BATCH, BUFFER, PIECE, SEGMENT, Work};
+use crowd::Crowd;
 use linerate_link::memory::pair;
 use linerate_link::{MemoryConfig, MemoryLink, MonotonicClock};
 use linerate_stack::{
-    Budget, ConnectOptions, Error, Host, ListenHandle, ListenOptions, Stack, StackConfig, TcpHandle,
+    Budget, ConnectOptions, Error, Host, Limits, ListenHandle, ListenOptions, Stack, StackConfig, TcpHandle,
 };
 use linerate_tcp::Config;
 use linerate_units::{Clock, Duration, Instant};
@@ -22,18 +25,40 @@ const PORT: SocketAddrV4 = SocketAddrV4::new(RIGHT, 9);
 pub struct Linerate {
     name: &'static str,
     config: Config,
+    flows: Flows,
+    /// The hosts with all those connections, which are opened once.
+    crowd: Option<Crowd>,
 }
+
+/// How many connections there are while one work is done.
+#[derive(Clone, Copy)]
+struct Flows {
+    active: usize,
+    idle: usize,
+}
+
+const ONE: Flows = Flows { active: 1, idle: 0 };
 
 impl Linerate {
     /// As shipped, with buffers of the size that all contenders have.
     pub fn as_shipped() -> Self {
-        Self { name: "linerate", config: rules() }
+        Self { name: "linerate", config: rules(), flows: ONE, crowd: None }
     }
 
     /// Without the options that some peers do not have.
     pub fn without_options() -> Self {
         let config = Config { timestamps: false, selective_acks: false, ..rules() };
-        Self { name: "linerate-plain", config }
+        Self { name: "linerate-plain", config, flows: ONE, crowd: None }
+    }
+
+    /// One connection that is busy, among many that are not.
+    pub fn beside_idle() -> Self {
+        Self { name: "linerate-beside", flows: Flows { active: 1, idle: 100_000 }, ..Self::as_shipped() }
+    }
+
+    /// Many connections that are busy in turn.
+    pub fn in_turn() -> Self {
+        Self { name: "linerate-turns", flows: Flows { active: 10_000, idle: 0 }, ..Self::as_shipped() }
     }
 }
 
@@ -58,15 +83,35 @@ impl Contender for Linerate {
     }
 
     fn can(&self, work: Work) -> bool {
-        self.name == "linerate" || matches!(work, Work::Bulk | Work::BulkBatch)
+        match self.name {
+            "linerate" => true,
+            "linerate-plain" => matches!(work, Work::Bulk | Work::BulkBatch),
+            _ => work == Work::Flows,
+        }
+    }
+
+    fn remark(&self, work: Work) -> Option<String> {
+        let crowd = self.crowd.as_ref().filter(|_| work == Work::Flows && self.flows.idle > 0)?;
+        Some(format!(
+            "an idle connection keeps {} bytes resident at each end (bar: at most 512)",
+            crowd.bytes_an_end
+        ))
     }
 
     fn run(&mut self, run: Run) -> Result<Taken, String> {
+        if run.work == Work::Flows {
+            let crowd = match &mut self.crowd {
+                Some(crowd) => crowd,
+                none => none.insert(Crowd::new(self.config, self.flows)?),
+            };
+            return crowd.write_in_turn(run.amount);
+        }
         let mut pair = Pair::new(self.config, run.work)?;
         match run.work {
             Work::Bulk | Work::BulkBatch | Work::BulkInPlace => pair.bulk(run),
             Work::PingPong => pair.ping_pong(run.amount),
             Work::Connect => pair.connect(run.amount),
+            Work::Flows => Err("this work has hosts of its own".to_owned()),
         }
     }
 }
@@ -191,10 +236,20 @@ fn host(
     config: Config,
     receive: usize,
 ) -> Result<Host<MemoryLink>, String> {
+    host_with(address, link, config, receive, Limits::default())
+}
+
+fn host_with(
+    address: Ipv4Addr,
+    link: MemoryLink,
+    config: Config,
+    receive: usize,
+    limits: Limits,
+) -> Result<Host<MemoryLink>, String> {
     let number = address.octets()[3];
     let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
     let mut stack_config = StackConfig::new(mac, format!("{address}/24").parse().map_err(sentence)?);
-    stack_config.tcp = config;
+    (stack_config.tcp, stack_config.limits) = (config, limits);
     let budget = Budget { receive, transmit: BATCH, ..Budget::default() };
     Ok(Host::new(Stack::new(stack_config, [number; 32]), link).with_budget(budget))
 }

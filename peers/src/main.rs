@@ -92,14 +92,20 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let versions = contenders.iter().map(|contender| (contender.name(), contender.version())).collect();
     let facts = Facts::gather(arguments.quick, versions);
     let works = if arguments.work.is_empty() { Work::value_variants() } else { &arguments.work };
-    let mut all = Vec::new();
+    let (mut all, mut remarks) = (Vec::new(), Vec::new());
     for &work in works {
         let figures = figures::figures(&turns::take(work, &mut contenders, arguments.quick)?);
         say(&report::table(&work.to_string(), &figures, &bars::judge(&figures)))?;
+        for contender in &contenders {
+            if let Some(remark) = contender.remark(work) {
+                say(&format!("  {}: {remark}\n", contender.name()))?;
+                remarks.push((contender.name(), remark));
+            }
+        }
         all.extend(figures);
     }
     let bars = bars::judge(&all);
-    let report = Report { facts, missing, figures: all, bars };
+    let report = Report { facts, missing, figures: all, remarks, bars };
     if let Some(mut file) = json {
         let written = serde_json::to_writer_pretty(&mut file, &report).map_err(io::Error::from);
         written
@@ -127,6 +133,8 @@ fn candidates() -> Vec<Entry> {
     vec![
         ("linerate", || Ok(Box::new(linerate::Linerate::as_shipped()))),
         ("linerate-plain", || Ok(Box::new(linerate::Linerate::without_options()))),
+        ("linerate-beside", || Ok(Box::new(linerate::Linerate::beside_idle()))),
+        ("linerate-turns", || Ok(Box::new(linerate::Linerate::in_turn()))),
         ("smoltcp", || Ok(Box::new(smoltcp::Smoltcp))),
         ("lwip", lwip::candidate),
         ("gvisor", gvisor::candidate),

@@ -13,6 +13,8 @@ pub struct Report {
     pub facts: Facts,
     pub missing: Vec<Missing>,
     pub figures: Vec<Figure>,
+    /// What else is to be said of a contender's runs.
+    pub remarks: Vec<(&'static str, String)>,
     pub bars: Vec<Bar>,
 }
 

@@ -60,7 +60,8 @@ mod tests {
                 let taken = contender.run(Run { work, amount: 500, verify: true });
                 let taken = taken.unwrap_or_else(|error| panic!("{}, {work}: {error}", contender.name()));
                 assert_eq!(taken.units, 500);
-                assert!(taken.frames_out >= 500, "{}, {work}: {taken:?}", contender.name());
+                // Writes that are a little smaller than a segment share one now and then.
+                assert!(taken.frames_out >= 450, "{}, {work}: {taken:?}", contender.name());
             }
         }
     }

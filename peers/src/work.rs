@@ -26,6 +26,8 @@ pub enum Work {
     PingPong,
     /// A connection is opened, accepted and closed from both ends, again and again.
     Connect,
+    /// Writes of one segment: to one connection, to one beside 100,000 idle ones, to 10,000 in turn.
+    Flows,
 }
 
 impl Work {
@@ -37,6 +39,7 @@ impl Work {
             Self::BulkInPlace => "bulk-in-place",
             Self::PingPong => "ping-pong",
             Self::Connect => "connect",
+            Self::Flows => "flows",
         }
     }
 
@@ -46,6 +49,7 @@ impl Work {
             Self::Bulk | Self::BulkBatch | Self::BulkInPlace => "1,460 bytes",
             Self::PingPong => "round trip",
             Self::Connect => "connection",
+            Self::Flows => "write of 1,400 bytes",
         }
     }
 
@@ -53,7 +57,7 @@ impl Work {
     pub const fn amount(self, quick: bool) -> u64 {
         let full = match self {
             Self::Bulk | Self::BulkBatch | Self::BulkInPlace => 400_000,
-            Self::PingPong => 200_000,
+            Self::PingPong | Self::Flows => 200_000,
             Self::Connect => 40_000,
         };
         if quick { full / 4 } else { full }
@@ -62,7 +66,7 @@ impl Work {
     /// Frames that a receiver takes in before it may answer.
     pub const fn frames_before_answer(self) -> usize {
         match self {
-            Self::BulkBatch => BATCH,
+            Self::BulkBatch | Self::Flows => BATCH,
             _ => 2,
         }
     }
@@ -76,6 +80,7 @@ impl fmt::Display for Work {
             Self::BulkInPlace => "bulk, buffers lent in place, an answer after two segments",
             Self::PingPong => "ping-pong of one byte",
             Self::Connect => "connect and close",
+            Self::Flows => "one connection, one beside 100,000 idle ones, 10,000 in turn",
         })
     }
 }

@@ -1,0 +1,141 @@
+//! Two hosts with very many connections, of which some are written to, one after the other.
+
+use super::{Flows, LEFT, RIGHT, host_with, now, sentence, turn};
+use crate::contender::Taken;
+use crate::stopwatch::Stopwatch;
+use crate::work::BATCH;
+use linerate_link::memory::pair;
+use linerate_link::{MemoryConfig, MemoryLink};
+use linerate_stack::{ConnectOptions, Error, Host, Limits, ListenHandle, ListenOptions, TcpHandle};
+use linerate_tcp::Config;
+use linerate_units::Instant;
+use std::fs;
+use std::net::SocketAddrV4;
+
+/// Bytes of a write: one segment, timestamps or not.
+const WRITE: usize = 1_400;
+/// Connections to one port of the server, of which there are as many as that takes.
+const TO_ONE_PORT: usize = 10_000;
+const FIRST_PORT: u16 = 1_000;
+
+/// The hosts, and both ends of each connection that is used.
+pub struct Crowd {
+    left: Host<MemoryLink>,
+    right: Host<MemoryLink>,
+    active: Vec<(TcpHandle, TcpHandle)>,
+    /// The connection whose turn it is.
+    next: usize,
+    /// What an idle connection has added to the process's resident memory.
+    pub bytes_an_end: usize,
+}
+
+impl Crowd {
+    /// Opens all connections.
+    ///
+    /// # Errors
+    /// Why that cannot be done.
+    pub fn new(config: Config, flows: Flows) -> Result<Self, String> {
+        let link = MemoryConfig { capacity: BATCH, ..MemoryConfig::default() };
+        let limits = Limits { sockets: 2 * (flows.active + flows.idle), ..Limits::default() };
+        let (left, right) = pair(link).map_err(sentence)?;
+        let (left, right) =
+            (host_with(LEFT, left, config, BATCH, limits)?, host_with(RIGHT, right, config, BATCH, limits)?);
+        let mut crowd = Self { left, right, active: Vec::new(), next: 0, bytes_an_end: 0 };
+        crowd.active = crowd.open(flows.active, FIRST_PORT)?;
+        let before = resident();
+        drop(crowd.open(flows.idle, FIRST_PORT + 1_000)?);
+        crowd.bytes_an_end = resident().saturating_sub(before) / (2 * flows.idle).max(1);
+        Ok(crowd)
+    }
+
+    fn open(&mut self, count: usize, first_port: u16) -> Result<Vec<(TcpHandle, TcpHandle)>, String> {
+        let mut opened = Vec::with_capacity(count);
+        for (port, start) in (first_port..).zip((0..count).step_by(TO_ONE_PORT)) {
+            let address = SocketAddrV4::new(RIGHT, port);
+            let options = ListenOptions::default();
+            let listener = self.right.stack_mut().tcp_listen(address, &options).map_err(sentence)?;
+            for _ in start..count.min(start + TO_ONE_PORT) {
+                opened.push(self.open_one(address, listener)?);
+            }
+        }
+        Ok(opened)
+    }
+
+    fn open_one(
+        &mut self,
+        address: SocketAddrV4,
+        listener: ListenHandle,
+    ) -> Result<(TcpHandle, TcpHandle), String> {
+        let options = ConnectOptions::default();
+        let client = self.left.stack_mut().tcp_connect(now(), address, &options).map_err(sentence)?;
+        self.no_delay(client)?;
+        loop {
+            turn(&mut self.left, now())?;
+            turn(&mut self.right, now())?;
+            if let Some((server, _)) = self.right.stack_mut().tcp_accept(listener) {
+                return Ok((client, server));
+            }
+        }
+    }
+
+    fn no_delay(&mut self, client: TcpHandle) -> Result<(), String> {
+        let configured =
+            self.left.stack_mut().tcp_configure(now(), client, |connection| connection.set_no_delay(true));
+        configured.map_err(sentence)
+    }
+
+    /// Writes one segment to one connection after the other, a batch of them at a time, and reads
+    /// each of them.
+    ///
+    /// # Errors
+    /// Why that cannot be done.
+    pub fn write_in_turn(&mut self, amount: u64) -> Result<Taken, String> {
+        let (data, mut heard) = ([7; WRITE], [0; WRITE * BATCH]);
+        let total = amount * WRITE as u64;
+        let mut read = 0;
+        let before = self.segments();
+        let stopwatch = Stopwatch::start();
+        let mut written = 0;
+        while read < total {
+            let now = now();
+            let batch: Vec<usize> =
+                (self.next..self.next + BATCH).map(|flow| flow % self.active.len()).collect();
+            for &flow in &batch {
+                if written < total {
+                    let count =
+                        self.left.stack_mut().tcp_write(now, self.active[flow].0, &data).map_err(sentence)?;
+                    written += count as u64;
+                }
+            }
+            self.next += BATCH;
+            turn(&mut self.left, now)?;
+            turn(&mut self.right, now)?;
+            for &flow in &batch {
+                read += self.read(now, self.active[flow].1, &mut heard)?;
+            }
+        }
+        let processor = stopwatch.elapsed();
+        let after = self.segments();
+        Ok(Taken::new(processor, amount, [after[0] - before[0], after[1] - before[1]]))
+    }
+
+    fn read(&mut self, now: Instant, server: TcpHandle, into: &mut [u8]) -> Result<u64, String> {
+        match self.right.stack_mut().tcp_read(now, server, into) {
+            Ok(count) => Ok(count as u64),
+            Err(Error::WouldBlock) => Ok(0),
+            Err(error) => Err(sentence(error)),
+        }
+    }
+
+    /// Segments that both ends have sent.
+    fn segments(&self) -> [u64; 2] {
+        [&self.left, &self.right].map(|host| host.stack().counters().tcp.out_segments)
+    }
+}
+
+/// Bytes of this process in memory; zero where the system does not tell.
+fn resident() -> usize {
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size()
+}
