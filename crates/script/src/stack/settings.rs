@@ -4,7 +4,7 @@ use super::StackMachine;
 use super::options::congestion;
 use crate::syntax::Setting;
 use linerate_stack::SynCookies;
-use linerate_tcp::EcnRule;
+use linerate_tcp::{BufferSize, EcnRule};
 use linerate_units::Duration;
 
 /// The least RTO, from which Linux counts how long its retries last.
@@ -33,8 +33,8 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         "tcp_sack" => config.selective_acks = switch()?,
         "tcp_timestamps" => config.timestamps = switch()?,
         "tcp_window_scaling" => config.window_scaling = switch()?,
-        "tcp_rmem" => config.receive_buffer = middle(value).ok_or_else(wrong)?.into(),
-        "tcp_wmem" => config.send_buffer = middle(value).ok_or_else(wrong)?.into(),
+        "tcp_rmem" => config.receive_buffer = buffer(value).ok_or_else(wrong)?,
+        "tcp_wmem" => config.send_buffer = buffer(value).ok_or_else(wrong)?,
         "tcp_fin_timeout" => config.orphan_patience = Duration::from_secs(number()?),
         "tcp_keepalive_time" => keep_alive.idle = Duration::from_secs(number()?),
         "tcp_keepalive_intvl" => keep_alive.interval = Duration::from_secs(number()?),
@@ -96,11 +96,15 @@ fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// The default of `least default most`.
-fn middle(value: &str) -> Option<usize> {
-    let mut sizes = value.split_whitespace();
-    let middle = sizes.nth(1)?.parse().ok().filter(|&size| size > 0);
-    if sizes.count() == 1 { middle } else { None }
+/// `least default most`: a buffer that begins with the default and may grow to the most. The least is what
+/// Linux keeps under pressure; linerate's budget sees to that.
+fn buffer(value: &str) -> Option<BufferSize> {
+    let sizes: Option<Vec<u32>> = value.split_whitespace().map(|size| size.parse().ok()).collect();
+    match sizes?[..] {
+        [_, initial, most] if initial > 0 && initial < most => Some(BufferSize::Tuned { initial, most }),
+        [_, size, most] if size > 0 && size == most => Some(BufferSize::Fixed(size)),
+        _ => None,
+    }
 }
 
 /// How long so many retries last (tcp_timer.c of Linux: `retransmits_timed_out` counts from the least
