@@ -578,6 +578,22 @@ impl Connection {
     #[must_use]
     pub fn information(&self) -> Information {
         Information {
+            recovery: self.recovery_state(),
+            timeouts_in_a_row: self.sender.expiries,
+            backoff: self.sender.rtt.backoff(),
+            probes_in_a_row: self.sender.probes,
+            timestamps: self.timestamps.on,
+            selective_acks: self.agreement.selective_acks,
+            window_scaling: self.agreement.scaling,
+            peer_segment: self.receiver.largest_segment,
+            announced_mss: self.path.mss(),
+            mtu_payload: self.path.mtu_payload,
+            delayed_ack: self.config.delayed_ack,
+            last_sent: self.sender.last_sent,
+            last_heard: self.heard,
+            receive_round_trip: self.receiver.autotune.round_trip(),
+            read_in_a_round_trip: self.receiver.autotune.best(),
+            pacing_rate: self.pacing_rate(),
             smoothed_round_trip: self.sender.rtt.smoothed(),
             round_trip_variation: self.sender.rtt.variation(),
             retransmission_timeout: self.sender.rtt.timeout(),

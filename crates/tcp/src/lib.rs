@@ -88,4 +88,4 @@ pub use ring::SMALLEST_BUFFER_MEMORY;
 pub use send::pacing::PacingRule;
 pub use send::rtt::RtoLimits;
 pub use state::State;
-pub use stats::{Information, PredictionStatistics, Statistics};
+pub use stats::{Information, PredictionStatistics, RecoveryState, Statistics};

@@ -9,7 +9,7 @@ use linerate_wire::checksum::{Sum, copy_and_sum};
 /// Memory for a buffer is not taken in smaller pieces than this, unless the buffer is smaller.
 pub const SMALLEST_BUFFER_MEMORY: usize = 4 << 10;
 
-/// Memory that was used within this time is not given back.
+/// From one time to the next that what was used of late counts half as much.
 const RECENT: Duration = Duration::from_millis(100);
 
 /// Bytes addressed by their distance from a head that only moves forward.
@@ -17,16 +17,15 @@ const RECENT: Duration = Duration::from_millis(100);
 pub(crate) struct Ring {
     storage: Vec<u8>,
     head: usize,
-    /// The most bytes that were in use since `since`, and in a while before that.
+    /// The most bytes that were in use of late; halved once in a `period` that somebody asks for memory back.
     used: u32,
-    used_before: u32,
-    since: Instant,
+    period: u32,
 }
 
 impl Ring {
     /// A ring without memory.
     pub(crate) const fn new() -> Self {
-        Self { storage: Vec::new(), head: 0, used: 0, used_before: 0, since: Instant::ZERO }
+        Self { storage: Vec::new(), head: 0, used: 0, period: 0 }
     }
 
     /// Bytes of memory that it holds.
@@ -72,11 +71,13 @@ impl Ring {
     /// of late: who reads all that arrives has an empty buffer between two segments, and would lose it
     /// each time.
     pub(crate) fn give_back_unused(&mut self, now: Instant, needed: usize) {
-        if now.since(self.since) >= RECENT {
-            self.since = now;
-            self.used_before = core::mem::take(&mut self.used);
+        let period = now.since(Instant::ZERO).as_millis() / RECENT.as_millis();
+        let period = u32::try_from(period).unwrap_or(u32::MAX);
+        if period != self.period {
+            self.period = period;
+            self.used /= 2;
         }
-        self.give_back(needed.max(2 * self.used.max(self.used_before) as usize));
+        self.give_back(needed.max(2 * self.used as usize));
     }
 
     /// Gives back what is not needed for the first `needed` bytes from the head on. Memory is halved at
@@ -225,8 +226,10 @@ mod tests {
         ring.give_back_unused(at(1_100), 1);
         assert_eq!(ring.memory(), 32_768);
         ring.give_back_unused(at(1_200), 1);
-        assert_eq!(ring.memory(), 4_096);
-        ring.give_back_unused(at(1_201), 0);
+        assert_eq!(ring.memory(), 16_384);
+        for later in 13..30 {
+            ring.give_back_unused(at(later * 100), 0);
+        }
         assert_eq!(ring.memory(), 0);
     }
 

@@ -1,7 +1,7 @@
 //! What a connection has counted, and how it stands.
 
 use crate::input::predict::MissReason;
-use linerate_units::{Duration, Rate};
+use linerate_units::{Duration, Instant, Rate};
 
 /// Counters of one connection's life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Statistics {
     pub pure_acks_sent: u64,
     /// Segments with something that had been sent before.
     pub retransmitted_segments: u64,
+    /// Bytes of data in them, each counted as often as it was sent again.
+    pub bytes_retransmitted: u64,
     /// Times that a loss was noticed before the retransmission timer expired.
     pub fast_retransmissions: u64,
     /// Times that the retransmission timer expired.
@@ -103,9 +105,92 @@ impl PredictionStatistics {
     }
 }
 
+/// What the sender makes of losses at this moment, under Linux's numbers (`tcpi_ca_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RecoveryState {
+    /// Nothing is missing.
+    Open,
+    /// Something is missing, or has come twice or in another order; it is not decided which.
+    Disorder,
+    /// A router's mark has reduced the window, and what was in flight then still is.
+    Reduced,
+    /// Something is lost, and the segments that arrive keep the pipe filled.
+    Recovery,
+    /// The retransmission timer has expired.
+    Loss,
+}
+
 /// How a connection stands at this moment; what `TCP_INFO` tells of a kernel's.
+///
+/// What of Linux's `struct tcp_info` (`tcpi_` left out) is where, here and in [`Statistics`]:
+///
+/// | Linux | here |
+/// |---|---|
+/// | `state` | [`crate::Connection::state`] |
+/// | `ca_state` | [`Self::recovery`] |
+/// | `retransmits`, `probes`, `backoff` | [`Self::timeouts_in_a_row`], [`Self::probes_in_a_row`], [`Self::backoff`] |
+/// | `options` | [`Self::timestamps`] 1, [`Self::selective_acks`] 2, [`Self::window_scaling`] 4, [`Self::ecn`] 8 |
+/// | `snd_wscale`, `rcv_wscale` | [`Self::send_shift`], [`Self::receive_shift`] |
+/// | `rto`, `ato` | [`Self::retransmission_timeout`], [`Self::delayed_ack`] |
+/// | `snd_mss`, `rcv_mss`, `advmss` | [`Self::effective_mss`], [`Self::peer_segment`], [`Self::announced_mss`] |
+/// | `pmtu` | [`Self::mtu_payload`], and the IP header |
+/// | `unacked` | what was written and not acknowledged, less [`Self::unsent`], in segments |
+/// | `sacked`, `lost` | [`Self::sacked`], [`Self::lost`] in bytes; what is lost and was sent again is in flight here |
+/// | `last_data_sent`, `last_ack_recv` | since [`Self::last_sent`], [`Self::last_heard`] |
+/// | `rtt`, `rttvar`, `min_rtt` | [`Self::smoothed_round_trip`], [`Self::round_trip_variation`], [`Self::shortest_round_trip`] |
+/// | `rcv_rtt`, `rcv_space` | [`Self::receive_round_trip`], [`Self::read_in_a_round_trip`] |
+/// | `snd_cwnd`, `snd_ssthresh` | [`Self::congestion_window`], [`Self::slow_start_threshold`], in bytes |
+/// | `snd_wnd`, `rcv_wnd` | [`Self::send_window`], [`Self::receive_window`] |
+/// | `pacing_rate` | [`Self::pacing_rate`] |
+/// | `notsent_bytes` | [`Self::unsent`] |
+/// | `delivered`, `delivery_rate`, `delivery_rate_app_limited` | [`Self::delivered`] in bytes, [`Self::delivery_rate`], [`Self::delivery_rate_is_application_limited`] |
+/// | `reord_seen` | [`Self::reordering_seen`]: whether, not how often |
+/// | `bytes_acked`, `bytes_received` | [`Statistics::bytes_acknowledged`], [`Statistics::bytes_received`] |
+/// | `bytes_sent`, `bytes_retrans` | [`Statistics::bytes_sent`], which counts each byte once, and [`Statistics::bytes_retransmitted`] |
+/// | `segs_out`, `segs_in`, `total_retrans`, `rcv_ooopack` | [`Statistics::segments_sent`], [`Statistics::segments_received`], [`Statistics::retransmitted_segments`], [`Statistics::out_of_order_segments`] |
+/// | `dsack_dups`, `total_rto` | [`Statistics::duplicates_told`], [`Statistics::retransmission_timeouts`] |
+///
+/// No meaning here have `max_pacing_rate` (there is no limit to set), `reordering` (a degree that RACK does
+/// without), `fackets` (Linux has no use for it any more either), `last_ack_sent` (which Linux does not
+/// remember) and `rcv_ssthresh` (the window is what the buffer has room for, and is not reckoned down by
+/// what a packet's memory costs). Not counted yet: `retrans`, `last_data_recv`, `data_segs_in`,
+/// `data_segs_out`, `delivered_ce`, `busy_time`, `rwnd_limited`, `sndbuf_limited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Information {
+    /// What the sender makes of losses.
+    pub recovery: RecoveryState,
+    /// Times that the retransmission timer has expired since the peer last acknowledged something new.
+    pub timeouts_in_a_row: u32,
+    /// Times that RTO is doubled.
+    pub backoff: u32,
+    /// Probes of the peer's closed window since it was last open.
+    pub probes_in_a_row: u32,
+    /// Have both ends agreed on timestamps?
+    pub timestamps: bool,
+    /// Have both ends agreed on selective acknowledgements?
+    pub selective_acks: bool,
+    /// Have both ends agreed on scaled windows?
+    pub window_scaling: bool,
+    /// Payload bytes of what we take for a full segment of the peer.
+    pub peer_segment: u32,
+    /// The MSS that our SYN has announced, as the path is known now.
+    pub announced_mss: u32,
+    /// Bytes of TCP header and data that fit one packet of the path.
+    pub mtu_payload: usize,
+    /// How long an acknowledgement is held back at most.
+    pub delayed_ack: Duration,
+    /// When data last left.
+    pub last_sent: Instant,
+    /// When the last acceptable segment came.
+    pub last_heard: Instant,
+    /// The round trip that the receiver measures to tune its buffer, once it has.
+    pub receive_round_trip: Option<Duration>,
+    /// Bytes that the application has read in the round trip in which it has read most, if the receive
+    /// buffer is tuned.
+    pub read_in_a_round_trip: u32,
+    /// The rate at which segments leave, if they are spread.
+    pub pacing_rate: Option<Rate>,
     /// SRTT, once measured.
     pub smoothed_round_trip: Option<Duration>,
     /// RTTVAR.

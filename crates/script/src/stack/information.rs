@@ -1,17 +1,37 @@
-//! What Linux's `struct tcp_info` calls the numbers of a connection. Times are microseconds, windows
-//! segments.
+//! What Linux's `struct tcp_info` calls the numbers of a connection. Times are microseconds, those since
+//! something happened milliseconds, windows segments. The table is that of [`linerate_tcp::Information`].
 
-use linerate_tcp::{Connection, State};
-use linerate_units::Duration;
+use linerate_tcp::{Connection, Information, State};
+use linerate_units::{Duration, Instant};
+use linerate_wire::Ipv4Header;
 
-/// The field `name`, without its prefix `tcpi_`; none for what this host does not count.
-pub(super) fn field(connection: &Connection, name: &str) -> Option<u64> {
+/// The field `name` at this moment, without its prefix `tcpi_`; none for what this host does not count.
+pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option<u64> {
     let information = connection.information();
     let statistics = connection.statistics();
     let segments = |bytes: u32| u64::from(bytes.div_ceil(information.effective_mss.max(1)));
     let whole_segments = |bytes: u32| u64::from(bytes / information.effective_mss.max(1));
     Some(match name {
         "state" => state(connection.state()),
+        "ca_state" => information.recovery as u64,
+        "retransmits" => information.timeouts_in_a_row.into(),
+        "probes" => information.probes_in_a_row.into(),
+        "backoff" => information.backoff.into(),
+        "options" => options(&information),
+        "ato" => information.delayed_ack.as_micros(),
+        "rcv_mss" => information.peer_segment.into(),
+        "advmss" => information.announced_mss.into(),
+        "pmtu" => (information.mtu_payload + Ipv4Header::LENGTH) as u64,
+        "last_data_sent" => now.since(information.last_sent).as_millis(),
+        "last_ack_recv" => now.since(information.last_heard).as_millis(),
+        "rcv_rtt" => information.receive_round_trip.map_or(0, Duration::as_micros),
+        "rcv_space" => information.read_in_a_round_trip.into(),
+        // Linux's word for "no limit".
+        "pacing_rate" => information.pacing_rate.map_or(u64::MAX, |rate| rate.bits_per_second() / 8),
+        "bytes_sent" => statistics.bytes_sent + statistics.bytes_retransmitted,
+        "bytes_retrans" => statistics.bytes_retransmitted,
+        "reord_seen" => information.reordering_seen.into(),
+        "total_rto" => statistics.retransmission_timeouts,
         "snd_wscale" => information.send_shift.into(),
         "rcv_wscale" => information.receive_shift.into(),
         "rto" => information.retransmission_timeout.as_micros(),
@@ -47,6 +67,13 @@ pub(super) fn field(connection: &Connection, name: &str) -> Option<u64> {
         "rcv_ooopack" => statistics.out_of_order_segments,
         _ => return None,
     })
+}
+
+/// The bits of `tcpi_options`.
+fn options(information: &Information) -> u64 {
+    let options =
+        [information.timestamps, information.selective_acks, information.window_scaling, information.ecn];
+    options.into_iter().rev().fold(0, |bits, is_on| bits << 1 | u64::from(is_on))
 }
 
 /// The numbers of <netinet/tcp.h>.

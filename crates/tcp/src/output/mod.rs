@@ -101,6 +101,8 @@ impl Connection {
         }
         if piece.seq.before(self.snd.max) {
             self.statistics.retransmitted_segments += 1;
+            let again = piece.length.min(self.snd.max - piece.seq);
+            self.statistics.bytes_retransmitted += u64::from(again);
             self.sender.rtt.stop_timing();
             self.sender.loss.repeated_to = end;
         } else if !self.agreement.selective_acks {

@@ -25,8 +25,8 @@ const TICK: Duration = Duration::from_millis(1);
 pub(crate) struct Autotune {
     /// The buffer may become so large; it is fixed if that is zero.
     most: u32,
-    /// The round trip as the timestamps tell it, smoothed.
-    round_trip: Option<Duration>,
+    /// The round trip as the timestamps tell it, smoothed; zero before the first.
+    round_trip: Duration,
     /// The next segment's timestamp is to be looked at.
     wants_echo: bool,
     /// When the present round trip began.
@@ -41,7 +41,7 @@ impl Autotune {
     /// A reader of whom nothing is known, and a buffer that may become `most` bytes large, or is fixed
     /// if that is zero.
     pub(crate) const fn new(most: u32, now: Instant) -> Self {
-        Self { most, round_trip: None, wants_echo: false, since: now, read: 0, best: 0 }
+        Self { most, round_trip: Duration::ZERO, wants_echo: false, since: now, read: 0, best: 0 }
     }
 
     /// The application has chosen a size.
@@ -70,7 +70,17 @@ impl Autotune {
     pub(crate) fn on_echo(&mut self, round_trip: Option<Duration>) {
         self.wants_echo = false;
         let Some(round_trip) = round_trip.map(|round_trip| round_trip.max(TICK)) else { return };
-        self.round_trip = Some(self.round_trip.map_or(round_trip, |known| (known * 7 + round_trip) / 8));
+        self.round_trip = self.round_trip().map_or(round_trip, |known| (known * 7 + round_trip) / 8);
+    }
+
+    /// The round trip as the timestamps tell it, once they do.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        (self.round_trip > Duration::ZERO).then_some(self.round_trip)
+    }
+
+    /// Bytes read in the round trip in which most was read.
+    pub(crate) const fn best(&self) -> u32 {
+        self.best
     }
 
     /// `count` bytes were read. At the end of a round trip in which more was read than in any before, the
@@ -85,7 +95,7 @@ impl Autotune {
         stamped: bool,
     ) -> Option<u32> {
         self.read = self.read.saturating_add(count);
-        let round_trip = self.round_trip.or(known)?;
+        let round_trip = self.round_trip().or(known)?;
         if now.since(self.since) < round_trip {
             return None;
         }
@@ -145,7 +155,7 @@ mod tests {
         let mut tune = Autotune::new(1 << 20, at(0));
         tune.on_echo(Some(Duration::ZERO));
         tune.on_echo(Some(Duration::from_millis(9)));
-        assert_eq!(tune.round_trip, Some(Duration::from_millis(2)));
+        assert_eq!(tune.round_trip(), Some(Duration::from_millis(2)));
         assert_eq!(tune.on_read(at(1), 90_000, None, 1_000, true), None);
         assert!(tune.on_read(at(2), 1, None, 1_000, true).is_some());
     }
@@ -156,7 +166,7 @@ mod tests {
         tune.on_read(at(10), 1, RTT, 1_000, true);
         assert!(tune.wants_echo());
         tune.on_echo(None);
-        assert_eq!((tune.wants_echo(), tune.round_trip), (false, None));
+        assert_eq!((tune.wants_echo(), tune.round_trip()), (false, None));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::frto::Frto;
 use super::probe::TailProbe;
 use crate::event::Events;
-use crate::{Connection, Error, State};
+use crate::{Connection, Error, RecoveryState, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
@@ -81,6 +81,19 @@ pub(crate) enum TimerVerdict {
 }
 
 impl Connection {
+    /// What is told of losses.
+    pub(crate) fn recovery_state(&self) -> RecoveryState {
+        match self.sender.loss.phase {
+            Phase::FastRecovery => RecoveryState::Recovery,
+            Phase::AfterTimeout => RecoveryState::Loss,
+            Phase::Open if self.snd.flight() > 0 && self.is_reduced_by_mark() => RecoveryState::Reduced,
+            Phase::Open if self.sender.scoreboard.sacked() > 0 || self.sender.loss.duplicates > 0 => {
+                RecoveryState::Disorder
+            }
+            Phase::Open => RecoveryState::Open,
+        }
+    }
+
     /// The retransmission timer has expired.
     pub(crate) fn on_retransmission_timer(&mut self, now: Instant) {
         if self.sender.loss.probes_tail {
