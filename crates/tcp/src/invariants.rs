@@ -74,6 +74,10 @@ impl Connection {
         if self.waits_for_pacer() && !self.output_due {
             assert!(set(Timer::Pacing), "data waits for its time to come, and no timer will tell");
         }
+        if self.state.takes_data() && !self.ack_due {
+            let owes = self.receiver.owes_duplicates(self.agreement.selective_acks);
+            assert!(!owes, "the peer would never hear of what lies beyond a hole");
+        }
         if self.state.takes_data() && self.rcv.pending() > 0 && !self.ack_due {
             assert!(set(Timer::DelayedAck), "received data would never be acknowledged");
         }

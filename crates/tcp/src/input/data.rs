@@ -31,6 +31,7 @@ impl Connection {
         } else {
             // A duplicate acknowledgement tells the sender of the hole (RFC 5681 §4.2).
             self.statistics.out_of_order_segments += 1;
+            self.receiver.note_out_of_order();
             self.owe_ack();
         }
         Ok(())
@@ -60,7 +61,7 @@ impl Connection {
     pub(super) fn deliver(&mut self, now: Instant, length: u32, pushed: bool) {
         let had_holes = !self.receiver.assembler.is_empty();
         let arrived = self.rcv.nxt + length;
-        let next = if had_holes { self.receiver.assembler.advance(arrived) } else { arrived };
+        let next = if had_holes { self.receiver.fill_hole(arrived) } else { arrived };
         self.statistics.bytes_received += u64::from(next - self.rcv.nxt);
         self.receiver.deliver(&mut self.rcv, next);
         self.receiver.largest_segment = self.receiver.largest_segment.max(length);

@@ -68,11 +68,21 @@ impl Connection {
         }
         // Every segment but the first SYN acknowledges all that has arrived.
         if self.state != State::SynSent {
-            self.ack_due = false;
+            // What came beyond holes may want more than one (RFC 5681 §4.2).
+            self.ack_due = self.receiver.has_blocks() && self.note_told(choice);
             self.user_timeouts.due &= choice == Choice::Syn;
-            self.receiver.forget_duplicate();
             self.rcv.acked = self.rcv.nxt;
             self.timers.clear(Timer::DelayedAck);
+        }
+    }
+
+    /// A segment has told, as far as it goes, what lies beyond holes or came twice. Must another follow?
+    #[cold]
+    fn note_told(&mut self, choice: Choice) -> bool {
+        if self.agreement.selective_acks {
+            self.receiver.note_named()
+        } else {
+            self.receiver.note_counted(choice == Choice::Ack)
         }
     }
 

@@ -11,6 +11,8 @@ use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Assembler {
     stretches: Vec<SackBlock>,
+    /// How many in front have changed since they were named.
+    unnamed: usize,
 }
 
 impl Assembler {
@@ -22,14 +24,18 @@ impl Assembler {
         if self.stretches.len() >= most && !self.stretches.iter().any(touches) {
             return false;
         }
+        let (mut index, mut merged_unnamed) = (0, 0);
         self.stretches.retain(|stretch| {
             if touches(stretch) {
                 merged.left = merged.left.earlier(stretch.left);
                 merged.right = merged.right.later(stretch.right);
+                merged_unnamed += usize::from(index < self.unnamed);
             }
+            index += 1;
             !touches(stretch)
         });
         self.stretches.insert(0, merged);
+        self.unnamed = self.unnamed - merged_unnamed + 1;
         true
     }
 
@@ -39,6 +45,7 @@ impl Assembler {
         let mut reached = next;
         while let Some(at) = self.stretches.iter().position(|stretch| !stretch.left.after(reached)) {
             reached = reached.later(self.stretches.remove(at).right);
+            self.unnamed -= usize::from(at < self.unnamed);
         }
         reached
     }
@@ -46,6 +53,16 @@ impl Assembler {
     /// The number after the last that has arrived.
     pub(crate) fn end(&self) -> Option<SeqNum> {
         self.stretches.iter().map(|stretch| stretch.right).reduce(SeqNum::later)
+    }
+
+    /// How many stretches no acknowledgement has named as they are.
+    pub(crate) fn unnamed(&self) -> usize {
+        self.unnamed
+    }
+
+    /// Of those, `left` are left.
+    pub(crate) fn leave_unnamed(&mut self, left: usize) {
+        self.unnamed = left;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -57,9 +74,9 @@ impl Assembler {
         self.stretches.iter().any(|stretch| stretch.right.after(seq))
     }
 
-    /// The stretches, the most recent first.
-    pub(crate) fn stretches(&self) -> impl Iterator<Item = SackBlock> + '_ {
-        self.stretches.iter().take(SackBlocks::MOST).copied()
+    /// The stretches, the most recent first, without the `newest`.
+    pub(crate) fn stretches(&self, newest: usize) -> impl Iterator<Item = SackBlock> + '_ {
+        self.stretches.iter().skip(newest).take(SackBlocks::MOST).copied()
     }
 
     /// The first part of `left` up to `right` that has arrived already.
@@ -73,6 +90,7 @@ impl Assembler {
 
     /// Panics if stretches touch, are empty, begin before `next` or end after `edge`.
     pub(crate) fn check(&self, next: SeqNum, edge: SeqNum) {
+        assert!(self.unnamed <= self.stretches.len(), "{} of {:?}", self.unnamed, self.stretches);
         for (index, stretch) in self.stretches.iter().enumerate() {
             assert!(stretch.left.before(stretch.right), "an empty stretch {stretch:?}");
             assert!(stretch.left.after(next), "{stretch:?} begins no hole after {next}");
@@ -100,9 +118,9 @@ mod tests {
         let mut assembler = Assembler::default();
         assert!(assembler.insert(seq(10), seq(20), 4));
         assert!(assembler.insert(seq(30), seq(40), 4));
-        assert_eq!(assembler.stretches().next().unwrap().left, seq(30));
+        assert_eq!(assembler.stretches(0).next().unwrap().left, seq(30));
         assert!(assembler.insert(seq(20), seq(30), 4));
-        assert!(assembler.stretches().eq([SackBlock { left: seq(10), right: seq(40) }]));
+        assert!(assembler.stretches(0).eq([SackBlock { left: seq(10), right: seq(40) }]));
         assert_eq!(assembler.advance(seq(10)), seq(40));
         assert!(assembler.is_empty());
     }
@@ -114,7 +132,23 @@ mod tests {
         assert!(assembler.insert(seq(30), seq(40), 2));
         assert!(!assembler.insert(seq(50), seq(60), 2));
         assert!(assembler.insert(seq(15), seq(35), 2));
-        assert_eq!(assembler.stretches().count(), 1);
+        assert_eq!(assembler.stretches(0).count(), 1);
+    }
+
+    #[test]
+    fn what_was_named_and_has_not_changed_is_not_named_again() {
+        let mut assembler = Assembler::default();
+        for left in [10, 30, 50, 70] {
+            assert!(assembler.insert(seq(left), seq(left + 10), 9));
+        }
+        assert_eq!(assembler.unnamed(), 4);
+        assembler.leave_unnamed(1);
+        assert!(assembler.insert(seq(40), seq(50), 9), "joins two that were named");
+        assert_eq!(assembler.unnamed(), 2);
+        assert!(assembler.insert(seq(60), seq(70), 9), "joins both that were not");
+        assert_eq!((assembler.unnamed(), assembler.stretches(0).count()), (1, 2));
+        assert_eq!(assembler.advance(seq(30)), seq(80));
+        assert_eq!(assembler.unnamed(), 0);
     }
 
     proptest! {

@@ -72,7 +72,12 @@ pub(crate) struct Receiver {
     pub(crate) largest_window: u32,
     /// What has arrived twice, until an acknowledgement has told of it (RFC 2883).
     duplicate: Option<SackBlock>,
+    /// Segments out of order that no acknowledgement has answered, for a peer that can only count them.
+    unanswered: u8,
 }
+
+/// Blocks that fit the options beside timestamps.
+const BLOCKS_THAT_FIT: usize = 3;
 
 impl Receiver {
     pub(crate) fn new(size: BufferSize, usual_segment: u32, now: Instant) -> Self {
@@ -87,6 +92,7 @@ impl Receiver {
             largest_segment: usual_segment,
             largest_window: u32::from(u16::MAX),
             duplicate: None,
+            unanswered: 0,
         }
     }
 
@@ -128,6 +134,7 @@ impl Receiver {
     pub(crate) fn drop_beyond_holes(&mut self) -> bool {
         let dropped = !self.assembler.is_empty();
         self.assembler = Assembler::default();
+        self.unanswered = 0;
         dropped
     }
 
@@ -155,9 +162,42 @@ impl Receiver {
         }
     }
 
-    /// An acknowledgement has left: each duplicate is told of once (RFC 2883 §4).
-    pub(crate) fn forget_duplicate(&mut self) {
+    /// A segment beyond a hole has come.
+    pub(crate) fn note_out_of_order(&mut self) {
+        self.unanswered = self.unanswered.saturating_add(1);
+    }
+
+    /// Everything before `next` has arrived, and there were holes: up to where there are none. What came
+    /// beyond them before is not told of by duplicates any more: with the new number they would tell of
+    /// another hole.
+    pub(crate) fn fill_hole(&mut self, next: SeqNum) -> SeqNum {
+        self.unanswered = 0;
+        self.assembler.advance(next)
+    }
+
+    /// An acknowledgement with [`Receiver::blocks`] has left: each duplicate is told of once (RFC 2883 §4).
+    /// Must another follow, because what has come together needs more blocks?
+    pub(crate) fn note_named(&mut self) -> bool {
+        let left = self.newest_to_leave_out();
         self.duplicate = None;
+        self.unanswered = 0;
+        self.assembler.leave_unnamed(left);
+        left > 0
+    }
+
+    /// An acknowledgement has left to a peer that counts those that come `alone`, without data. Must another
+    /// follow?
+    pub(crate) fn note_counted(&mut self, alone: bool) -> bool {
+        self.duplicate = None;
+        self.unanswered -= u8::from(alone && self.unanswered > 0);
+        self.unanswered > 0
+    }
+
+    /// Of the stretches that were not named yet, those that came first are named first, as if each had been
+    /// acknowledged when it came.
+    fn newest_to_leave_out(&self) -> usize {
+        let room = BLOCKS_THAT_FIT - usize::from(self.duplicate.is_some());
+        self.assembler.unnamed().saturating_sub(room)
     }
 
     /// Is there anything for a SACK option?
@@ -172,8 +212,13 @@ impl Receiver {
         if let Some(duplicate) = self.duplicate {
             blocks.push(duplicate);
         }
-        self.assembler.stretches().for_each(|stretch| blocks.push(stretch));
+        self.assembler.stretches(self.newest_to_leave_out()).for_each(|stretch| blocks.push(stretch));
         blocks
+    }
+
+    /// Does something beyond a hole wait to be told, by `blocks` or by counting?
+    pub(crate) fn owes_duplicates(&self, blocks: bool) -> bool {
+        if blocks { self.assembler.unnamed() > 0 } else { self.unanswered > 0 }
     }
 
     /// Nobody will read any more.

@@ -146,6 +146,50 @@ fn the_latest_stretch_is_reported_first() {
 }
 
 /// RFC 2883 §4: what came twice is the first block, once, and what waits beyond holes follows it.
+/// RFC 5681 §4.2, RFC 2018 §4: a host that takes many frames at once answers as if each had come by itself. A
+/// SACK option has room for three stretches; of five, one acknowledgement would keep two from the sender.
+#[test]
+fn each_of_five_holes_in_a_batch_is_told_of() {
+    let mut host = modern();
+    let segments: Vec<_> =
+        (1..=5).map(|n| format!(". {}:{}(100) ack 1", n * 200 + 1, n * 200 + 101)).collect();
+    host.send_together(&segments.iter().map(String::as_str).collect::<Vec<_>>());
+    host.expect(". 1:1(0) ack 1 sack 601-701 sack 401-501 sack 201-301");
+    host.expect(". 1:1(0) ack 1 sack 1001-1101 sack 801-901 sack 601-701 sack 401-501");
+    host.expect_nothing();
+    // What was told before and has not changed is not told again by itself.
+    host.send_together(&[". 1101:1201(100) ack 1", ". 1401:1501(100) ack 1"]);
+    host.expect(". 1:1(0) ack 1 sack 1401-1501 sack 1001-1201 sack 801-901 sack 601-701");
+    host.expect_nothing();
+    // In order, one is enough.
+    host.send_together(&[". 1:201(200) ack 1", ". 301:401(100) ack 1"]);
+    host.expect(". 1:1(0) ack 501 sack 1401-1501 sack 1001-1201 sack 801-901 sack 601-701");
+    host.expect_nothing();
+}
+
+/// RFC 5681 §3.2: a peer without selective acknowledgements counts. Three segments beyond a hole that come
+/// together are three duplicates, or the loss would wait for the timeout.
+#[test]
+fn a_peer_that_counts_gets_a_duplicate_for_each_segment_beyond_a_hole() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    let beyond = [". 101:201(100) ack 1", ". 201:301(100) ack 1", ". 301:401(100) ack 1"];
+    host.send_together(&beyond);
+    for _ in beyond {
+        host.expect(". 1:1(0) ack 1");
+    }
+    host.expect_nothing();
+    // With data that leaves they cannot be counted.
+    host.send(". 401:501(100) ack 1");
+    host.write(10);
+    host.expect("P. 1:11(10) ack 1");
+    host.expect(". 11:11(0) ack 1");
+    host.expect_nothing();
+    // Duplicates of the number that fills the hole would tell of another one.
+    host.send_together(&[". 601:701(100) ack 11", ". 701:801(100) ack 11", ". 1:101(100) ack 11"]);
+    host.expect(". 11:11(0) ack 501");
+    host.expect_nothing();
+}
+
 #[test]
 fn what_came_twice_is_told_of_once() {
     let mut host = modern();
