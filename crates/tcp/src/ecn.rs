@@ -5,7 +5,7 @@
 use crate::send::loss::Phase;
 use crate::{Connection, State};
 use linerate_units::Instant;
-use linerate_wire::{Ecn, Segment, TcpFlags};
+use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags};
 
 /// Both bits of ECN in the header.
 const BOTH: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR);
@@ -189,9 +189,11 @@ impl Connection {
         segment.flags().contains(TcpFlags::ECE) && self.ecn.is_on()
     }
 
-    /// Has an echo reduced the window for what is in flight?
-    pub(crate) fn is_reduced_by_mark(&self) -> bool {
-        self.ecn.has_reduced_for(self.statistics.bytes_acknowledged)
+    /// Has an echo reduced the window that was in use when what ends at `end`, acknowledged by now, was in
+    /// flight?
+    pub(crate) fn is_reduced_by_mark(&self, end: SeqNum) -> bool {
+        let since = u64::from(self.snd.una - end);
+        self.ecn.has_reduced_for(self.statistics.bytes_acknowledged.saturating_sub(since))
     }
 
     /// An acceptable acknowledgement echoes a mark: the window is reduced as for a loss, once for all the

@@ -46,7 +46,7 @@ impl Connection {
         self.statistics.fast_retransmissions += 1;
         // What limited transmit has added does not count (RFC 5681 §3.2 step 2).
         let flight = self.sender.loss.flight;
-        self.reduce_for_loss(flight);
+        self.reduce_for_loss(flight, self.snd.una);
         let controller = self.sender.congestion.controller();
         let loss = &mut self.sender.loss;
         loss.recover = self.snd.max;

@@ -243,7 +243,7 @@ impl Connection {
     fn enter_recovery(&mut self, flight: u32, delivered: u32) {
         self.statistics.fast_retransmissions += 1;
         self.remember_for_undo();
-        self.reduce_for_loss(flight);
+        self.reduce_for_loss(flight, self.snd.una);
         let sacked = self.sender.scoreboard.sacked();
         self.sender.prr = Prr::begin((self.snd.nxt - self.snd.una - sacked).saturating_add(delivered));
         // Tahoe fills the holes in slow start, as it would after a timeout.
@@ -255,15 +255,16 @@ impl Connection {
         loss.tail_probe = None;
     }
 
-    /// What a loss means for the window, unless a congestion mark has reduced it for the same data (RFC
-    /// 3168 §6.1.2).
-    pub(super) fn reduce_for_loss(&mut self, flight: u32) {
-        let reduced_by_mark = self.is_reduced_by_mark();
+    /// What a loss behind `end`, or of what ends there, means for the window, unless a congestion mark has
+    /// reduced it for the same data (RFC 3168 §6.1.2): whether it has not.
+    pub(super) fn reduce_for_loss(&mut self, flight: u32, end: SeqNum) -> bool {
+        let reduced_by_mark = self.is_reduced_by_mark(end);
         let controller = self.sender.congestion.controller();
         if !reduced_by_mark || controller.governs_recovery() {
             controller.on_loss(flight);
         }
         self.ecn.on_reduced();
+        !reduced_by_mark
     }
 
     /// The window during recovery, unless the controller knows better.
@@ -296,12 +297,12 @@ impl Connection {
 
     /// A tail probe has repaired a loss that nobody else will notice (RFC 8985 §7.4.2 case 3).
     fn answer_repaired_loss(&mut self, flight: u32) {
-        self.ecn.on_reduced();
+        let end = self.sender.loss.tail_probe.map_or(self.snd.una, |probe| probe.end);
+        let reduces = self.reduce_for_loss(flight, end);
         let controller = self.sender.congestion.controller();
-        controller.on_loss(flight);
         if controller.governs_recovery() {
             controller.on_recovered();
-        } else {
+        } else if reduces {
             controller.window_mut().set_to_threshold_plus(0);
         }
     }

@@ -241,6 +241,33 @@ fn a_loss_is_told_to_the_peer_with_the_next_new_data() {
     host.expect(". 11001:12001(1000) ack 1");
 }
 
+/// §6.1.2: at most one reduction for one window of data. The loss that a probe has repaired (RFC 8985 §7.4.2
+/// case 3) was in the window that a mark has reduced.
+#[test]
+fn a_loss_that_a_probe_repairs_does_not_reduce_again_what_a_mark_has_reduced() {
+    for (echo, again) in [(". 1:1(0) ack 1001", true), ("E. 1:1(0) ack 1001", false)] {
+        let config = Config { congestion: CongestionName::NewReno, ..REQUEST };
+        let mut host = Script::connect(&config);
+        host.expect("SEW 0:0(0)");
+        host.pass_time(ms(10));
+        host.send(&format!("{YES} sackOK"));
+        host.expect(". 1:1(0) ack 1");
+        host.write(10_000);
+        assert_eq!(host.take_sent().len(), 10);
+        host.pass_time(ms(10));
+        host.send(echo);
+        let left = window(&host);
+        host.pass_time(ms(50));
+        assert_eq!(host.connection.statistics().tail_probes, 1);
+        host.write(1_000);
+        host.take_sent();
+        host.send(". 1:1(0) ack 10001");
+        host.take_sent();
+        host.send(". 1:1(0) ack 11001");
+        assert_eq!(window(&host) < left, again, "{} after {left}", window(&host));
+    }
+}
+
 #[test]
 fn echoes_take_the_slow_path_and_what_is_not_marked_the_fast_one() {
     let mut host = agreed(&Config::modern());
