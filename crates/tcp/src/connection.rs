@@ -85,7 +85,6 @@ pub struct Connection {
     pub(crate) config: Config,
     pub(crate) path: Path,
     pub(crate) user_timeouts: UserTimeouts,
-    pub(crate) keep_alive: Option<KeepAlive>,
     /// Probes since the peer was last heard, and when the last of them was due.
     pub(crate) keep_alive_probes: u32,
     pub(crate) keep_alive_probed: Instant,
@@ -170,7 +169,6 @@ impl Connection {
             config,
             path,
             user_timeouts: UserTimeouts::new(config.user_timeout, config.user_timeout_option),
-            keep_alive: config.keep_alive,
             keep_alive_probes: 0,
             keep_alive_probed: now,
             keep_alive_due: false,
@@ -237,7 +235,7 @@ impl Connection {
         if self.sender.fin {
             self.state = self.state.after_close();
         }
-        if let Some(keep_alive) = self.keep_alive {
+        if let Some(keep_alive) = self.config.keep_alive {
             self.timers.set(Timer::KeepAlive, now, keep_alive.idle);
         }
         if self.sender.has_unsent(self.snd.nxt) {
@@ -654,7 +652,7 @@ impl Connection {
 
     /// Probe a silent peer?
     pub fn set_keep_alive(&mut self, now: Instant, keep_alive: Option<KeepAlive>) {
-        self.keep_alive = keep_alive.map(KeepAlive::within_limits);
+        self.config.keep_alive = keep_alive.map(KeepAlive::within_limits);
         self.keep_alive_probes = 0;
         match keep_alive {
             Some(keep_alive) if self.state.is_synchronized() && self.state != State::TimeWait => {
@@ -667,7 +665,7 @@ impl Connection {
     /// How a silent peer is probed, if it is.
     #[must_use]
     pub const fn keep_alive(&self) -> Option<KeepAlive> {
-        self.keep_alive
+        self.config.keep_alive
     }
 
     /// How long unsent data is cared for after [`Connection::close`].
