@@ -86,7 +86,9 @@ impl Connection {
         match self.sender.loss.phase {
             Phase::FastRecovery => RecoveryState::Recovery,
             Phase::AfterTimeout => RecoveryState::Loss,
-            Phase::Open if self.snd.flight() > 0 && self.is_reduced_by_mark() => RecoveryState::Reduced,
+            Phase::Open if self.snd.flight() > 0 && self.is_reduced_by_mark(self.snd.una) => {
+                RecoveryState::Reduced
+            }
             Phase::Open if self.sender.scoreboard.sacked() > 0 || self.sender.loss.duplicates > 0 => {
                 RecoveryState::Disorder
             }
