@@ -62,6 +62,8 @@ pub struct Limits {
     pub neighbors: NeighborLimits,
     /// Destinations whose path MTU is remembered.
     pub path_mtus: usize,
+    /// Servers whose Fast Open cookie is remembered, and ports of servers that have refused it.
+    pub fast_open_servers: usize,
     /// Bytes of replies (ARP, ICMP, resets) that wait for the link.
     pub reply_bytes: usize,
     /// Bytes of packets from this host to itself that wait to be received.
@@ -87,6 +89,7 @@ impl Default for Limits {
             buffer_bytes: 256 << 20,
             neighbors: NeighborLimits::default(),
             path_mtus: 1_024,
+            fast_open_servers: 1_024,
             reply_bytes: 256 << 10,
             local_bytes: 1 << 20,
             icmp_errors: (1_000, 50),

@@ -163,6 +163,24 @@ counters! {
         syn_cookies_received "SyncookiesRecv",
         /// Acknowledgements that should have brought a cookie and did not, or one that was used before.
         syn_cookies_failed "SyncookiesFailed",
+        /// Connections of ours whose data was taken from the SYN (RFC 7413).
+        fast_opens_active "TCPFastOpenActive",
+        /// Tries of ours that came to nothing: no cookie, data not taken, or no answer.
+        fast_opens_refused "TCPFastOpenActiveFail",
+        /// Connections of ours that did not try, because that had come to nothing of late.
+        fast_opens_withheld "TCPFastOpenBlackhole",
+        /// Servers that were forgotten to remember others.
+        fast_opens_forgotten "FastOpenForgotten",
+        /// Connections that a peer has opened with a good cookie.
+        fast_opens_passive "TCPFastOpenPassive",
+        /// SYNs with a cookie that was not, or no longer, good.
+        fast_opens_with_wrong_cookie "TCPFastOpenPassiveFail",
+        /// Among those with a good one, SYNs whose cookie was made with the key before.
+        fast_opens_by_previous_key "TCPFastOpenPassiveAltKey",
+        /// SYNs that were treated as any other because too many connections waited that were opened fast.
+        fast_open_overflows "TCPFastOpenListenOverflow",
+        /// SYNs that asked for a cookie.
+        fast_open_cookies_asked "TCPFastOpenCookieReqd",
         /// Connections whose TIME-WAIT was cut short because there were too many.
         time_wait_overflows "TCPTimeWaitOverflow",
         /// SYNs that opened a new incarnation of a connection in TIME-WAIT.

@@ -86,6 +86,7 @@ mod demux;
 mod echo;
 mod error;
 mod event;
+mod fast_open;
 mod host;
 mod icmp;
 mod interface;
@@ -120,6 +121,7 @@ pub use counters::{
 };
 pub use error::Error;
 pub use event::{EchoError, EchoReply, Event, UdpEvent};
+pub use fast_open::cookie::FastOpenKeys;
 pub use host::{Budget, Host, Turn};
 pub use link::{Capabilities, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame};
 pub use listen::{ListenOptions, ListenStatistics, SynCookies};

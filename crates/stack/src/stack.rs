@@ -8,6 +8,8 @@ use crate::counters::Counters;
 use crate::demux::Demux;
 use crate::echo::EchoFlows;
 use crate::event::{Event, EventQueue};
+use crate::fast_open::FastOpenCache;
+use crate::fast_open::cookie::FastOpenMint;
 use crate::interface::Interface;
 use crate::isn::InitialNumbers;
 use crate::keys::Keys;
@@ -21,10 +23,11 @@ use crate::path_mtu::PathMtus;
 use crate::ports::Ports;
 use crate::ready::{Ready, Sender};
 use crate::route::{Route, Routes};
-use crate::sockets::{Socket, Sockets};
+use crate::sockets::{ListenHandle, Socket, Sockets};
 use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
 use crate::transmit::Reply;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use linerate_units::Instant;
@@ -53,6 +56,11 @@ pub struct Stack {
     pub(crate) tcp_ports: Ports,
     pub(crate) numbers: InitialNumbers,
     pub(crate) cookies: CookieJar,
+    pub(crate) mint: FastOpenMint,
+    pub(crate) fast_opens: FastOpenCache,
+    /// Connections that were opened fast and whose handshake is not complete, with the listener that counts
+    /// them: no more than its limit each.
+    pub(crate) pending_fast: BTreeMap<u32, ListenHandle>,
     pub(crate) tcp_config: linerate_tcp::Config,
     /// When connections want to be looked after.
     pub(crate) timers: TimerWheel,
@@ -107,6 +115,9 @@ impl Stack {
             tcp_ports: Ports::new(config.ephemeral_ports, &keys),
             numbers: InitialNumbers::new(&keys),
             cookies: CookieJar::new(&keys),
+            mint: FastOpenMint::new(&keys),
+            fast_opens: FastOpenCache::new(limits.fast_open_servers, &keys),
+            pending_fast: BTreeMap::new(),
             tcp_config: config.tcp,
             timers: TimerWheel::new(),
             queues: Links::new(),
@@ -213,6 +224,7 @@ impl Stack {
         self.routes.check();
         self.neighbors.check();
         self.path_mtus.check();
+        self.fast_opens.check();
         self.replies.check();
         self.local.check();
         for sender in self.ready.iter().chain(self.local_ready.iter()) {

@@ -171,7 +171,8 @@ fn initial_numbers_follow_the_clock_and_a_secret() {
         pair.run_for(wait);
         let packets = record(&mut pair);
         let now = pair.now;
-        let options = ConnectOptions { local: Some(SocketAddrV4::new(LEFT, 5_000)), config: None };
+        let options =
+            ConnectOptions { local: Some(SocketAddrV4::new(LEFT, 5_000)), ..ConnectOptions::default() };
         pair.stack(Side::Left).tcp_connect(now, SERVER, &options).unwrap();
         pair.run_for(Duration::from_millis(1));
         let (side, packet) = packets.borrow()[0].clone();
@@ -226,7 +227,7 @@ fn a_port_can_be_listened_on_while_a_connection_opens_from_it() {
     listen(&mut pair, second);
     assert_eq!(answers(&mut pair, Side::Right, syn(LEFT_TOO, RIGHT_TOO)).len(), 1);
     let now = pair.now;
-    let options = ConnectOptions { local: Some(SERVER), config: None };
+    let options = ConnectOptions { local: Some(SERVER), ..ConnectOptions::default() };
     let away = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 77), 80);
     let opening = pair.stack(Side::Right).tcp_connect(now, away, &options).unwrap();
     pair.run_for(Duration::from_millis(1));
@@ -251,7 +252,7 @@ fn the_local_address_is_the_one_that_was_asked_for_or_the_one_next_to_the_peer()
     ] {
         let now = pair.now;
         let local = asked.map(|address| SocketAddrV4::new(address, 0));
-        let options = ConnectOptions { local, config: None };
+        let options = ConnectOptions { local, ..ConnectOptions::default() };
         let remote = SocketAddrV4::new(remote, 9);
         pair.stack(Side::Left).tcp_connect(now, remote, &options).unwrap();
         pair.run_for(Duration::from_millis(1));

@@ -23,7 +23,7 @@ fn pair() -> Pair {
 }
 
 fn listen(pair: &mut Pair, syn_backlog: usize, syn_cookies: SynCookies) -> ListenHandle {
-    let options = ListenOptions { backlog: 4, syn_backlog, syn_cookies, config: None };
+    let options = ListenOptions { backlog: 4, syn_backlog, syn_cookies, ..ListenOptions::default() };
     pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap()
 }
 

@@ -267,7 +267,7 @@ fn the_same_connection_opens_again_out_of_time_wait() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let local = at(Side::Left, 5_000);
-    let options = ConnectOptions { local: Some(local), config: None };
+    let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
     for round in 0..5 {
         let now = pair.now;
         let left = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options).unwrap();
@@ -318,7 +318,8 @@ fn ephemeral_ports_run_out_with_an_error_and_ports_in_use_are_left_alone() {
     assert_eq!(ports, [40_000, 40_001, 40_003, 40_004]);
     assert_eq!(error, Error::PortsExhausted(remote));
     let local = at(Side::Left, 40_000);
-    let again = stack.tcp_connect(now, remote, &ConnectOptions { local: Some(local), config: None });
+    let again =
+        stack.tcp_connect(now, remote, &ConnectOptions { local: Some(local), ..ConnectOptions::default() });
     assert_eq!(again, Err(Error::AddressInUse(local)));
     // Towards another port of the same host there is room for as many.
     assert!(stack.tcp_connect(now, at(Side::Right, 10), &ConnectOptions::default()).is_ok());
@@ -334,7 +335,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
         let refused = stack.tcp_connect(now, nobody, &ConnectOptions::default());
         assert_eq!(refused, Err(Error::InvalidDestination(nobody)));
     }
-    let foreign = ConnectOptions { local: Some(at(Side::Right, 0)), config: None };
+    let foreign = ConnectOptions { local: Some(at(Side::Right, 0)), ..ConnectOptions::default() };
     let refused = stack.tcp_connect(now, at(Side::Right, 9), &foreign);
     assert_eq!(refused, Err(Error::AddressNotOurs(Side::Right.address())));
     let listener = stack.tcp_listen(at(Side::Left, 9), &ListenOptions::default()).unwrap();
@@ -357,7 +358,7 @@ fn an_abort_resets_the_peer() {
     let counters = pair.stack(Side::Left).counters().tcp;
     assert_eq!((counters.out_resets, counters.established_resets), (1, 1));
     // The peer's application has not let go, but the port is free again.
-    let options = ConnectOptions { local: Some(at(Side::Right, 9)), config: None };
+    let options = ConnectOptions { local: Some(at(Side::Right, 9)), ..ConnectOptions::default() };
     assert!(pair.stack(Side::Right).tcp_connect(now, at(Side::Left, 7), &options).is_ok());
 }
 
@@ -366,7 +367,7 @@ fn a_socket_can_have_rules_of_its_own() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let now = pair.now;
-    let options = ConnectOptions { local: None, config: Some(Config::bsd_tahoe()) };
+    let options = ConnectOptions { config: Some(Config::bsd_tahoe()), ..ConnectOptions::default() };
     let left = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options).unwrap();
     pair.run_for(Duration::from_millis(10));
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());

@@ -5,6 +5,7 @@ use crate::congestion::RateSample;
 use crate::congestion::{Congestion, CongestionName};
 use crate::ecn::Notification;
 use crate::event::{Event, Events};
+use crate::fast_open::FastOpen;
 use crate::options::{Agreement, TimestampState};
 use crate::output::reset::Reset;
 use crate::receive::ack_policy::{AckPolicy, Received};
@@ -15,6 +16,7 @@ use crate::send::{SendSequence, Sender};
 use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
 use crate::{Error, Information, KeepAlive, LARGEST_BUFFER, MemoryGrant, State, Statistics, Trouble};
+use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpHeader, TcpOptions};
 
@@ -85,16 +87,18 @@ pub struct Connection {
     pub(crate) config: Config,
     pub(crate) path: Path,
     pub(crate) user_timeouts: UserTimeouts,
-    /// Probes since the peer was last heard, and when the last of them was due.
-    pub(crate) keep_alive_probes: u32,
+    /// When the last of the probes since the peer was last heard was due, and how many they were.
     pub(crate) keep_alive_probed: Instant,
+    /// A challenge acknowledgement may leave again from here on (RFC 5961 §7).
+    pub(crate) next_challenge: Instant,
+    /// Only where it is used: those that wait in a flood shall not be larger for it.
+    pub(crate) fast_open: Option<Box<FastOpen>>,
+    pub(crate) keep_alive_probes: u32,
+    /// A reset must leave.
+    pub(crate) reset_due: Option<Reset>,
     pub(crate) keep_alive_due: bool,
     /// A SYN, or SYN-ACK, must leave.
     pub(crate) syn_due: bool,
-    /// A reset must leave.
-    pub(crate) reset_due: Option<Reset>,
-    /// A challenge acknowledgement may leave again from here on (RFC 5961 §7).
-    pub(crate) next_challenge: Instant,
     /// Did the connection begin with our SYN?
     pub(crate) active: bool,
     /// The application has let go.
@@ -176,6 +180,7 @@ impl Connection {
             reset_due: None,
             next_challenge: now,
             active: false,
+            fast_open: None,
             released: false,
             error: None,
         }
@@ -187,6 +192,11 @@ impl Connection {
         self.rcv = ReceiveSequence::new(syn.seq);
         self.rcv.nxt = syn.seq + 1;
         self.rcv.edge = self.rcv.nxt;
+        if self.active {
+            // What our SYN has offered: a peer that needs not wait for our acknowledgement may use it at
+            // once.
+            self.rcv.edge += u32::from(self.window_of_syn());
+        }
         self.agreement.settle(&options);
         self.ecn.note_heard_syn(syn.flags());
         self.receiver.largest_window = u32::from(u16::MAX) << self.agreement.receive_shift;
@@ -217,13 +227,16 @@ impl Connection {
         self.sender.mss = peer_mss.max(SMALLEST_PEER_MSS).min(self.path.mss());
     }
 
-    /// The handshake is complete.
-    pub(crate) fn establish(&mut self, now: Instant) {
+    /// The handshake is complete: our SYN is acknowledged, with all that lies before `ack`.
+    pub(crate) fn establish(&mut self, now: Instant, ack: SeqNum) {
         self.state = State::Established;
         self.events |= Events::CONNECTED | Events::WRITABLE;
         // A SYN of ours that was about to go again has been overtaken by its acknowledgement.
         self.syn_due = false;
-        if self.rcv.pending() > 0 {
+        // What was read before, of a connection that was opened fast, may have opened a window that the
+        // SYN-ACK had to close.
+        let was_small = self.rcv.window() < self.receiver.largest_segment;
+        if self.rcv.pending() > 0 || (was_small && self.acks.on_read(&self.received())) {
             self.owe_ack();
         }
         if self.sender.rtt.backoff() > 1 {
@@ -238,7 +251,7 @@ impl Connection {
         if let Some(keep_alive) = self.config.keep_alive {
             self.timers.set(Timer::KeepAlive, now, keep_alive.idle);
         }
-        if self.sender.has_unsent(self.snd.nxt) {
+        if self.snd.max.after(ack) || self.sender.has_unsent(self.snd.nxt) {
             self.watch_user_timeout(now);
         }
         self.output_due = true;
@@ -615,6 +628,7 @@ impl Connection {
             unsent: (self.sender.buffer.end() - self.snd.nxt.earlier(self.sender.buffer.end())),
             effective_mss: self.full_segment(),
             ecn: self.ecn.is_on(),
+            syn_data_accepted: self.is_syn_data_accepted(),
             send_shift: self.agreement.send_shift,
             receive_shift: self.agreement.receive_shift,
         }

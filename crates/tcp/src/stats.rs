@@ -231,6 +231,8 @@ pub struct Information {
     pub effective_mss: u32,
     /// Have both ends agreed on explicit congestion notification?
     pub ecn: bool,
+    /// Was data taken that had come with a SYN, by the peer or by us (RFC 7413)?
+    pub syn_data_accepted: bool,
     /// Shift of the windows heard.
     pub send_shift: u8,
     /// Shift of the windows announced.

@@ -194,6 +194,21 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
+    /// RFC 7413: once and in order, whether the data on the SYN is taken, or not, or lost with it.
+    #[test]
+    fn every_byte_arrives_when_the_first_come_with_the_syn(
+        client in config(profile()),
+        server in config(profile()),
+        network in network(),
+        up in flow(),
+        down in flow(),
+        lets_in in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let mut pair = Connections::new(&client, &server, network, seed).opened_fast(lets_in);
+        converse(&mut pair, &up, &down);
+    }
+
     #[test]
     fn every_byte_arrives_or_an_error_says_why_not(
         client in config(profile()),
@@ -206,7 +221,11 @@ proptest! {
         // Who has said everything finds out that the other is gone by asking.
         let asks = |config| Config { keep_alive: Some(KeepAlive::default()), ..config };
         let network = Network { loss, duplication: network.duplication / 2, ..network };
-        let mut pair = Connections::new(&asks(client), &asks(server), network, seed);
+        let pair = Connections::new(&asks(client), &asks(server), network, seed);
+        let mut pair = match seed % 3 {
+            0 => pair.opened_fast(seed % 2 == 0),
+            _ => pair,
+        };
         converse_or_fail(&mut pair, &up, &down, segments);
     }
 

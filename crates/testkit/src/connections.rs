@@ -5,11 +5,11 @@
 
 use crate::{Fate, Network, Wire};
 use linerate_tcp::{
-    Config, Connection, Disposition, Error, Event, ListenVerdict, Path, Refusal, Seeds, State, judge_listen,
-    judge_unconnected,
+    Config, Connection, Disposition, Error, Event, FastOpenOffer, ListenVerdict, Path, Refusal, Seeds, State,
+    judge_listen, judge_unconnected,
 };
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ecn, Segment, SeqNum};
+use linerate_wire::{Ecn, FastOpenCookie, Segment, SeqNum};
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +46,8 @@ pub struct Connections {
     server_config: Config,
     path: Path,
     seeds: Seeds,
+    /// What the server does with the cookie that the client brings, if it brings one.
+    lets_in: bool,
     filter: Filter,
     steps: u64,
 }
@@ -103,9 +105,23 @@ impl Connections {
             server_config: *server,
             path,
             seeds: server_seeds,
+            lets_in: false,
             filter: Box::new(|_, _, _| None),
             steps: 0,
         }
+    }
+
+    /// Has the client bring a cookie, and what it writes before its SYN leaves with it (RFC 7413). Either the
+    /// server lets it in, or gives it another cookie for the next time.
+    ///
+    /// # Panics
+    /// Never: there are cookies of eight bytes.
+    #[must_use]
+    pub fn opened_fast(mut self, lets_in: bool) -> Self {
+        let cookie = FastOpenCookie::new(&[1; 8]).expect("eight bytes");
+        self.client.try_fast_open(FastOpenOffer::Data { cookie, mss: Some(1_460) });
+        self.lets_in = lets_in;
+        self
     }
 
     /// Shows every segment that is sent to `filter`, with who sent it; its answer, if there is one,
@@ -330,7 +346,15 @@ impl Connections {
 
     fn listen(&mut self, segment: &Segment<'_>) {
         if judge_listen(segment) == ListenVerdict::Open {
-            let server = Connection::accept(&self.server_config, self.path, self.seeds, segment, self.now);
+            let mut server =
+                Connection::accept(&self.server_config, self.path, self.seeds, segment, self.now);
+            if segment.options().fast_open.is_some() {
+                if self.lets_in {
+                    server.open_fast(segment);
+                } else {
+                    server.give_cookie(FastOpenCookie::new(&[2; 8]).expect("eight bytes"));
+                }
+            }
             server.check();
             self.server = Some(server);
         }

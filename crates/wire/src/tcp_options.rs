@@ -1,7 +1,7 @@
 //! TCP options: maximum segment size (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323),
-//! selective acknowledgement (RFC 2018), user timeout (RFC 5482).
+//! selective acknowledgement (RFC 2018), user timeout (RFC 5482), Fast Open (RFC 7413).
 
-use crate::SeqNum;
+use crate::{FastOpenCookie, SeqNum};
 
 /// The first word of an option field that holds timestamps alone, in the aligned layout that RFC
 /// 7323 appendix A recommends and every stack sends: NOP, NOP, kind 8, length 10.
@@ -15,6 +15,7 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const USER_TIMEOUT: u8 = 28;
+const FAST_OPEN: u8 = 34;
 
 /// TSval and TSecr (RFC 7323 §3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,11 +117,16 @@ pub struct TcpOptions {
     pub timestamps: Option<Timestamps>,
     /// User timeout.
     pub user_timeout: Option<UserTimeout>,
+    /// A Fast Open cookie, or the wish for one; only on a SYN.
+    pub fast_open: Option<FastOpenCookie>,
     /// Data received beyond holes.
     pub sack: SackBlocks,
 }
 
 impl TcpOptions {
+    /// Bytes of a whole field of options.
+    pub const MAX_LENGTH: usize = 40;
+
     /// Bytes of timestamps in the aligned layout.
     pub const TIMESTAMPS_LENGTH: usize = 12;
 
@@ -170,6 +176,7 @@ impl TcpOptions {
             (USER_TIMEOUT, &[high, low]) => {
                 self.user_timeout = UserTimeout::of(u16::from_be_bytes([high, low]));
             }
+            (FAST_OPEN, data) => self.fast_open = FastOpenCookie::new(data).or(self.fast_open),
             (SACK, data) if !data.is_empty() && data.len().is_multiple_of(8) => {
                 self.sack = SackBlocks::default();
                 for block in data.chunks_exact(8) {
@@ -186,10 +193,12 @@ impl TcpOptions {
     pub fn length(&self) -> usize {
         let mss = if self.mss.is_some() { 4 } else { 0 };
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
-        let permitted = if self.sack_permitted { 4 } else { 0 };
+        // It takes the place of the NOPs in front of timestamps.
+        let permitted = if self.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
         let timestamps = if self.timestamps.is_some() { Self::TIMESTAMPS_LENGTH } else { 0 };
         let user_timeout = if self.user_timeout.is_some() { 4 } else { 0 };
-        let taken = mss + scale + permitted + timestamps + user_timeout;
+        let fast_open = self.fast_open.map_or(0, FastOpenCookie::option_length);
+        let taken = mss + scale + permitted + timestamps + user_timeout + fast_open;
         taken + self.sack_length(taken)
     }
 
@@ -223,16 +232,28 @@ impl TcpOptions {
             put(&[NOP, WINDOW_SCALE, 3, shift]);
         }
         if self.sack_permitted {
-            put(&[NOP, NOP, SACK_PERMITTED, 2]);
+            put(if self.timestamps.is_some() {
+                &[SACK_PERMITTED, 2]
+            } else {
+                &[NOP, NOP, SACK_PERMITTED, 2]
+            });
         }
         if let Some(timestamps) = self.timestamps {
-            put(&TIMESTAMPS_PREFIX.to_be_bytes());
+            let prefix = TIMESTAMPS_PREFIX.to_be_bytes();
+            put(if self.sack_permitted { &prefix[2..] } else { &prefix });
             put(&timestamps.value.to_be_bytes());
             put(&timestamps.echo.to_be_bytes());
         }
         if let Some(user_timeout) = self.user_timeout {
             let [high, low] = user_timeout.word().to_be_bytes();
             put(&[USER_TIMEOUT, 4, high, low]);
+        }
+        if let Some(cookie) = self.fast_open {
+            let bytes = cookie.as_bytes();
+            put(&[NOP, NOP][..cookie.padding()]);
+            #[allow(clippy::cast_possible_truncation, reason = "a cookie has sixteen bytes at the most")]
+            put(&[FAST_OPEN, 2 + bytes.len() as u8]);
+            put(bytes);
         }
         let taken = put(&[]);
         let sack_length = self.sack_length(taken);
@@ -269,6 +290,7 @@ mod tests {
             sack_permitted: true,
             timestamps: Some(Timestamps { value: 1, echo: 2 }),
             user_timeout: Some(UserTimeout { minutes: true, count: 5 }),
+            fast_open: FastOpenCookie::new(&[1, 2, 3, 4, 5, 6, 7, 8]),
             sack: SackBlocks::default(),
         };
         let mut field = [0xff; 40];
@@ -330,7 +352,7 @@ mod tests {
     /// field, so that there is no padding that could hold anything but zeros.
     #[test]
     fn what_is_written_is_options_with_their_lengths_and_nothing_else() {
-        for bits in 0..64_u32 {
+        for bits in 0..128_u32 {
             let is_set = |bit: u32| bits >> bit & 1 == 1;
             let mut options = TcpOptions {
                 mss: is_set(0).then_some(1_460),
@@ -338,6 +360,7 @@ mod tests {
                 sack_permitted: is_set(2),
                 timestamps: is_set(3).then_some(Timestamps { value: 1, echo: 2 }),
                 user_timeout: is_set(5).then_some(UserTimeout { minutes: false, count: 9 }),
+                fast_open: is_set(6).then_some(FastOpenCookie::REQUEST),
                 sack: SackBlocks::default(),
             };
             if is_set(4) {
@@ -355,6 +378,35 @@ mod tests {
             assert_eq!(at, length, "{options:?}");
             assert!(kinds >= bits.count_ones());
         }
+    }
+
+    /// RFC 7413 §4.1.1: 0, or 4 to 16 bytes, and an even number of them.
+    #[test]
+    fn a_cookie_of_an_impossible_length_is_none() {
+        for length in 0..=18 {
+            let mut field = [7; 20];
+            field[..2].copy_from_slice(&[FAST_OPEN, length + 2]);
+            let read = TcpOptions::parse(&field[..usize::from(length) + 2]).fast_open;
+            let is_possible = length == 0 || ((4..=16).contains(&length) && length % 2 == 0);
+            assert_eq!(read.is_some(), is_possible, "{length}");
+            assert!(read.is_none_or(|cookie| cookie.as_bytes() == &field[2..usize::from(length) + 2]));
+        }
+    }
+
+    /// RFC 7413 §4.2.2 step 1: the longest cookie fits beside everything that a SYN says today.
+    #[test]
+    fn the_longest_cookie_fits_on_a_syn_of_today() {
+        let options = TcpOptions {
+            mss: Some(1_460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some(Timestamps { value: 1, echo: 0 }),
+            fast_open: FastOpenCookie::new(&[9; 16]),
+            ..TcpOptions::default()
+        };
+        let mut field = [0; TcpOptions::MAX_LENGTH];
+        assert_eq!((options.length(), options.emit(&mut field)), (40, 40));
+        assert_eq!(TcpOptions::parse(&field), options);
     }
 
     /// RFC 5482 §3.4.

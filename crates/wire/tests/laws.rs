@@ -1,9 +1,9 @@
 //! Laws of every header: what was written is read back, and no bytes make a reader panic.
 
 use linerate_wire::{
-    ArpOperation, ArpPacket, Echo, EtherType, EthernetFrame, EthernetHeader, FrameLine, IcmpError,
-    IcmpMessage, Ipv4Header, Ipv4Packet, MacAddress, PacketLine, Protocol, Quote, Redirect, SackBlock,
-    SackBlocks, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, TimeExceeded, Timestamps,
+    ArpOperation, ArpPacket, Echo, EtherType, EthernetFrame, EthernetHeader, FastOpenCookie, FrameLine,
+    IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, MacAddress, PacketLine, Protocol, Quote, Redirect,
+    SackBlock, SackBlocks, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, TimeExceeded, Timestamps,
     TypeOfService, UdpDatagram, UdpHeader, Unreachable, UserTimeout, VlanTag, VlanTags,
 };
 use proptest::collection::vec;
@@ -129,18 +129,24 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     });
     let user_timeout = option::of((any::<bool>(), 1..=UserTimeout::MOST))
         .prop_map(|pair| pair.map(|(minutes, count)| UserTimeout { minutes, count }));
-    let syn = (option::of(any::<u16>()), option::of(any::<u8>()), any::<bool>());
+    // Beside all others there is room for fourteen bytes.
+    let cookie = option::of(vec(any::<u8>(), 0..=14))
+        .prop_map(|bytes| bytes.and_then(|bytes| FastOpenCookie::new(&bytes)));
+    let syn = (option::of(any::<u16>()), option::of(any::<u8>()), any::<bool>(), cookie);
     (any::<bool>(), syn, timestamps, user_timeout, blocks).prop_map(
-        |(is_syn, (mss, window_scale, sack_permitted), timestamps, user_timeout, sack)| match is_syn {
-            true => TcpOptions {
-                mss,
-                window_scale,
-                sack_permitted,
-                timestamps,
-                user_timeout,
-                ..TcpOptions::default()
-            },
-            false => TcpOptions { timestamps, sack, ..TcpOptions::default() },
+        |(is_syn, (mss, window_scale, sack_permitted, fast_open), timestamps, user_timeout, sack)| {
+            match is_syn {
+                true => TcpOptions {
+                    mss,
+                    window_scale,
+                    sack_permitted,
+                    timestamps,
+                    user_timeout,
+                    fast_open,
+                    ..TcpOptions::default()
+                },
+                false => TcpOptions { timestamps, sack, ..TcpOptions::default() },
+            }
         },
     )
 }

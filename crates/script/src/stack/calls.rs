@@ -155,7 +155,7 @@ impl StackMachine {
         let Some(Socket::Fresh { config, bound, options }) = self.sockets.get(fd) else {
             return Err(Errno::BADF);
         };
-        let connect = ConnectOptions { local: *bound, config: Some(**config) };
+        let connect = ConnectOptions { local: *bound, config: Some(**config), ..ConnectOptions::default() };
         let fresh = *options;
         let stack = self.host.stack_mut();
         let handle = stack.tcp_connect(self.now, remote, &connect).map_err(errno)?;

@@ -27,24 +27,27 @@ pub struct TcpStream {
 }
 
 impl TcpStream {
-    /// Opens a connection to `peer`.
+    /// Opens a connection to `peer`, whose first bytes are written before its SYN leaves; how many.
     pub(crate) fn open(
         shared: &Arc<Shared>,
         peer: SocketAddrV4,
         options: &ConnectOptions,
+        first: &[u8],
         limit: Limit,
-    ) -> io::Result<Self> {
-        let socket = {
+    ) -> io::Result<(Self, usize)> {
+        let (socket, taken) = {
             let mut access = shared.access()?;
             access.check_running()?;
             let now = access.now();
             let handle = access.stack.tcp_connect(now, peer, options).map_err(Error::from)?;
-            Socket::new(shared, &mut access, handle)
+            let socket = Socket::new(shared, &mut access, handle);
+            (socket, access.stack.tcp_write(now, handle, first))
         };
+        let taken = taken.map_err(Error::from)?;
         let opened = socket
             .block_within(Side::Write, limit, |state, _| outcome_of_opening(&state.stack, socket.handle));
         match (opened, limit) {
-            (Ok(()), _) => Ok(Self { socket: Arc::new(socket) }),
+            (Ok(()), _) => Ok((Self { socket: Arc::new(socket) }, taken)),
             (Err(Error::TimedOut(_)), Limit::Within(within)) => {
                 Err(Error::ConnectTimedOut { peer: peer.into(), within }.into())
             }

@@ -248,6 +248,7 @@ fn each_connection_can_have_its_own_rules() {
     let options = ConnectOptions {
         config: Some(Config { send_buffer: 3_000.into(), ..Config::modern() }),
         local: Some("10.0.0.2:4321".parse().unwrap()),
+        ..ConnectOptions::default()
     };
     let mut far = right.connect_with(listener.local_addr().unwrap(), &options).unwrap();
     let (near, peer) = listener.accept().unwrap();

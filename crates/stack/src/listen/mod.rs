@@ -9,6 +9,7 @@
 //! acknowledgement that would complete a handshake, as Linux does: the peers try again.
 
 mod cookies;
+mod fast_open;
 pub(crate) mod syn_cookie;
 
 use crate::demux::Flow;
@@ -21,6 +22,7 @@ use crate::stack::Stack;
 use crate::tcp::Owner;
 use alloc::boxed::Box;
 use core::net::{Ipv4Addr, SocketAddrV4};
+use fast_open::{Admission, Pending};
 use linerate_tcp::{Config, Connection, Event};
 use linerate_units::Instant;
 use linerate_wire::Segment;
@@ -65,6 +67,10 @@ pub struct ListenStatistics {
     pub cookies_refused: u64,
     /// Cookies that came a second time.
     pub cookies_replayed: u64,
+    /// Connections that were opened by TCP Fast Open.
+    pub opened_fast: u64,
+    /// Those of them whose handshake is not complete now, with those that were reset lately before it was.
+    pub pending_fast: usize,
 }
 
 /// How a listener is made.
@@ -78,11 +84,22 @@ pub struct ListenOptions {
     pub config: Option<Config>,
     /// When a SYN is answered by a cookie.
     pub syn_cookies: SynCookies,
+    /// Let in whoever has been here before without waiting for the end of the handshake, and take the data
+    /// of its SYN (TCP Fast Open, RFC 7413): so many such connections may wait at a time. `None`, the rule,
+    /// lets in nobody so. A SYN that the network has doubled may open a second connection after the first
+    /// is over: only for services to which it makes no difference whether they hear a request twice (§6.1).
+    pub fast_open: Option<usize>,
 }
 
 impl Default for ListenOptions {
     fn default() -> Self {
-        Self { backlog: 128, syn_backlog: 1_024, config: None, syn_cookies: SynCookies::default() }
+        Self {
+            backlog: 128,
+            syn_backlog: 1_024,
+            config: None,
+            syn_cookies: SynCookies::default(),
+            fast_open: None,
+        }
     }
 }
 
@@ -97,6 +114,8 @@ pub(crate) struct Listener {
     acceptable: List,
     /// When a cookie was last sent, if one was.
     cookie_sent: Option<Instant>,
+    /// Connections that were opened fast.
+    pending: Pending,
     counted: ListenStatistics,
 }
 
@@ -144,6 +163,7 @@ impl Stack {
             half_open: List::EMPTY,
             acceptable: List::EMPTY,
             cookie_sent: None,
+            pending: Pending::default(),
             counted: ListenStatistics::default(),
         };
         let index = self.sockets.insert(Socket::Listen(Box::new(listener))).index;
@@ -195,7 +215,8 @@ impl Stack {
     pub fn tcp_listen_statistics(&self, handle: ListenHandle) -> Result<ListenStatistics, Error> {
         let listener = self.sockets.listener(handle)?;
         let (half_open, acceptable) = (listener.half_open.len(), listener.acceptable.len());
-        Ok(ListenStatistics { half_open, acceptable, ..listener.counted })
+        let pending_fast = listener.pending.len();
+        Ok(ListenStatistics { half_open, acceptable, pending_fast, ..listener.counted })
     }
 
     /// Ends a listener. Connections that nobody has accepted are reset.
@@ -242,13 +263,16 @@ impl Stack {
         let Some(listener) = self.sockets.listener_at(index) else { return };
         if listener.gives_cookies() {
             self.answer_with_cookie(arrived, index, syn);
-        } else {
-            self.recycle_half_open(index);
-            self.keep_syn(arrived, index, syn);
+            return;
         }
+        let admission = self.judge_fast_open(arrived, index, syn);
+        if matches!(admission, Admission::Ordinary(_)) {
+            self.recycle_half_open(index);
+        }
+        self.keep_syn(arrived, index, syn, admission);
     }
 
-    fn keep_syn(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>) {
+    fn keep_syn(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>, admission: Admission) {
         let (local, peer) = arrived.ends(syn);
         let way = self.way_to(arrived.arrival.at, *peer.ip());
         let (Ok(way), Ok(())) = (way, self.sockets.has_room()) else {
@@ -256,13 +280,31 @@ impl Stack {
             return;
         };
         let config = self.config_of(index);
-        let open = |path, seeds| Connection::accept(&config, path, seeds, syn, arrived.arrival.at);
+        let (Admission::Ordinary(cookie) | Admission::Fast(cookie)) = admission;
+        let is_fast = matches!(admission, Admission::Fast(_));
+        let grant = self.memory.grant(0, 0);
+        let open = |path, seeds| {
+            let mut connection = Connection::accept(&config, path, seeds, syn, arrived.arrival.at);
+            if let Some(cookie) = cookie {
+                connection.give_cookie(cookie);
+            }
+            if is_fast {
+                connection.grant_memory(grant);
+                connection.open_fast(syn);
+            }
+            connection
+        };
         let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open);
         if let Some(listener) = self.sockets.listener_at(index) {
-            self.queues.push_back(&mut listener.half_open, connection);
             listener.counted.syns_kept += 1;
+            if !is_fast {
+                self.queues.push_back(&mut listener.half_open, connection);
+            }
         }
         self.counted.tcp.passive_opens += 1;
+        if is_fast {
+            self.enter_pending(index, connection);
+        }
         self.settle(connection);
     }
 
@@ -311,6 +353,11 @@ impl Stack {
     /// The handshake of a half-open connection is complete: it can be accepted.
     pub(crate) fn complete_handshake(&mut self, index: u32, connection: u32) {
         self.leave_listener(Owner::HalfOpen(index), connection);
+        self.make_acceptable(index, connection);
+    }
+
+    /// A connection that is in no queue waits to be accepted from now on.
+    fn make_acceptable(&mut self, index: u32, connection: u32) {
         if let Some(socket) = self.sockets.tcp_at(connection) {
             socket.owner = Owner::Acceptable(index);
         }
@@ -338,6 +385,10 @@ impl Stack {
         let found = self.listeners.get(Flow::bound(listener.local));
         assert_eq!(found, Some(index), "each listener is found by its address");
         assert!(listener.half_open.len() <= listener.options.syn_backlog, "SYN queues are limited");
+        if let Some(handle) = self.sockets.listen_handle(index) {
+            let limit = listener.options.fast_open.unwrap_or(0);
+            listener.pending.check(self.count_pending(handle), limit);
+        }
         assert!(listener.acceptable.len() <= listener.options.backlog, "accept queues are limited");
         for (queue, owner) in
             [(&listener.half_open, Owner::HalfOpen(index)), (&listener.acceptable, Owner::Acceptable(index))]

@@ -166,6 +166,9 @@ impl Stack {
             counted.established_resets += u64::from(was_established);
             counted.attempt_failures += u64::from(matches!(before, State::SynSent | State::SynReceived));
         }
+        if matches!(before, State::SynSent | State::SynReceived) && state != before {
+            self.leave_handshake(index, before);
+        }
         if before == State::TimeWait && state != before {
             self.queues.remove(&mut self.time_wait, index);
         }
@@ -179,6 +182,14 @@ impl Stack {
         }
         if is_over {
             self.retire(index);
+        }
+    }
+
+    /// What the end of a handshake shows, and who waited for it.
+    fn leave_handshake(&mut self, index: u32, before: State) {
+        match before {
+            State::SynSent => self.learn_fast_open(index),
+            _ => self.leave_pending(index),
         }
     }
 

@@ -20,6 +20,10 @@ pub struct ConnectOptions {
     pub local: Option<SocketAddrV4>,
     /// The rules of the connection, if not those of the host's configuration.
     pub config: Option<Config>,
+    /// Bring what is written before the SYN leaves with the SYN, if the server has given a cookie before, and
+    /// else ask it for one (TCP Fast Open, RFC 7413). The server may get it twice, so this is only for
+    /// requests to which that makes no difference (§6.1).
+    pub fast_open: bool,
 }
 
 impl Stack {
@@ -49,7 +53,14 @@ impl Stack {
         }
         let local = self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote)?;
         let config = options.config.unwrap_or(self.tcp_config);
-        let open = |path, seeds| Connection::connect(&config, path, seeds, now);
+        let offer = if options.fast_open { self.offer_fast_open(now, local, remote) } else { None };
+        let open = |path, seeds| {
+            let mut connection = Connection::connect(&config, path, seeds, now);
+            if let Some(offer) = offer {
+                connection.try_fast_open(offer);
+            }
+            connection
+        };
         let index = self.insert_tcp(Owner::Application, local, remote, &way, open);
         self.counted.tcp.active_opens += 1;
         self.settle(index);

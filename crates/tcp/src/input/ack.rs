@@ -85,7 +85,9 @@ impl Connection {
             self.output_due = true;
             return Err(Refusal::BadAck);
         }
-        self.establish(now);
+        // Of an end that has opened, too, at the same time.
+        self.settle_data_of_syn(segment.ack);
+        self.establish(now, segment.ack);
         Ok(())
     }
 

@@ -30,7 +30,8 @@ impl Connection {
         self.heard = now;
         self.learn_from_syn(segment, now);
         if acks {
-            self.establish(now);
+            self.learn_from_syn_ack(segment);
+            self.establish(now, segment.ack);
             self.acknowledge(now, segment, self.is_window_used());
         } else {
             // Both ends open at the same time (§3.5, figure 7).

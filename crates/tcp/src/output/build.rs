@@ -10,14 +10,14 @@ use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 impl Connection {
     pub(super) fn build(&mut self, now: Instant, choice: Choice, bytes: &mut [u8]) -> Transmit {
         match choice {
-            Choice::Syn => self.build_syn(now, bytes),
+            Choice::Syn { length } => self.build_syn(now, length, bytes),
             Choice::Data(piece) => self.build_data(now, piece, bytes),
             Choice::KeepAlive => self.build_empty(now, self.snd.nxt - 1, bytes),
             Choice::Ack | Choice::Nothing => self.build_empty(now, self.empty_seq(), bytes),
         }
     }
 
-    fn build_syn(&mut self, now: Instant, bytes: &mut [u8]) -> Transmit {
+    fn build_syn(&mut self, now: Instant, data: u32, bytes: &mut [u8]) -> Transmit {
         let answers = self.state != State::SynSent;
         let header = TcpHeader {
             seq: self.snd.iss,
@@ -26,18 +26,12 @@ impl Connection {
             window: self.offer_on_syn(),
             ..TcpHeader::default()
         };
-        let options = TcpOptions {
-            // The MSS option holds sixteen bits; the path's value was clamped to them.
-            mss: u16::try_from(self.path.mss()).ok(),
-            window_scale: self.agreement.scaling.then_some(self.agreement.receive_shift),
-            sack_permitted: self.agreement.selective_acks,
-            timestamps: (self.timestamps.on || (!answers && self.config.timestamps))
-                .then(|| self.timestamps.stamp(now)),
-            user_timeout: self.user_timeout_option(),
-            ..TcpOptions::default()
-        };
-        let (length, sum) = write_with_options(&header, &options, bytes);
-        Transmit { length, sum, ecn: Ecn::NotEct }
+        let mut options = self.options_of_syn();
+        options.timestamps = options.timestamps.map(|_| self.timestamps.stamp(now));
+        let (header_length, header_sum) = write_with_options(&header, &options, bytes);
+        let length = header_length + data as usize;
+        let data_sum = self.sender.buffer.copy_and_sum(self.snd.iss + 1, &mut bytes[header_length..length]);
+        Transmit { length, sum: header_sum.append(data_sum, header_length), ecn: Ecn::NotEct }
     }
 
     /// The control bits of our SYN, or of the SYN-ACK.
@@ -48,11 +42,16 @@ impl Connection {
 
     /// The window of a SYN is not scaled (RFC 7323 §2.2); what it says is an offer all the same.
     fn offer_on_syn(&mut self) -> u16 {
-        let window = u16::try_from(self.receiver.buffer.free()).unwrap_or(u16::MAX);
+        let window = self.window_of_syn();
         if self.state != State::SynSent {
             self.rcv.edge = self.rcv.edge.later(self.rcv.nxt + u32::from(window));
         }
         window
+    }
+
+    /// What room there is, in the words of a SYN.
+    pub(crate) fn window_of_syn(&self) -> u16 {
+        u16::try_from(self.receiver.buffer.free()).unwrap_or(u16::MAX)
     }
 
     fn build_data(&mut self, now: Instant, piece: Piece, bytes: &mut [u8]) -> Transmit {

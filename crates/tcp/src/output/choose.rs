@@ -11,8 +11,8 @@ use linerate_wire::{SeqNum, TcpOptions};
 pub(super) enum Choice {
     /// There is nothing to send.
     Nothing,
-    /// The SYN, with an ACK once the peer's SYN is known.
-    Syn,
+    /// The SYN, with an ACK once the peer's SYN is known, and with so many bytes of data.
+    Syn { length: u32 },
     /// Data, or a FIN, or both.
     Data(Piece),
     /// An acknowledgement alone.
@@ -43,9 +43,9 @@ impl Piece {
 impl Connection {
     pub(super) fn choose(&self) -> Choice {
         if self.syn_due {
-            return Choice::Syn;
+            return Choice::Syn { length: self.data_for_syn(&self.options_of_syn()) };
         }
-        if self.state.sends_data()
+        if self.may_send()
             && let Some(piece) = self.choose_data()
         {
             return Choice::Data(piece);
@@ -85,7 +85,7 @@ impl Connection {
 
     /// Is there data that the windows let go?
     pub(crate) fn has_sendable(&self) -> bool {
-        self.state.sends_data() && self.choose_within_windows().is_some()
+        self.may_send() && self.choose_within_windows().is_some()
     }
 
     /// The first of what is lost, if the pipe has room for it.
@@ -186,6 +186,21 @@ impl Connection {
     /// Must the next segment name what has arrived beyond holes, or twice?
     pub(super) fn tells_of_blocks(&self) -> bool {
         self.agreement.selective_acks && self.receiver.has_blocks()
+    }
+
+    /// The options of our SYN, or SYN-ACK, its timestamps still blank.
+    pub(super) fn options_of_syn(&self) -> TcpOptions {
+        let answers = self.state != State::SynSent;
+        let options = TcpOptions {
+            // The MSS option holds sixteen bits; the path's value was clamped to them.
+            mss: u16::try_from(self.path.mss()).ok(),
+            window_scale: self.agreement.scaling.then_some(self.agreement.receive_shift),
+            sack_permitted: self.agreement.selective_acks,
+            timestamps: (self.timestamps.on || (!answers && self.config.timestamps)).then(Default::default),
+            user_timeout: self.user_timeout_option(),
+            ..TcpOptions::default()
+        };
+        TcpOptions { fast_open: self.fast_open_option(&options), ..options }
     }
 
     /// The options of a segment with data, its timestamps still blank.

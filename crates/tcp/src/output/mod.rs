@@ -57,7 +57,7 @@ impl Connection {
     fn remember(&mut self, now: Instant, choice: Choice) {
         self.statistics.segments_sent += 1;
         match choice {
-            Choice::Syn => self.remember_syn(now),
+            Choice::Syn { length } => self.remember_syn(now, length),
             Choice::Data(piece) => self.remember_data(now, piece),
             Choice::KeepAlive => {
                 self.keep_alive_due = false;
@@ -70,7 +70,7 @@ impl Connection {
         if self.state != State::SynSent {
             // What came beyond holes may want more than one (RFC 5681 §4.2).
             self.ack_due = self.receiver.has_blocks() && self.note_told(choice);
-            self.user_timeouts.due &= choice == Choice::Syn;
+            self.user_timeouts.due &= matches!(choice, Choice::Syn { .. });
             self.rcv.acked = self.rcv.nxt;
             self.timers.clear(Timer::DelayedAck);
         }
@@ -86,17 +86,18 @@ impl Connection {
         }
     }
 
-    fn remember_syn(&mut self, now: Instant) {
+    fn remember_syn(&mut self, now: Instant, length: u32) {
         self.ecn.note_sent_syn(self.flags_of_syn());
         self.syn_due = false;
         if self.snd.max == self.snd.iss {
             self.sender.rtt.start_timing(self.snd.iss + 1, now);
+            self.note_fast_open_syn(self.options_of_syn().fast_open, length);
+            self.snd.nxt = self.snd.iss + 1 + length;
+            self.snd.max = self.snd.nxt;
         } else {
             self.statistics.retransmitted_segments += 1;
             self.sender.rtt.stop_timing();
         }
-        self.snd.nxt = self.snd.iss + 1;
-        self.snd.max = self.snd.nxt;
         self.watch(now);
     }
 

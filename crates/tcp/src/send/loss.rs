@@ -124,6 +124,7 @@ impl Connection {
         self.sender.pacer.let_go();
         if matches!(self.state, State::SynSent | State::SynReceived) {
             self.syn_due = true;
+            self.withdraw_early_data();
             return;
         }
         self.ecn.on_reduced();

@@ -6,6 +6,7 @@ mod close;
 mod congestion;
 mod delayed_ack;
 mod ecn;
+mod fast_open;
 mod fast_path;
 mod handshake;
 mod icmp;

@@ -119,7 +119,11 @@ impl Scene {
         match &world.hosts {
             None => {
                 let [client, server] = &world.configs;
-                Self::Connections(Box::new(Connections::new(client, server, world.network, world.seed)))
+                let pair = Connections::new(client, server, world.network, world.seed);
+                Self::Connections(Box::new(match world.fast_open {
+                    Some(lets_in) => pair.opened_fast(lets_in),
+                    None => pair,
+                }))
             }
             Some(hosts) => Self::Hosts(Box::new(TwoHosts::new(world, hosts))),
         }

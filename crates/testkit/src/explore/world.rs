@@ -19,6 +19,8 @@ pub struct World {
     pub network: Network,
     /// What the applications at the two ends of each connection mean to do.
     pub connections: Vec<[Habit; 2]>,
+    /// Without hosts: does the client bring a Fast Open cookie, and is it let in?
+    pub fast_open: Option<bool>,
 }
 
 /// What two hosts have beyond their connections.
@@ -87,7 +89,7 @@ impl Dice {
 
 impl World {
     /// What can be left out of a world to make it simpler, one by one.
-    pub const SIMPLIFICATIONS: [fn(&mut Self); 24] = [
+    pub const SIMPLIFICATIONS: [fn(&mut Self); 25] = [
         |world| world.connections.truncate(1),
         |world| {
             world.hosts = None;
@@ -115,6 +117,7 @@ impl World {
         |world| world.each_habit(|habit| (habit.write_size, habit.read_size) = (4_096, 4_096)),
         |world| world.each_habit(|habit| habit.bytes /= 4),
         |world| world.each_habit(|habit| habit.bytes /= 4),
+        |world| world.fast_open = None,
     ];
 
     fn each_habit(&mut self, change: impl Fn(&mut Habit)) {
@@ -138,6 +141,7 @@ impl World {
             connections: (0..count).map(|_| draw_habits(&mut dice, &configs)).collect(),
             configs,
             network: draw_network(&mut dice),
+            fast_open: dice.of(&[None, Some(true), Some(false)]),
         }
     }
 

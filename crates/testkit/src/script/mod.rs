@@ -16,7 +16,7 @@ use linerate_tcp::{
     Config, Connection, Disposition, Error, Event, ListenVerdict, Path, Seeds, State, judge_listen,
 };
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpHeader, TcpOptions, Timestamps};
+use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use std::collections::VecDeque;
 
 /// Where the connection's numbers begin: close to the end of the circle, so that every script
@@ -91,6 +91,20 @@ impl Script {
         assert_eq!(judge_listen(&segment), ListenVerdict::Open, "no listener opens for {syn}");
         let mut script = Self::of(Connection::accept(config, path, seeds(), &segment, now), now);
         script.peer_stamps = segment.options().timestamps.is_some();
+        script
+    }
+
+    /// A passive open by the peer's `syn`, whose cookie the host has found right (RFC 7413): its data is taken
+    /// before the handshake is complete.
+    ///
+    /// # Panics
+    /// If no listener would open for such a segment.
+    #[must_use]
+    pub fn accept_fast(config: &Config, syn: &str) -> Self {
+        let mut script = Self::accept(config, syn);
+        let bytes = bytes_of(&Notation::parse(syn));
+        script.connection.open_fast(&Segment::parse(&bytes).expect("a segment"));
+        script.connection.check();
         script
     }
 
@@ -391,7 +405,7 @@ fn bytes_of(says: &Notation) -> Vec<u8> {
     let length = options.emit(&mut bytes[TcpHeader::LENGTH..]);
     header.emit(length, &mut bytes);
     bytes.truncate(TcpHeader::LENGTH + length);
-    let first = says.seq.wrapping_sub(1) as usize;
+    let first = first_position(says.flags, says.seq);
     bytes.extend((first..first + says.length as usize).map(pattern));
     bytes
 }
@@ -399,23 +413,28 @@ fn bytes_of(says: &Notation) -> Vec<u8> {
 /// The connection's segment, its numbers counted from the SYNs, and its data checked.
 fn heard(segment: &Segment<'_>) -> Notation {
     let seq = segment.seq - ISS;
+    let flags = segment.flags();
     for (index, &byte) in segment.payload.iter().enumerate() {
-        let position = seq.wrapping_sub(1) as usize + index;
+        let position = first_position(flags, seq) + index;
         assert_eq!(byte, pattern(position), "byte {position} was sent wrong");
     }
-    let flags = segment.flags();
     let mut options: TcpOptions = segment.options();
     options.sack = notation::moved(options.sack, |number| SeqNum::new(number - PEER_ISS));
     Notation {
         flags,
         seq,
         length: u32::try_from(segment.payload.len()).expect("a segment is short"),
-        ack: flags.contains(linerate_wire::TcpFlags::ACK).then(|| segment.ack - PEER_ISS),
+        ack: flags.contains(TcpFlags::ACK).then(|| segment.ack - PEER_ISS),
         window: Some(segment.window),
-        urgent: flags.contains(linerate_wire::TcpFlags::URG).then_some(segment.urgent),
+        urgent: flags.contains(TcpFlags::URG).then_some(segment.urgent),
         options,
         bare: false,
     }
+}
+
+/// Where in the stream the data of a segment begins; a SYN takes the number before it.
+fn first_position(flags: TcpFlags, seq: u32) -> usize {
+    seq.wrapping_sub(u32::from(!flags.contains(TcpFlags::SYN))) as usize
 }
 
 fn low_word(number: u64) -> u32 {

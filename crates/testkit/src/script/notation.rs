@@ -1,7 +1,9 @@
 //! Segments in words, as `tcpdump` and packetdrill write them.
 
 use core::fmt;
-use linerate_wire::{SackBlock, SackBlocks, SeqNum, TcpFlags, TcpOptions, Timestamps, UserTimeout};
+use linerate_wire::{
+    FastOpenCookie, SackBlock, SackBlocks, SeqNum, TcpFlags, TcpOptions, Timestamps, UserTimeout,
+};
 
 /// What a segment says: flags, `first:last(length)`, then words in any order.
 ///
@@ -9,6 +11,7 @@ use linerate_wire::{SackBlock, SackBlocks, SeqNum, TcpFlags, TcpOptions, Timesta
 /// S 0:0(0) win 65535 mss 1460 wscale 7 sackOK ts 100 0
 /// P. 1:101(100) ack 1 win 500
 /// . 1:1(0) ack 101 sack 201-301
+/// S 0:10(10) mss 1460 tfo 0123456789abcdef          S 0:0(0) tfo ask
 /// R 1:1(0)            F. 101:101(0) ack 1            U. 1:11(10) ack 1 urg 5
 /// ```
 ///
@@ -76,6 +79,7 @@ impl Notation {
                 self.options.timestamps = Some(Timestamps { value: number(rest), echo: number(rest) });
             }
             "uto" => self.options.user_timeout = Some(user_timeout(rest.next().expect("a number of s or m"))),
+            "tfo" => self.options.fast_open = Some(cookie(rest.next().expect("a cookie, or ask"))),
             "sack" => self.options.sack.push(block(rest.next().expect("left-right"))),
             "bare" => self.bare = true,
             other => panic!("no word of a segment: {other}"),
@@ -96,6 +100,7 @@ impl Notation {
         seen.options.window_scale = self.options.window_scale.and(sent.options.window_scale);
         seen.options.timestamps = self.options.timestamps.and(sent.options.timestamps);
         seen.options.user_timeout = self.options.user_timeout.and(sent.options.user_timeout);
+        seen.options.fast_open = self.options.fast_open.and(sent.options.fast_open);
         seen.options.sack_permitted &= self.options.sack_permitted;
         if self.options.sack.is_empty() {
             seen.options.sack = SackBlocks::default();
@@ -135,6 +140,11 @@ impl fmt::Display for Notation {
         }
         if let Some(timeout) = self.options.user_timeout {
             write!(f, " uto {}{}", timeout.count, if timeout.minutes { "m" } else { "s" })?;
+        }
+        match self.options.fast_open {
+            Some(cookie) if cookie.is_request() => f.write_str(" tfo ask")?,
+            Some(cookie) => write!(f, " tfo {cookie}")?,
+            None => {}
         }
         for block in self.options.sack.as_slice() {
             write!(f, " sack {}-{}", block.left, block.right)?;
@@ -182,6 +192,13 @@ fn user_timeout(text: &str) -> UserTimeout {
     UserTimeout { minutes: unit == "m", count: count.parse().expect("a number of s or m") }
 }
 
+/// `ask`, or the bytes of a cookie in hexadecimal.
+fn cookie(text: &str) -> FastOpenCookie {
+    let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("two digits a byte");
+    let bytes = if text == "ask" { Vec::new() } else { (0..text.len()).step_by(2).map(byte).collect() };
+    FastOpenCookie::new(&bytes).expect("no cookie has so many bytes")
+}
+
 fn block(text: &str) -> SackBlock {
     let (left, right) = text.split_once('-').expect("left-right");
     let number = |text: &str| SeqNum::new(text.parse().expect("a number"));
@@ -200,6 +217,8 @@ mod tests {
             "U. 1:11(10) ack 1 urg 5",
             ". 1:1(0) ack 101 sack 201-301 sack 401-501",
             ". 1:1(0) ack 1 uto 90s",
+            "S 0:10(10) mss 1460 tfo 0123456789abcdef",
+            "S 0:0(0) tfo ask",
         ] {
             assert_eq!(Notation::parse(text).to_string(), text);
         }

@@ -80,6 +80,11 @@ impl fmt::Display for OptionWords<'_> {
         if let Some(timeout) = self.0.user_timeout {
             put(format_args!("uto {}{}", timeout.count, if timeout.minutes { "m" } else { "s" }))?;
         }
+        match self.0.fast_open {
+            Some(cookie) if cookie.is_request() => put(format_args!("tfo cookiereq"))?,
+            Some(cookie) => put(format_args!("tfo cookie {cookie}"))?,
+            None => {}
+        }
         for block in self.0.sack.as_slice() {
             put(format_args!("sack {}:{}", block.left, block.right))?;
         }
@@ -92,7 +97,7 @@ mod tests {
     extern crate std;
     use super::*;
     use crate::print::PacketLine;
-    use crate::{Protocol, SackBlock, SeqNum, Sum, Timestamps, UserTimeout};
+    use crate::{FastOpenCookie, Protocol, SackBlock, SeqNum, Sum, Timestamps, UserTimeout};
     use core::net::Ipv4Addr;
     use std::string::{String, ToString};
     use std::vec;
@@ -142,6 +147,11 @@ mod tests {
         };
         let words = "options [mss 1460,wscale 7,sackOK,TS val 5 ecr 6,uto 3m], length 0";
         assert!(line(TcpFlags::SYN, &syn, 0).ends_with(words));
+        let fast_open = FastOpenCookie::new(&[0x0b, 0xad, 0xc0, 0xde]);
+        let cookie = TcpOptions { fast_open, ..TcpOptions::default() };
+        assert!(line(TcpFlags::SYN, &cookie, 1).contains("options [tfo cookie 0badc0de], length 1"));
+        let wish = TcpOptions { fast_open: Some(FastOpenCookie::REQUEST), ..TcpOptions::default() };
+        assert!(line(TcpFlags::SYN, &wish, 0).contains("options [tfo cookiereq], length 0"));
         let mut sack = TcpOptions { timestamps, ..TcpOptions::default() };
         sack.sack.push(SackBlock { left: SeqNum::new(10), right: SeqNum::new(20) });
         assert!(line(TcpFlags::ACK, &sack, 0).contains("[TS val 5 ecr 6,sack 10:20]"));

@@ -53,7 +53,7 @@ impl<'a> Source<'a> {
         config: &Config,
     ) -> Result<Given, BenchError> {
         let _ending = self.transfer.ending();
-        let options = ConnectOptions { local: None, config: Some(*config) };
+        let options = ConnectOptions { config: Some(*config), ..ConnectOptions::default() };
         let connected = end.stack().tcp_connect(End::<L>::now(), peer, &options);
         let handle = connected.map_err(|error| self.lost(error))?;
         self.wait_for_handshake(end, handle)?;

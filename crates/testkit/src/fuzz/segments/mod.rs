@@ -11,11 +11,11 @@ mod peer;
 use super::choices::Choices;
 use crate::script::pattern;
 use linerate_tcp::{
-    Config, CongestionName, Connection, EcnRule, ListenVerdict, PacingRule, Path, Profile, Seeds,
-    judge_listen,
+    Config, CongestionName, Connection, EcnRule, FastOpenOffer, ListenVerdict, PacingRule, Path, Profile,
+    Seeds, judge_listen,
 };
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Segment, SeqNum, Sum, TcpFlags};
+use linerate_wire::{FastOpenCookie, Segment, SeqNum, Sum, TcpFlags};
 use peer::{syn_options, write};
 
 const PATH: Path = Path { mtu_payload: 1_480, window_clamp: None };
@@ -62,15 +62,30 @@ impl<'a> Story<'a> {
         let irs = SeqNum::new(choices.of(&[0, 5_000, u32::MAX - 3_000, u32::MAX >> 1]));
         let seeds = Seeds { initial_sequence: iss, timestamp_offset: choices.of(&[0, u32::MAX - 500]) };
         let connection = if choices.yes() {
-            Connection::connect(&config, PATH, seeds, now)
+            let mut connection = Connection::connect(&config, PATH, seeds, now);
+            // The numbers say whether it opens fast, so that stories that were kept still mean what they
+            // meant.
+            if seeds.timestamp_offset > 0 {
+                let cookie = FastOpenCookie::new(&[1; 8]).filter(|_| iss.number() != 0);
+                connection.try_fast_open(cookie.map_or(FastOpenOffer::Request, |cookie| {
+                    FastOpenOffer::Data { cookie, mss: Some(1_460) }
+                }));
+            }
+            connection
         } else {
             let mut bytes = [0; 100];
             let length = write(TcpFlags::SYN, irs, SeqNum::new(0), &mut choices, &syn_options(), &mut bytes);
+            let at = length - Segment::parse(&bytes[..length]).ok()?.payload.len();
+            bytes[at..length].iter_mut().enumerate().for_each(|(index, byte)| *byte = pattern(index));
             let syn = Segment::parse(&bytes[..length]).ok()?;
             if judge_listen(&syn) != ListenVerdict::Open {
                 return None;
             }
-            Connection::accept(&config, PATH, seeds, &syn, now)
+            let mut connection = Connection::accept(&config, PATH, seeds, &syn, now);
+            if syn.payload.len() % 4 == 1 {
+                connection.open_fast(&syn);
+            }
+            connection
         };
         let mut twin = connection.clone();
         twin.set_header_prediction(false);
@@ -147,7 +162,7 @@ impl<'a> Story<'a> {
 
     fn hear(&mut self, segment: &Segment<'_>) {
         let flags = segment.flags();
-        let first = (segment.seq - self.iss).wrapping_sub(1) as usize;
+        let first = first_position(flags, segment.seq - self.iss);
         for (index, &byte) in segment.payload.iter().enumerate() {
             assert_eq!(byte, pattern(first + index), "byte {} was sent wrong", first + index);
         }
@@ -190,6 +205,12 @@ impl<'a> Story<'a> {
         assert!(self.connection.poll_timeout() > self.now, "a timer expires for ever");
         self.flush();
     }
+}
+
+/// Where in the stream the data of a segment begins that is numbered from its sender's SYN; a SYN takes the
+/// number before it.
+fn first_position(flags: TcpFlags, relative: u32) -> usize {
+    relative.wrapping_sub(u32::from(!flags.contains(TcpFlags::SYN))) as usize
 }
 
 fn choose_config(choices: &mut Choices<'_>) -> Config {

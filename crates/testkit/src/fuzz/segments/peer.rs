@@ -1,6 +1,6 @@
 //! A peer that is honest as a rule, and what the network reports of it.
 
-use super::Story;
+use super::{Story, first_position};
 use crate::fuzz::choices::Choices;
 use crate::script::pattern;
 use linerate_tcp::{Connection, Disposition, IcmpReport, State};
@@ -71,8 +71,10 @@ impl Story<'_> {
     /// The data of a segment is what belongs to its place in the stream, whoever made the segment up.
     fn fill(&self, bytes: &mut [u8]) {
         let Ok(segment) = Segment::parse(bytes) else { return };
-        // In SYN-SENT nobody knows yet where the stream begins; data is not taken there.
-        let first = (segment.seq - self.irs).wrapping_sub(1) as usize;
+        // In SYN-SENT nobody knows yet where the stream begins: a SYN says it.
+        let opens = self.connection.state() == State::SynSent && segment.flags().contains(TcpFlags::SYN);
+        let irs = if opens { segment.seq } else { self.irs };
+        let first = first_position(segment.flags(), segment.seq - irs);
         let at = bytes.len() - segment.payload.len();
         for (index, byte) in bytes[at..].iter_mut().enumerate() {
             *byte = pattern((first + index) & 0xffff_ffff);

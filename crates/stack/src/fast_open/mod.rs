@@ -1,0 +1,46 @@
+//! What a client of TCP Fast Open brings, and what it remembers of servers (RFC 7413 §4.1.3). What a server
+//! gives is made in `cookie`; whom it lets in stands in `listen/fast_open`.
+
+mod cache;
+pub(crate) mod cookie;
+mod recent;
+
+pub(crate) use cache::FastOpenCache;
+
+use crate::stack::Stack;
+use cookie::FastOpenKeys;
+use core::net::SocketAddrV4;
+use linerate_tcp::FastOpenOffer;
+use linerate_units::Instant;
+
+impl Stack {
+    /// What a connection that is about to open tries: to bring the cookie that is remembered, or to get one,
+    /// or neither where that has failed of late.
+    pub(crate) fn offer_fast_open(
+        &mut self,
+        now: Instant,
+        local: SocketAddrV4,
+        peer: SocketAddrV4,
+    ) -> Option<FastOpenOffer> {
+        let offer = self.fast_opens.offer(now, local, peer);
+        self.counted.tcp_extra.fast_opens_withheld += u64::from(offer.is_none());
+        offer
+    }
+
+    /// The keys with which this host makes Fast Open cookies, where several hosts share them behind one
+    /// address; `None`, the rule, for keys of its own, a new one every hour.
+    pub const fn set_fast_open_keys(&mut self, keys: Option<FastOpenKeys>) {
+        self.mint.choose(keys);
+    }
+
+    /// The SYN of a connection has been answered, or given up: what that shows is remembered.
+    pub(crate) fn learn_fast_open(&mut self, index: u32) {
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        let Some(lesson) = socket.connection.fast_open_lesson() else { return };
+        let (local, peer) = (socket.local, socket.peer);
+        let counted = &mut self.counted.tcp_extra;
+        counted.fast_opens_active += u64::from(lesson.accepted);
+        counted.fast_opens_refused += u64::from(lesson.refused);
+        counted.fast_opens_forgotten += self.fast_opens.learn(self.now, local, peer, &lesson);
+    }
+}

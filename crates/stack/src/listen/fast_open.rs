@@ -1,0 +1,141 @@
+//! Whom a listener lets in by TCP Fast Open (RFC 7413 §4.2.2): who brings a cookie that is good, as long as
+//! not too many wait for the end of their handshake.
+//!
+//! A stolen cookie opens connections from an address that is not the thief's. So those that wait are
+//! limited, and those that are reset while they wait count on for a while: it is their owner's host that
+//! resets them, and without that a flood would be let in as fast as resets come back (§5.1). While a
+//! listener gives SYN cookies it lets in nobody: it is being flooded, and keeps nothing of a SYN.
+
+use crate::fast_open::cookie::Worth;
+use crate::ipv4::Arrived;
+use crate::sockets::{ListenHandle, Socket};
+use crate::stack::Stack;
+use alloc::collections::VecDeque;
+use linerate_tcp::{Connection, Error, State};
+use linerate_units::{Duration, Instant};
+use linerate_wire::{FastOpenCookie, Segment};
+
+/// How long a connection that was reset while it waited counts on.
+const MEMORY_OF_RESETS: Duration = Duration::from_secs(60);
+
+/// Connections of one listener that were opened fast and whose handshake is not complete.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// PendingFastOpenRequests (RFC 7413 §4.2), without those that were reset.
+    waiting: usize,
+    /// When each of those that were reset counts no longer, the oldest first.
+    ///
+    /// Invariant: with those that wait, they are no more than the limit.
+    resets: VecDeque<Instant>,
+}
+
+impl Pending {
+    /// How many count now.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting + self.resets.len()
+    }
+
+    /// Is there a place for one more, at most `limit` in all?
+    fn has_room(&mut self, now: Instant, limit: usize) -> bool {
+        while self.resets.front().is_some_and(|&until| until <= now) {
+            self.resets.pop_front();
+        }
+        self.len() < limit
+    }
+
+    /// One of them waits no longer.
+    fn leave(&mut self, now: Instant, was_reset: bool) {
+        self.waiting -= 1;
+        if was_reset {
+            self.resets.push_back(now + MEMORY_OF_RESETS);
+        }
+    }
+
+    /// Panics if an invariant is broken; `waiting` is how many connections there are.
+    pub(super) fn check(&self, waiting: usize, limit: usize) {
+        assert_eq!(self.waiting, waiting, "connections that were opened fast are counted");
+        assert!(self.len() <= limit, "and limited");
+    }
+}
+
+/// What a listener makes of a SYN with the option, or of any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// The handshake comes first, as ever; the answer may offer a cookie for the next time.
+    Ordinary(Option<FastOpenCookie>),
+    /// The connection is as good as open; its answer may bring a newer cookie.
+    Fast(Option<FastOpenCookie>),
+}
+
+impl Stack {
+    /// Steps 1 to 3 of RFC 7413 §4.2.2, for the listener `index`.
+    pub(super) fn judge_fast_open(
+        &mut self,
+        arrived: &Arrived<'_>,
+        index: u32,
+        syn: &Segment<'_>,
+    ) -> Admission {
+        const ORDINARY: Admission = Admission::Ordinary(None);
+        let now = arrived.arrival.at;
+        let Some(listener) = self.sockets.listener_at(index) else { return ORDINARY };
+        let Some(limit) = listener.options.fast_open else { return ORDINARY };
+        let Some(brought) = syn.options().fast_open else { return ORDINARY };
+        let counted = &mut self.counted.tcp_extra;
+        if !listener.pending.has_room(now, limit) {
+            counted.fast_open_overflows += 1;
+            return ORDINARY;
+        }
+        let (server, client) = (arrived.header.destination, arrived.header.source);
+        let cookie = Some(self.mint.make(now, server, client));
+        if brought.is_request() {
+            counted.fast_open_cookies_asked += 1;
+            return Admission::Ordinary(cookie);
+        }
+        match self.mint.judge(now, server, client, &brought) {
+            Worth::Current => Admission::Fast(None),
+            Worth::Previous => {
+                counted.fast_opens_by_previous_key += 1;
+                Admission::Fast(cookie)
+            }
+            Worth::Nothing => {
+                counted.fast_opens_with_wrong_cookie += 1;
+                Admission::Ordinary(cookie)
+            }
+        }
+    }
+
+    /// A connection of the listener `index` was opened fast: it waits to be accepted from now on, and for
+    /// the end of its handshake.
+    pub(super) fn enter_pending(&mut self, index: u32, connection: u32) {
+        if let Some(handle) = self.sockets.listen_handle(index) {
+            self.pending_fast.insert(connection, handle);
+        }
+        if let Some(listener) = self.sockets.listener_at(index) {
+            listener.pending.waiting += 1;
+            listener.counted.opened_fast += 1;
+        }
+        self.counted.tcp_extra.fast_opens_passive += 1;
+        self.make_acceptable(index, connection);
+    }
+
+    /// The handshake of a connection is over, one way or the other: if it was opened fast, it waits no
+    /// longer.
+    pub(crate) fn leave_pending(&mut self, index: u32) {
+        let Some(handle) = self.pending_fast.remove(&index) else { return };
+        let was_reset = self.sockets.tcp_at(index).is_some_and(|socket| was_reset(&socket.connection));
+        // The listener may have ended before its connection.
+        if let Ok((_, listener)) = self.sockets.listener_mut(handle) {
+            listener.pending.leave(self.now, was_reset);
+        }
+    }
+
+    /// How many connections wait that count at the listener.
+    pub(super) fn count_pending(&self, handle: ListenHandle) -> usize {
+        let is_open = |index| self.sockets.get(index).and_then(Socket::as_tcp).is_some();
+        self.pending_fast.iter().filter(|&(&index, &at)| at == handle && is_open(index)).count()
+    }
+}
+
+fn was_reset(connection: &Connection) -> bool {
+    connection.state() == State::Closed && connection.error() == Some(Error::Reset)
+}

@@ -1,0 +1,611 @@
+//! TCP Fast Open between hosts (RFC 7413): cookies that are given, brought and refused, whom a listener lets
+//! in, and what a client remembers.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+mod stranger;
+
+use linerate_stack::{
+    ConnectOptions, FastOpenKeys, ListenHandle, ListenOptions, ListenStatistics, Medium, Route, SynCookies,
+    TcpExtraCounters, TcpHandle,
+};
+use linerate_tcp::{Config, State};
+use linerate_testkit::{Fate, Network, Pair, Setup, Side};
+use linerate_units::Duration;
+use linerate_wire::{
+    FastOpenCookie, IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote, Segment, SeqNum, Sum, TcpFlags,
+    TcpHeader, TcpOptions, Unreachable,
+};
+use std::cell::RefCell;
+use std::net::SocketAddrV4;
+use std::rc::Rc;
+use stranger::{SERVER, invented, put};
+
+/// One way takes 50 ms, so that a round trip can be told from the work of the hosts.
+const ROUND_TRIP: Duration = Duration::from_millis(100);
+
+fn pair() -> Pair {
+    let network = Network::clean(ROUND_TRIP / 2);
+    Pair::new(&Setup { medium: Medium::Ip, network, ..Setup::default() }, |_, config| {
+        config.routes.push(Route::direct("0.0.0.0/0".parse().unwrap()));
+    })
+}
+
+fn listen(pair: &mut Pair, limit: usize) -> ListenHandle {
+    let options = ListenOptions { fast_open: Some(limit), ..ListenOptions::default() };
+    pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap()
+}
+
+/// A client that wants to be fast, and has said this much when its SYN leaves.
+fn connect(pair: &mut Pair, data: &[u8]) -> TcpHandle {
+    let now = pair.now;
+    let options = ConnectOptions { fast_open: true, ..ConnectOptions::default() };
+    let stack = pair.stack(Side::Left);
+    let client = stack.tcp_connect(now, SERVER, &options).unwrap();
+    assert_eq!(stack.tcp_write(now, client, data), Ok(data.len()));
+    client
+}
+
+fn accept(pair: &mut Pair, listener: ListenHandle) -> Option<TcpHandle> {
+    Some(pair.stack(Side::Right).tcp_accept(listener)?.0)
+}
+
+fn read(pair: &mut Pair, side: Side, handle: TcpHandle) -> Vec<u8> {
+    let (now, mut heard) = (pair.now, vec![0; 100_000]);
+    let count = pair.stack(side).tcp_read(now, handle, &mut heard).unwrap_or(0);
+    heard.truncate(count);
+    heard
+}
+
+fn statistics(pair: &mut Pair, listener: ListenHandle) -> ListenStatistics {
+    pair.stack(Side::Right).tcp_listen_statistics(listener).unwrap()
+}
+
+fn counted(pair: &mut Pair, side: Side) -> TcpExtraCounters {
+    pair.stack(side).counters().tcp_extra
+}
+
+/// A first connection, with which the client gets its cookie, comes and goes.
+fn introduce(pair: &mut Pair, listener: ListenHandle) {
+    let client = connect(pair, b"");
+    pair.run_for(ROUND_TRIP * 2);
+    let server = accept(pair, listener).unwrap();
+    close(pair, client, server);
+}
+
+fn close(pair: &mut Pair, client: TcpHandle, server: TcpHandle) {
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_abort(now, client).unwrap();
+    pair.run_for(ROUND_TRIP);
+    let now = pair.now;
+    pair.stack(Side::Right).tcp_abort(now, server).unwrap();
+    pair.run_for(ROUND_TRIP);
+}
+
+/// Every segment that one side sends: its flags, bytes of data, and cookie.
+type Log = Rc<RefCell<Vec<(TcpFlags, usize, Option<FastOpenCookie>)>>>;
+
+fn overheard(pair: &mut Pair, side: Side) -> Log {
+    let log = Log::default();
+    let heard = Rc::clone(&log);
+    pair.observe(move |_, from, packet| {
+        if from == side {
+            let segment = Segment::parse(&packet[20..]).unwrap();
+            let cookie = segment.options().fast_open;
+            heard.borrow_mut().push((segment.flags(), segment.payload.len(), cookie));
+        }
+    });
+    log
+}
+
+/// A SYN with data and this option, from wherever.
+fn forged(source: SocketAddrV4, cookie: &[u8], data: usize) -> Vec<u8> {
+    let fast_open = FastOpenCookie::new(cookie);
+    with_options(source, data, |field| {
+        TcpOptions { mss: Some(1_460), fast_open, ..TcpOptions::default() }.emit(field)
+    })
+}
+
+fn with_options(source: SocketAddrV4, data: usize, emit: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
+    let mut segment = vec![7; 60 + data];
+    let options = emit(&mut segment[20..]);
+    let header = TcpHeader {
+        source_port: source.port(),
+        destination_port: SERVER.port(),
+        seq: SeqNum::new(1),
+        flags: TcpFlags::SYN,
+        window: 65_535,
+        ..TcpHeader::default()
+    };
+    header.emit(options, &mut segment);
+    segment.truncate(20 + options + data);
+    let ip = Ipv4Header::new(*source.ip(), *SERVER.ip(), Protocol::TCP);
+    let (pseudo, sum) = (ip.pseudo_header(segment.len()), Sum::of(&segment));
+    TcpHeader::fill_checksum(&mut segment, pseudo, sum);
+    let mut packet = vec![0; 20];
+    ip.emit(segment.len(), &mut packet);
+    packet.extend_from_slice(&segment);
+    packet
+}
+
+/// The cookie of an address that nobody has, from a server whose keys are known to the thief.
+const STOLEN_KEY: [u8; 16] = [9; 16];
+
+/// The cookie that the server gives to `source`, asked for in its name.
+fn stolen(pair: &mut Pair, source: SocketAddrV4) -> FastOpenCookie {
+    let log = overheard(pair, Side::Right);
+    let asking = SocketAddrV4::new(*source.ip(), source.port() + 1);
+    put(pair, forged(asking, &[], 0));
+    pair.run_for(Duration::from_millis(1));
+    let given = log.borrow().iter().find_map(|(_, _, cookie)| *cookie);
+    given.unwrap()
+}
+
+#[test]
+fn the_first_connection_gets_a_cookie_and_the_second_saves_a_round_trip() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 4);
+    let mut times = Vec::new();
+    for round in 0..2 {
+        let began = pair.now;
+        let client = connect(&mut pair, b"question");
+        assert!(pair.run_until(ROUND_TRIP * 5, |pair| statistics(pair, listener).acceptable > 0));
+        let server = accept(&mut pair, listener).unwrap();
+        assert!(pair.run_until(ROUND_TRIP * 5, |pair| {
+            pair.stack(Side::Right).tcp(server).unwrap().readable_bytes() > 0
+        }));
+        assert_eq!(read(&mut pair, Side::Right, server), b"question");
+        let now = pair.now;
+        pair.stack(Side::Right).tcp_write(now, server, b"answer").unwrap();
+        assert!(pair.run_until(ROUND_TRIP * 5, |pair| {
+            pair.stack(Side::Left).tcp(client).unwrap().readable_bytes() > 0
+        }));
+        assert_eq!(read(&mut pair, Side::Left, client), b"answer");
+        times.push(pair.now.since(began));
+        for (side, handle) in [(Side::Left, client), (Side::Right, server)] {
+            let information = pair.stack(side).tcp(handle).unwrap().information();
+            assert_eq!(information.syn_data_accepted, round == 1);
+        }
+        close(&mut pair, client, server);
+    }
+    assert!(times[0] >= ROUND_TRIP * 2 && times[0] < ROUND_TRIP * 3, "{}", times[0]);
+    assert!(times[1] >= ROUND_TRIP && times[1] < ROUND_TRIP * 2, "{}", times[1]);
+    let (client, server) = (counted(&mut pair, Side::Left), counted(&mut pair, Side::Right));
+    assert_eq!((client.fast_opens_active, client.fast_opens_refused), (1, 0));
+    assert_eq!((server.fast_open_cookies_asked, server.fast_opens_passive), (1, 1));
+    assert_eq!(statistics(&mut pair, listener).opened_fast, 1);
+}
+
+#[test]
+fn a_listener_that_was_not_told_to_ignores_the_option_and_the_client_asks_no_more_for_a_while() {
+    let mut pair = pair();
+    let listener = pair.stack(Side::Right).tcp_listen(SERVER, &ListenOptions::default()).unwrap();
+    let log = overheard(&mut pair, Side::Left);
+    for wait in [Duration::ZERO, Duration::ZERO, Duration::from_secs(60)] {
+        pair.run_for(wait);
+        let client = connect(&mut pair, b"question");
+        pair.run_for(ROUND_TRIP * 3);
+        let server = accept(&mut pair, listener).unwrap();
+        assert_eq!(read(&mut pair, Side::Right, server), b"question");
+        close(&mut pair, client, server);
+    }
+    let syns: Vec<_> = log.borrow().iter().filter(|(flags, ..)| *flags == TcpFlags::SYN).copied().collect();
+    let request = Some(FastOpenCookie::REQUEST);
+    assert_eq!(syns.iter().map(|syn| syn.2).collect::<Vec<_>>(), [request, None, request]);
+    let client = counted(&mut pair, Side::Left);
+    assert_eq!((client.fast_opens_refused, client.fast_opens_withheld), (2, 1));
+    assert_eq!(counted(&mut pair, Side::Right).fast_open_cookies_asked, 0);
+}
+
+#[test]
+fn a_connection_that_was_not_told_to_is_never_fast() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 4);
+    introduce(&mut pair, listener);
+    let log = overheard(&mut pair, Side::Left);
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    let client = stack.tcp_connect(now, SERVER, &ConnectOptions::default()).unwrap();
+    stack.tcp_write(now, client, b"question").unwrap();
+    pair.run_for(ROUND_TRIP * 2);
+    assert_eq!(log.borrow()[0], (TcpFlags::SYN, 0, None));
+    let server = accept(&mut pair, listener).unwrap();
+    assert!(!pair.stack(Side::Right).tcp(server).unwrap().information().syn_data_accepted);
+}
+
+#[test]
+fn a_cookie_that_is_too_old_is_replaced_in_passing() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 4);
+    introduce(&mut pair, listener);
+    // In the next period it is still good, and answered with a new one; two periods after that it is not.
+    for (hours, fast, by_previous, wrong) in [(1, 1, 1, 0), (2, 1, 1, 1), (0, 2, 1, 1)] {
+        pair.run_for(Duration::from_secs(3_600) * hours);
+        let client = connect(&mut pair, b"question");
+        pair.run_for(ROUND_TRIP * 3);
+        let server = accept(&mut pair, listener).unwrap();
+        assert_eq!(read(&mut pair, Side::Right, server), b"question");
+        let counted = counted(&mut pair, Side::Right);
+        assert_eq!(counted.fast_opens_passive, fast, "after {hours} hours");
+        assert_eq!(counted.fast_opens_by_previous_key, by_previous);
+        assert_eq!(counted.fast_opens_with_wrong_cookie, wrong);
+        close(&mut pair, client, server);
+    }
+    assert_eq!(counted(&mut pair, Side::Left).fast_opens_refused, 0);
+}
+
+#[test]
+fn servers_that_share_a_key_know_each_others_cookies() {
+    let cookie_of = |keys: Option<FastOpenKeys>, seed| {
+        let mut pair = Pair::new(&Setup { medium: Medium::Ip, seed, ..Setup::default() }, |_, config| {
+            config.routes.push(Route::direct("0.0.0.0/0".parse().unwrap()));
+        });
+        pair.stack(Side::Right).set_fast_open_keys(keys);
+        listen(&mut pair, 4);
+        stolen(&mut pair, invented(1))
+    };
+    let shared = Some(FastOpenKeys { current: STOLEN_KEY, previous: None });
+    assert_eq!(cookie_of(shared, 1), cookie_of(shared, 2));
+    assert_ne!(cookie_of(None, 1), cookie_of(None, 2));
+}
+
+#[test]
+fn a_flood_with_good_cookies_fills_its_places_and_the_service_goes_on_without_it() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8);
+    introduce(&mut pair, listener);
+    let flood: Vec<_> = (0..200).map(invented).collect();
+    let cookies: Vec<_> = flood.iter().map(|&source| stolen(&mut pair, source)).collect();
+    let answers = overheard(&mut pair, Side::Right);
+    for (source, cookie) in flood.iter().zip(&cookies) {
+        put(&mut pair, forged(*source, cookie.as_bytes(), 500));
+    }
+    pair.run_for(Duration::from_millis(1));
+    let counted = counted(&mut pair, Side::Right);
+    assert_eq!((counted.fast_opens_passive, counted.fast_open_overflows), (8, 192));
+    assert_eq!(statistics(&mut pair, listener).pending_fast, 8);
+    let sent: usize = answers.borrow().iter().map(|(_, data, _)| data).sum();
+    assert_eq!((answers.borrow().len(), sent), (200, 0), "an answer each, and no more than a SYN-ACK");
+    // An honest client is served all the same, only not so fast.
+    for _ in 0..8 {
+        accept(&mut pair, listener).unwrap();
+    }
+    let client = connect(&mut pair, b"question");
+    pair.run_for(ROUND_TRIP * 3);
+    let server = accept(&mut pair, listener).unwrap();
+    assert_eq!(read(&mut pair, Side::Right, server), b"question");
+    assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().state(), State::Established);
+}
+
+#[test]
+fn resets_of_a_flood_do_not_make_room_for_more_of_it_before_a_minute_has_passed() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 4);
+    let flood: Vec<_> = (0..20).map(invented).collect();
+    let cookies: Vec<_> = flood.iter().map(|&source| stolen(&mut pair, source)).collect();
+    pair.run_for(Duration::from_secs(200));
+    let reset = |pair: &mut Pair, source: SocketAddrV4| {
+        // The data ends at 501: the owner of the address has not asked for this connection.
+        put(pair, stranger::forged(source, TcpFlags::RST, 502, 0));
+        pair.run_for(Duration::from_micros(1));
+    };
+    for (source, cookie) in flood.iter().zip(&cookies).take(10) {
+        put(&mut pair, forged(*source, cookie.as_bytes(), 500));
+        pair.run_for(Duration::from_micros(1));
+        reset(&mut pair, *source);
+    }
+    assert_eq!(counted(&mut pair, Side::Right).fast_opens_passive, 4);
+    let now = statistics(&mut pair, listener);
+    assert_eq!((now.pending_fast, now.acceptable), (4, 0));
+    pair.run_for(Duration::from_secs(60));
+    put(&mut pair, forged(flood[10], cookies[10].as_bytes(), 500));
+    pair.run_for(Duration::from_micros(1));
+    assert_eq!(counted(&mut pair, Side::Right).fast_opens_passive, 5);
+    assert_eq!(statistics(&mut pair, listener).pending_fast, 1);
+}
+
+#[test]
+fn a_handshake_that_ends_well_makes_room_at_once() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 1);
+    introduce(&mut pair, listener);
+    for fast in 1..=5 {
+        let client = connect(&mut pair, b"question");
+        pair.run_for(ROUND_TRIP * 2);
+        let server = accept(&mut pair, listener).unwrap();
+        assert_eq!(statistics(&mut pair, listener).pending_fast, 0);
+        assert_eq!(counted(&mut pair, Side::Right).fast_opens_passive, fast);
+        close(&mut pair, client, server);
+    }
+}
+
+#[test]
+fn a_flood_with_wrong_cookies_opens_nothing_and_each_is_told_the_right_one() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8);
+    let answers = overheard(&mut pair, Side::Right);
+    for number in 0..200 {
+        put(&mut pair, forged(invented(number), &[number.to_be_bytes()[1]; 8], 500));
+    }
+    pair.run_for(Duration::from_millis(1));
+    let now = statistics(&mut pair, listener);
+    assert_eq!((now.acceptable, now.pending_fast, now.opened_fast, now.half_open), (0, 0, 0, 200));
+    assert_eq!(counted(&mut pair, Side::Right).fast_opens_with_wrong_cookie, 200);
+    let answers = answers.borrow();
+    assert_eq!(answers.len(), 200);
+    assert!(
+        answers.iter().all(|(_, data, cookie)| *data == 0 && cookie.is_some_and(|given| !given.is_request()))
+    );
+}
+
+#[test]
+fn an_option_of_an_odd_or_impossible_length_is_no_option() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8);
+    let answers = overheard(&mut pair, Side::Right);
+    for length in [1_u8, 2, 3, 5, 7, 9, 15, 17, 18, 30] {
+        let source = invented(u16::from(length));
+        let packet = with_options(source, 100, |field| {
+            let whole = (usize::from(length) + 2).next_multiple_of(4);
+            field[..whole].fill(1);
+            field[..2].copy_from_slice(&[34, length + 2]);
+            whole
+        });
+        put(&mut pair, packet);
+    }
+    pair.run_for(Duration::from_millis(1));
+    let now = statistics(&mut pair, listener);
+    assert_eq!((now.half_open, now.opened_fast), (10, 0));
+    assert!(answers.borrow().iter().all(|(_, _, cookie)| cookie.is_none()));
+    let counted = counted(&mut pair, Side::Right);
+    assert_eq!((counted.fast_open_cookies_asked, counted.fast_opens_with_wrong_cookie), (0, 0));
+}
+
+#[test]
+fn while_a_listener_gives_syn_cookies_it_lets_in_nobody_fast() {
+    for syn_cookies in [SynCookies::UnderPressure, SynCookies::Always] {
+        let mut pair = pair();
+        let options = ListenOptions { fast_open: Some(100), syn_backlog: 4, ..ListenOptions::default() };
+        let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
+        introduce(&mut pair, listener);
+        if syn_cookies == SynCookies::Always {
+            let now = pair.now;
+            pair.stack(Side::Right).tcp_listen_close(now, listener).unwrap();
+            let options = ListenOptions { syn_cookies, ..options };
+            pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
+        } else {
+            (0..4).for_each(|number| put(&mut pair, stranger::forged(invented(number), TcpFlags::SYN, 1, 0)));
+            pair.run_for(Duration::from_micros(1));
+        }
+        let client = connect(&mut pair, b"question");
+        pair.run_for(ROUND_TRIP * 3);
+        let counted = counted(&mut pair, Side::Right);
+        assert_eq!((counted.fast_opens_passive, counted.syn_cookies_received), (0, 1));
+        assert!(!pair.stack(Side::Left).tcp(client).unwrap().information().syn_data_accepted);
+        assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().unacknowledged_bytes(), 0);
+    }
+}
+
+#[test]
+fn fast_connections_stand_in_the_accept_queue_and_find_it_full() {
+    let mut pair = pair();
+    let options = ListenOptions { fast_open: Some(100), backlog: 3, ..ListenOptions::default() };
+    let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
+    introduce(&mut pair, listener);
+    let clients: Vec<_> = (0..5).map(|_| connect(&mut pair, b"question")).collect();
+    pair.run_for(ROUND_TRIP);
+    let now = statistics(&mut pair, listener);
+    assert_eq!((now.acceptable, now.overflows, now.dropped), (3, 2, 2));
+    assert!(
+        clients
+            .iter()
+            .filter(|&&client| { pair.stack(Side::Left).tcp(client).unwrap().state() == State::SynSent })
+            .count()
+            == 2
+    );
+}
+
+#[test]
+fn a_listener_can_end_while_its_fast_connections_wait() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 100);
+    introduce(&mut pair, listener);
+    let clients: Vec<_> = (0..3).map(|_| connect(&mut pair, b"question")).collect();
+    pair.run_for(ROUND_TRIP / 2);
+    // One is accepted already, and is the application's.
+    let server = accept(&mut pair, listener).unwrap();
+    let now = pair.now;
+    pair.stack(Side::Right).tcp_listen_close(now, listener).unwrap();
+    // Another takes the place of the first.
+    let other = listen(&mut pair, 100);
+    pair.run_for(ROUND_TRIP * 2);
+    assert_eq!(pair.stack(Side::Right).tcp(server).unwrap().state(), State::Established);
+    assert_eq!(statistics(&mut pair, other).pending_fast, 0);
+    let open = clients
+        .iter()
+        .filter(|&&client| pair.stack(Side::Left).tcp(client).unwrap().state() == State::Established);
+    assert_eq!(open.count(), 1);
+}
+
+#[test]
+fn a_path_that_drops_syns_with_data_costs_one_timeout_and_is_not_tried_again_for_a_while() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 4);
+    introduce(&mut pair, listener);
+    pair.set_filter(|_, side, packet| {
+        let segment = Segment::parse(&packet[20..]).unwrap();
+        let is_fast = segment.flags() == TcpFlags::SYN && segment.options().fast_open.is_some();
+        (side == Side::Left && is_fast).then_some(Fate::Lose)
+    });
+    let served =
+        |pair: &mut Pair, limit: Duration| {
+            let began = pair.now;
+            let client = connect(pair, b"question");
+            assert!(pair.run_until(limit, |pair| statistics(pair, listener).acceptable > 0));
+            let server = accept(pair, listener).unwrap();
+            assert!(pair.run_until(limit, |pair| {
+                pair.stack(Side::Right).tcp(server).unwrap().readable_bytes() > 0
+            }));
+            let took = pair.now.since(began);
+            close(pair, client, server);
+            took
+        };
+    assert!(served(&mut pair, Duration::from_secs(2)) >= Duration::from_secs(1));
+    assert!(served(&mut pair, Duration::from_secs(2)) < ROUND_TRIP * 2);
+    pair.run_for(Duration::from_secs(60));
+    assert!(served(&mut pair, Duration::from_secs(2)) >= Duration::from_secs(1));
+    pair.run_for(Duration::from_secs(60));
+    assert!(served(&mut pair, Duration::from_secs(2)) < ROUND_TRIP * 2, "the pause has doubled");
+    assert_eq!(counted(&mut pair, Side::Left).fast_opens_refused, 2);
+}
+
+#[test]
+fn the_segment_size_of_the_server_is_remembered_with_its_cookie() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 4);
+    let log = overheard(&mut pair, Side::Left);
+    introduce(&mut pair, listener);
+    connect(&mut pair, &[7; 3_000]);
+    pair.run_for(ROUND_TRIP);
+    let syns: Vec<_> = log.borrow().iter().filter(|(flags, ..)| *flags == TcpFlags::SYN).copied().collect();
+    // Of 1460, 32 are the options.
+    assert_eq!(syns.iter().map(|syn| syn.1).collect::<Vec<_>>(), [0, 1_428]);
+}
+
+#[test]
+fn an_answer_of_many_segments_leaves_before_the_handshake_is_complete() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 4);
+    introduce(&mut pair, listener);
+    let client = connect(&mut pair, b"question");
+    assert!(pair.run_until(ROUND_TRIP, |pair| statistics(pair, listener).acceptable > 0));
+    let server = accept(&mut pair, listener).unwrap();
+    assert_eq!(pair.stack(Side::Right).tcp(server).unwrap().state(), State::SynReceived);
+    let now = pair.now;
+    pair.stack(Side::Right).tcp_write(now, server, &[5; 30_000]).unwrap();
+    pair.run_for(ROUND_TRIP / 2);
+    assert_eq!(read(&mut pair, Side::Left, client).len(), 14_480, "ten segments, with the SYN-ACK");
+    pair.run_for(ROUND_TRIP * 3);
+    assert_eq!(read(&mut pair, Side::Left, client).len(), 30_000 - 14_480);
+}
+
+#[test]
+fn a_doubled_syn_opens_a_second_connection_only_after_the_first_is_forgotten() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 4);
+    introduce(&mut pair, listener);
+    let packets = Rc::new(RefCell::new(Vec::new()));
+    let kept = Rc::clone(&packets);
+    pair.observe(move |_, side, packet| {
+        if side == Side::Left {
+            kept.borrow_mut().push(packet.to_vec());
+        }
+    });
+    let client = connect(&mut pair, b"question");
+    pair.run_for(ROUND_TRIP * 2);
+    let syn = packets.borrow()[0].clone();
+    let server = accept(&mut pair, listener).unwrap();
+    put(&mut pair, syn.clone());
+    pair.run_for(ROUND_TRIP);
+    assert!(accept(&mut pair, listener).is_none());
+    assert_eq!(read(&mut pair, Side::Right, server), b"question");
+    close(&mut pair, client, server);
+    // The danger that an application agrees to (§2.1): its server hears the request once more.
+    put(&mut pair, syn);
+    pair.run_for(Duration::from_millis(1));
+    let replayed = accept(&mut pair, listener).unwrap();
+    assert_eq!(read(&mut pair, Side::Right, replayed), b"question");
+}
+
+#[test]
+fn a_cookie_of_another_address_opens_nothing() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8);
+    let cookie = stolen(&mut pair, invented(1));
+    put(&mut pair, forged(invented(2), cookie.as_bytes(), 100));
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(statistics(&mut pair, listener).opened_fast, 0);
+    put(&mut pair, forged(invented(1), cookie.as_bytes(), 100));
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(statistics(&mut pair, listener).opened_fast, 1);
+}
+
+#[test]
+fn data_beyond_any_segment_size_is_taken_as_far_as_there_is_room() {
+    let mut pair = pair();
+    let config = Some(Config { receive_buffer: 1_000.into(), ..Config::modern() });
+    let options = ListenOptions { fast_open: Some(8), config, ..ListenOptions::default() };
+    let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
+    let cookie = stolen(&mut pair, invented(1));
+    put(&mut pair, forged(invented(1), cookie.as_bytes(), 9_000));
+    pair.run_for(Duration::from_millis(1));
+    let server = accept(&mut pair, listener).unwrap();
+    assert_eq!(read(&mut pair, Side::Right, server), vec![7; 1_000]);
+}
+
+#[test]
+fn a_client_that_is_told_that_nobody_is_there_takes_it_for_a_refusal() {
+    for told_by_icmp in [false, true] {
+        let mut pair = pair();
+        connect(&mut pair, b"question");
+        if told_by_icmp {
+            let now = pair.now;
+            let host = pair.host(Side::Left);
+            host.turn(now).unwrap();
+            let syn = host.link_mut().fetch().unwrap();
+            let error = IcmpError::Unreachable(Unreachable::Port);
+            let message = IcmpMessage::Error { error, quote: Quote::of(&syn).unwrap() };
+            let mut report = vec![0; 20 + message.length()];
+            let header = Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::ICMP);
+            header.emit(message.length(), &mut report);
+            message.emit(&mut report[20..]);
+            host.link_mut().put(now, report);
+            host.turn(now).unwrap();
+        } else {
+            // The host answers with a reset: nobody listens there.
+            pair.run_for(ROUND_TRIP * 2);
+        }
+        assert_eq!(counted(&mut pair, Side::Left).fast_opens_refused, 1);
+        connect(&mut pair, b"question");
+        assert_eq!(counted(&mut pair, Side::Left).fast_opens_withheld, 1);
+    }
+}
+
+/// Each request is read once and in order, and so is its answer, whatever the network loses or delivers in
+/// another order.
+#[test]
+fn requests_and_answers_arrive_once_over_a_lossy_path() {
+    let mut fast = 0;
+    for seed in 0..20 {
+        let network = Network { loss: 150, reordering: 100, ..Network::clean(ROUND_TRIP / 2) };
+        let mut pair = Pair::new(&Setup { medium: Medium::Ip, network, seed, ..Setup::default() }, |_, _| {});
+        let listener = listen(&mut pair, 4);
+        for request in 0_u8..10 {
+            let length = usize::from(request) * 400 + 1;
+            let client = connect(&mut pair, &vec![request; length]);
+            let (mut server, mut heard, mut answer) = (None, Vec::new(), Vec::new());
+            let done = pair.run_until(Duration::from_secs(100), |pair| {
+                server = server.or_else(|| accept(pair, listener));
+                let Some(server) = server else { return false };
+                heard.extend(read(pair, Side::Right, server));
+                if heard.len() == length && answer.is_empty() {
+                    let now = pair.now;
+                    let _ = pair.stack(Side::Right).tcp_write(now, server, &heard);
+                    let _ = pair.stack(Side::Right).tcp_shutdown_write(now, server);
+                }
+                answer.extend(read(pair, Side::Left, client));
+                answer.len() == length
+            });
+            assert!(done, "seed {seed}, request {request}");
+            assert_eq!((&heard, &answer), (&vec![request; length], &vec![request; length]), "seed {seed}");
+            let now = pair.now;
+            pair.stack(Side::Left).tcp_close(now, client).unwrap();
+            pair.run_for(Duration::from_secs(100));
+            let now = pair.now;
+            pair.stack(Side::Right).tcp_close(now, server.unwrap()).unwrap();
+            assert!(accept(&mut pair, listener).is_none());
+        }
+        fast += counted(&mut pair, Side::Left).fast_opens_active;
+    }
+    assert!(fast > 80, "{fast} of 200 connections were fast");
+}

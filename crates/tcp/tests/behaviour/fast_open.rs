@@ -1,0 +1,452 @@
+//! TCP Fast Open (RFC 7413): data leaves with the SYN and arrives with it, and whatever goes wrong with that
+//! costs no more than the round trip that it would have saved.
+
+use crate::{SYN_ACK, ms, secs};
+use linerate_tcp::{Config, Error, Event, FastOpenLesson, FastOpenOffer, State};
+use linerate_testkit::Script;
+use linerate_wire::{FastOpenCookie, TcpFlags};
+
+/// What every server here has given before.
+const COOKIE: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+/// The answer of a peer of today, without its acknowledgement.
+const OPTIONS: &str = "mss 1460 wscale 7 sackOK ts 5000 1";
+
+fn cookie() -> FastOpenCookie {
+    FastOpenCookie::new(&COOKIE).expect("eight bytes")
+}
+
+/// A client that tries `offer` and has written `count` bytes before its SYN leaves.
+fn client(config: &Config, offer: FastOpenOffer, count: usize) -> Script {
+    let mut host = Script::connect(config);
+    host.application(|connection, _| connection.try_fast_open(offer));
+    host.write(count);
+    host
+}
+
+/// A client with a cookie.
+fn bringer(count: usize) -> Script {
+    client(&Config::modern(), FastOpenOffer::Data { cookie: cookie(), mss: Some(1_460) }, count)
+}
+
+/// A server that has let the peer in.
+fn server(length: u32) -> Script {
+    let syn =
+        format!("S 0:{length}({length}) win 65535 mss 1460 wscale 7 sackOK ts 77 0 tfo 0102030405060708");
+    Script::accept_fast(&Config::modern(), &syn)
+}
+
+fn lesson(host: &Script) -> Option<FastOpenLesson> {
+    host.connection.fast_open_lesson()
+}
+
+#[test]
+fn a_client_without_a_cookie_asks_for_one_and_keeps_its_data() {
+    let mut host = client(&Config::modern(), FastOpenOffer::Request, 100);
+    host.expect("S 0:0(0) mss 1460 tfo ask");
+    host.expect_nothing();
+    host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS} tfo 0102030405060708"));
+    host.expect("P. 1:101(100) ack 1");
+    let news = FastOpenLesson { cookie: Some(cookie()), mss: Some(1_460), accepted: false, refused: false };
+    assert_eq!(lesson(&host), Some(news));
+}
+
+#[test]
+fn a_client_with_a_cookie_brings_its_data() {
+    let mut host = bringer(100);
+    host.expect("S 0:100(100) mss 1460 tfo 0102030405060708");
+    host.expect_nothing();
+    assert_eq!(host.connection.state(), State::SynSent);
+    host.send(&format!("S. 0:0(0) ack 101 win 65535 {OPTIONS}"));
+    host.expect(". 101:101(0) ack 1");
+    assert_eq!(host.connection.state(), State::Established);
+    assert!(host.connection.information().syn_data_accepted);
+    assert_eq!(lesson(&host).map(|news| (news.accepted, news.refused)), Some((true, false)));
+    let statistics = host.connection.statistics();
+    assert_eq!((statistics.bytes_sent, statistics.bytes_acknowledged), (100, 100));
+    host.send("P. 1:11(10) ack 101 win 500");
+    host.read(10);
+    host.write(10);
+    host.expect("P. 101:111(10) ack 11");
+}
+
+#[test]
+fn data_that_is_not_acknowledged_with_the_syn_leaves_at_once_with_the_acknowledgement() {
+    for (options, selective) in [(OPTIONS, true), ("mss 1460", false)] {
+        let mut host = bringer(100);
+        host.expect("S 0:100(100) tfo 0102030405060708");
+        host.send(&format!("S. 0:0(0) ack 1 win 65535 {options}"));
+        host.expect("P. 1:101(100) ack 1");
+        host.expect_nothing();
+        assert!(!host.connection.information().syn_data_accepted);
+        // The server has answered and did not want it.
+        assert_eq!(lesson(&host).map(|news| (news.accepted, news.refused)), Some((false, true)));
+        host.send(". 1:1(0) ack 101 win 500");
+        assert_eq!(host.connection.unacknowledged_bytes(), 0, "with selective {selective}");
+        let statistics = host.connection.statistics();
+        assert_eq!((statistics.bytes_sent, statistics.bytes_acknowledged), (100, 100));
+    }
+}
+
+#[test]
+fn what_a_server_takes_only_in_part_is_continued_from_there() {
+    let mut host = bringer(100);
+    host.expect("S 0:100(100)");
+    host.send(&format!("S. 0:0(0) ack 41 win 65535 {OPTIONS}"));
+    host.expect("P. 41:101(60) ack 1");
+    assert!(host.connection.information().syn_data_accepted);
+    assert_eq!(lesson(&host).map(|news| (news.accepted, news.refused)), Some((true, false)));
+}
+
+#[test]
+fn a_new_cookie_beside_refused_data_is_no_refusal() {
+    let mut host = bringer(100);
+    host.expect("S 0:100(100) tfo 0102030405060708");
+    host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS} tfo 1112131415161718"));
+    host.expect("P. 1:101(100) ack 1");
+    let news = lesson(&host).unwrap();
+    assert_eq!(news.cookie, FastOpenCookie::new(&[17, 18, 19, 20, 21, 22, 23, 24]));
+    assert!(!news.accepted && !news.refused);
+}
+
+#[test]
+fn a_syn_that_is_not_answered_goes_again_bare() {
+    let mut host = bringer(100);
+    host.expect("S 0:100(100) tfo 0102030405060708");
+    let again = host.expect_after(secs(1), "S 0:0(0) mss 1460");
+    assert_eq!(again.says.options.fast_open, None);
+    // This answers the second SYN, so the first, or its answer, was lost: for what it bore, it seems.
+    host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS}"));
+    host.expect("P. 1:101(100) ack 1");
+    assert!(lesson(&host).unwrap().refused);
+}
+
+#[test]
+fn an_answer_to_the_first_syn_counts_after_the_second_has_left() {
+    let mut host = bringer(100);
+    host.expect("S 0:100(100)");
+    host.expect_after(secs(1), "S 0:0(0)");
+    host.send(&format!("S. 0:0(0) ack 101 win 65535 {OPTIONS}"));
+    host.expect(". 101:101(0) ack 1");
+    assert!(lesson(&host).unwrap().accepted && !lesson(&host).unwrap().refused);
+    host.expect_silence(secs(10));
+}
+
+#[test]
+fn a_server_that_never_answers_has_refused() {
+    let mut host = bringer(100);
+    assert_eq!(lesson(&host), None);
+    host.pass_time(secs(300));
+    assert_eq!(host.connection.error(), Some(Error::TimedOut));
+    assert!(lesson(&host).unwrap().refused);
+    assert!(host.take_sent()[1..].iter().all(|sent| sent.says.length == 0));
+}
+
+#[test]
+fn a_reset_in_answer_to_the_option_is_a_refusal() {
+    let mut host = bringer(100);
+    host.expect("S 0:100(100)");
+    host.send("R. 0:0(0) ack 101");
+    assert_eq!(host.connection.error(), Some(Error::Refused));
+    assert!(lesson(&host).unwrap().refused);
+}
+
+#[test]
+fn an_application_that_loses_patience_has_learned_something_only_once_the_syn_had_its_time() {
+    for (patience, refused) in [(ms(900), None), (ms(1_100), Some(true))] {
+        let mut host = bringer(100);
+        host.expect("S 0:100(100)");
+        host.pass_time(patience);
+        host.application(|connection, now| connection.close(now));
+        assert_eq!(lesson(&host).map(|news| news.refused), refused);
+    }
+}
+
+#[test]
+fn a_server_that_gives_no_cookie_to_who_asks_has_refused() {
+    let mut host = client(&Config::modern(), FastOpenOffer::Request, 0);
+    host.expect("S 0:0(0) tfo ask");
+    host.send(SYN_ACK);
+    assert!(lesson(&host).unwrap().refused);
+}
+
+#[test]
+fn a_cookie_without_data_to_bring_proves_nothing_against_the_server() {
+    let mut host = bringer(0);
+    host.expect("S 0:0(0) tfo 0102030405060708");
+    host.send(SYN_ACK);
+    let news = lesson(&host).unwrap();
+    assert!(!news.refused && !news.accepted);
+}
+
+#[test]
+fn an_ordinary_open_has_no_option_and_teaches_nothing() {
+    let mut host = Script::connect(&Config::modern());
+    host.write(100);
+    let syn = host.expect("S 0:0(0)");
+    assert_eq!(syn.says.options.fast_open, None);
+    // A cookie that nobody asked for.
+    host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS} tfo 0102030405060708"));
+    host.expect("P. 1:101(100) ack 1");
+    assert_eq!(lesson(&host), None);
+}
+
+#[test]
+fn a_syn_bears_what_fits_the_segment_size_that_is_remembered_less_its_options() {
+    // MSS 4, window scale 4, SACK and timestamps 12, cookie of eight bytes 12.
+    let options = 32;
+    for (mss, most) in [(None, 536), (Some(300), 300), (Some(1_460), 1_460), (Some(9_000), 1_460)] {
+        let offer = FastOpenOffer::Data { cookie: cookie(), mss };
+        let mut host = client(&Config::modern(), offer, 5_000);
+        let length = most - options;
+        host.expect(&format!("S 0:{length}({length})"));
+        host.expect_nothing();
+        host.send(&format!("S. 0:0(0) ack {} win 65535 {OPTIONS}", length + 1));
+        let rest = host.take_sent();
+        assert_eq!((rest[0].says.seq, rest[0].says.length), (length + 1, 1_448));
+        assert_eq!(rest.iter().map(|sent| sent.says.length).sum::<u32>(), 5_000 - length);
+    }
+}
+
+#[test]
+fn a_cookie_that_does_not_fit_beside_the_options_leaves_an_ordinary_handshake() {
+    let longest = FastOpenCookie::new(&[7; 16]).unwrap();
+    let offer = FastOpenOffer::Data { cookie: longest, mss: None };
+    let mut host = client(&Config::modern(), offer, 100);
+    host.expect("S 0:100(100) tfo 07070707070707070707070707070707");
+    let mut host = client(&Config { user_timeout_option: true, ..Config::modern() }, offer, 100);
+    let syn = host.expect("S 0:0(0)");
+    assert_eq!(syn.says.options.fast_open, None);
+    host.send(SYN_ACK);
+    host.expect("P. 1:101(100) ack 1");
+    assert_eq!(lesson(&host), None);
+}
+
+#[test]
+fn urgent_data_waits_for_the_handshake_because_a_syn_could_not_say_where_it_ends() {
+    let offer = FastOpenOffer::Data { cookie: cookie(), mss: None };
+    let mut host = Script::connect(&Config::modern());
+    host.application(|connection, _| connection.try_fast_open(offer));
+    host.write_urgent(10);
+    host.expect("S 0:0(0) tfo 0102030405060708");
+    host.send(SYN_ACK);
+    host.expect("PU. 1:11(10) ack 1 urg 10");
+}
+
+#[test]
+fn a_close_before_the_answer_sends_the_fin_after_the_handshake() {
+    let mut host = bringer(100);
+    host.application(|connection, now| connection.shutdown_write(now));
+    host.expect("S 0:100(100)");
+    host.send(&format!("S. 0:0(0) ack 101 win 65535 {OPTIONS}"));
+    host.expect("F. 101:101(0) ack 1");
+    assert_eq!(host.connection.state(), State::FinWait1);
+}
+
+#[test]
+fn data_on_the_syn_ack_of_a_server_that_was_fast_is_taken() {
+    let mut host = bringer(100);
+    host.expect("S 0:100(100)");
+    host.send(&format!("S. 0:50(50) ack 101 win 65535 {OPTIONS}"));
+    host.expect(". 101:101(0) ack 51");
+    host.read(50);
+    host.send("P. 51:61(10) ack 101 win 500");
+    host.read(10);
+}
+
+#[test]
+fn two_ends_that_open_at_the_same_time_send_their_data_after_the_handshake() {
+    let mut host = bringer(100);
+    host.expect("S 0:100(100) tfo 0102030405060708");
+    // The peer's data is not ours to take yet: nobody has checked its cookie.
+    host.send("S 0:20(20) win 1000 mss 1460 tfo 1112131415161718");
+    let answer = host.expect("S. 0:0(0) ack 1");
+    assert_eq!(answer.says.options.fast_open, None);
+    host.send("S. 0:0(0) ack 1 win 1000 mss 1460");
+    assert_eq!(host.connection.state(), State::Established);
+    host.expect("P. 1:101(100) ack 1");
+    host.send("P. 1:21(20) ack 101 win 1000");
+    host.read(20);
+    assert_eq!(host.connection.statistics().bytes_acknowledged, 100);
+}
+
+#[test]
+fn a_server_takes_the_data_with_the_syn_and_may_answer_before_the_handshake_is_complete() {
+    let mut host = server(100);
+    assert_eq!(host.events(), [Event::Readable]);
+    host.read(100);
+    host.write(50);
+    host.expect("S. 0:0(0) ack 101");
+    host.expect("P. 1:51(50) ack 101");
+    assert_eq!(host.connection.state(), State::SynReceived);
+    assert!(host.connection.information().syn_data_accepted);
+    host.send(". 101:101(0) ack 1 win 500");
+    assert_eq!(
+        (host.connection.state(), host.events()),
+        (State::Established, vec![Event::Connected, Event::Writable])
+    );
+    host.expect_nothing();
+    host.send("P. 101:111(10) ack 51 win 500");
+    host.read(10);
+    assert_eq!(host.connection.unacknowledged_bytes(), 0);
+}
+
+#[test]
+fn what_a_server_sends_before_the_handshake_is_complete_is_the_initial_window() {
+    let mut host = server(10);
+    host.write(60_000);
+    host.expect("S. 0:0(0) ack 11");
+    let early = host.take_sent();
+    assert_eq!(early.len(), 10);
+    assert!(early.iter().all(|sent| sent.says.length == 1_448));
+}
+
+#[test]
+fn the_window_on_the_syn_limits_what_a_server_sends_early() {
+    let syn = "S 0:10(10) win 2000 mss 1000 tfo 0102030405060708";
+    let mut host = Script::accept_fast(&Config::modern(), syn);
+    host.write(10_000);
+    host.expect("S. 0:0(0) ack 11");
+    let early: u32 = host.take_sent().iter().map(|sent| sent.says.length).sum();
+    assert!(early <= 2_000, "{early} bytes");
+}
+
+#[test]
+fn an_answer_with_its_end_can_leave_before_the_handshake_is_complete() {
+    let mut host = server(100);
+    host.read(100);
+    host.write(50);
+    host.application(|connection, now| connection.close(now));
+    host.expect("S. 0:0(0) ack 101");
+    host.expect("FP. 1:51(50) ack 101");
+    assert_eq!(host.connection.state(), State::SynReceived);
+    host.send(". 101:101(0) ack 1 win 500");
+    assert_eq!(host.connection.state(), State::FinWait1);
+    host.send("F. 101:101(0) ack 52 win 500");
+    assert_eq!(host.connection.state(), State::TimeWait);
+    host.expect(". 52:52(0) ack 102");
+}
+
+#[test]
+fn a_syn_ack_that_is_lost_goes_again_alone_and_what_followed_it_after_the_handshake() {
+    for (options, selective) in [("sackOK ts 77 0", true), ("", false)] {
+        let syn = format!("S 0:100(100) win 65535 mss 1460 {options} tfo 0102030405060708");
+        let mut host = Script::accept_fast(&Config::modern(), &syn);
+        host.application(|connection, _| connection.give_cookie(cookie()));
+        host.application(|connection, _| connection.set_no_delay(true));
+        host.write(3_000);
+        host.expect("S. 0:0(0) ack 101 tfo 0102030405060708");
+        assert_eq!(host.take_sent().iter().map(|sent| sent.says.length).sum::<u32>(), 3_000);
+        let again = host.expect_after(secs(1), "S. 0:0(0) ack 101");
+        assert_eq!(again.says.options.fast_open, None);
+        host.write(10);
+        host.expect_nothing();
+        host.send(". 101:101(0) ack 1 win 65535");
+        let sent = host.take_sent();
+        assert_eq!(sent[0].says.seq, 1, "with selective {selective}");
+        assert_eq!(sent.iter().map(|sent| sent.says.length).sum::<u32>(), 3_010);
+        assert!(sent.iter().all(|sent| sent.at == host.now));
+    }
+}
+
+#[test]
+fn what_arrived_although_the_acknowledgements_were_lost_is_not_sent_again() {
+    let mut host = server(100);
+    host.write(3_000);
+    host.expect("S. 0:0(0) ack 101");
+    host.take_sent();
+    host.expect_after(secs(1), "S. 0:0(0) ack 101");
+    host.send(". 101:101(0) ack 3001 win 500");
+    assert_eq!(host.connection.unacknowledged_bytes(), 0);
+    host.expect_silence(secs(10));
+}
+
+#[test]
+fn a_syn_that_comes_twice_delivers_its_data_once() {
+    let mut host = server(100);
+    host.read(100);
+    host.expect("S. 0:0(0) ack 101");
+    host.send("S 0:100(100) win 65535 mss 1460 wscale 7 sackOK ts 77 0 tfo 0102030405060708");
+    host.expect("S. 0:0(0) ack 101");
+    assert_eq!(host.connection.readable_bytes(), 0);
+    // The client's second try is bare.
+    host.send("S 0:0(0) win 65535 mss 1460 wscale 7 sackOK ts 1077 0");
+    host.expect("S. 0:0(0) ack 101");
+    host.send(". 101:101(0) ack 1 win 500");
+    assert_eq!(host.connection.state(), State::Established);
+    // Once the handshake is complete, it is a stranger's (RFC 5961 §4).
+    host.send("S 0:100(100) win 65535 mss 1460 wscale 7 sackOK ts 2077 0 tfo 0102030405060708");
+    host.expect(". 1:1(0) ack 101");
+    assert_eq!((host.connection.state(), host.connection.readable_bytes()), (State::Established, 0));
+}
+
+#[test]
+fn a_server_with_little_room_takes_what_it_has_room_for() {
+    let config = Config { receive_buffer: 60.into(), ..Config::modern() };
+    let syn = "S 0:100(100) win 65535 mss 1460 tfo 0102030405060708";
+    let mut host = Script::accept_fast(&config, syn);
+    host.expect("S. 0:0(0) ack 61 win 0");
+    host.read(60);
+    host.send(". 61:61(0) ack 1 win 500");
+    host.expect(". 1:1(0) ack 61 win 60");
+    host.send("P. 61:101(40) ack 1 win 500");
+    host.read(40);
+}
+
+#[test]
+fn a_fin_on_a_syn_is_left_to_be_sent_again() {
+    let syn = "SF 0:10(10) win 65535 mss 1460 tfo 0102030405060708";
+    let mut host = Script::accept_fast(&Config::modern(), syn);
+    host.expect("S. 0:0(0) ack 11");
+    host.read(10);
+    assert_eq!(host.read_nothing(), Err(Error::WouldBlock));
+    host.send("F. 11:11(0) ack 1 win 500");
+    host.expect(". 1:1(0) ack 12");
+    assert_eq!(host.connection.state(), State::CloseWait);
+}
+
+#[test]
+fn a_reset_before_the_handshake_is_complete_ends_the_connection_for_its_application() {
+    let mut host = server(100);
+    host.expect("S. 0:0(0) ack 101");
+    host.read(100);
+    host.send("R 101:101(0)");
+    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::Reset)));
+    assert_eq!(host.read_nothing(), Err(Error::Reset));
+}
+
+#[test]
+fn a_cookie_is_no_cookie_on_a_segment_without_syn() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.send("P. 1:11(10) ack 1 win 500 tfo 0102030405060708");
+    host.read(10);
+    assert_eq!(lesson(&host), None);
+    host.write(10);
+    let sent = host.expect("P. 1:11(10) ack 11");
+    assert_eq!((sent.says.options.fast_open, sent.says.flags.contains(TcpFlags::SYN)), (None, false));
+}
+
+#[test]
+fn a_syn_ack_that_acknowledges_more_than_the_syn_brought_is_answered_by_a_reset() {
+    let mut host = bringer(100);
+    host.expect("S 0:100(100)");
+    host.send(&format!("S. 0:0(0) ack 102 win 65535 {OPTIONS}"));
+    host.expect("R 102:102(0)");
+    assert_eq!(host.connection.state(), State::SynSent);
+}
+
+#[test]
+fn a_closed_window_on_the_syn_ack_holds_the_refused_data_back_and_is_probed() {
+    for options in [OPTIONS, "mss 1460"] {
+        let mut host = bringer(100);
+        host.expect("S 0:100(100)");
+        host.send(&format!("S. 0:0(0) ack 1 win 0 {options}"));
+        host.expect(". 1:1(0) ack 1");
+        host.pass_time(secs(5));
+        let probe = &host.take_sent()[0];
+        assert_eq!((probe.says.seq, probe.says.length), (1, 1));
+        host.send(". 1:1(0) ack 1 win 500");
+        let sent = host.take_sent();
+        assert_eq!((sent[0].says.seq, sent[0].says.length), (1, 100));
+    }
+}
