@@ -27,7 +27,7 @@ const PIECE: usize = 64 << 10;
 const TURN: Duration = Duration::from_micros(10);
 /// Frames that the link holds each way.
 const BATCH: usize = 64;
-const PATH: Path = Path { mtu_payload: 1_480, window_clamp: None };
+const PATH: Path = Path::ipv4(1_500);
 const PORT: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 9);
 
 type Outcome = Result<u64, Box<dyn Error>>;

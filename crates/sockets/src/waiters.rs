@@ -83,7 +83,7 @@ impl Registry {
             TcpEvent::Readable | TcpEvent::Urgent | TcpEvent::EndOfStream => self.wake_one(id, Side::Read),
             TcpEvent::Writable if is_worth_writing(handle, stack) => self.wake_one(id, Side::Write),
             // A stream's calls fail when the connection has ended, not while it may recover.
-            TcpEvent::Writable | TcpEvent::Trouble => {}
+            TcpEvent::Writable | TcpEvent::Trouble | TcpEvent::PathMtu => {}
         }
     }
 

@@ -147,8 +147,8 @@ impl EventQueue {
 /// The number of [`Event::Incoming`] in the queue.
 pub(crate) const INCOMING: u8 = 0;
 
-/// The events of a connection in the order of its life, which gives their numbers in the queue.
-const TCP_EVENTS: [TcpEvent; 7] = [
+/// The events of a connection by their numbers in the queue.
+const TCP_EVENTS: [TcpEvent; 8] = [
     TcpEvent::Connected,
     TcpEvent::Readable,
     TcpEvent::Urgent,
@@ -156,6 +156,7 @@ const TCP_EVENTS: [TcpEvent; 7] = [
     TcpEvent::Writable,
     TcpEvent::Trouble,
     TcpEvent::Closed,
+    TcpEvent::PathMtu,
 ];
 
 /// The number of a connection's event in the queue.
@@ -168,6 +169,7 @@ pub(crate) const fn tcp_kind(event: TcpEvent) -> u8 {
         TcpEvent::Writable => 4,
         TcpEvent::Trouble => 5,
         TcpEvent::Closed => 6,
+        TcpEvent::PathMtu => 7,
     }
 }
 

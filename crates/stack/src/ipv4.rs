@@ -10,6 +10,7 @@ use crate::receive::Arrival;
 use crate::stack::Stack;
 use crate::transmit::Reply;
 use core::net::{Ipv4Addr, SocketAddrV4};
+use linerate_tcp::Path;
 use linerate_units::Instant;
 use linerate_wire::{IcmpError, Ipv4Header, Ipv4Packet, Protocol, Segment, Unreachable};
 
@@ -41,10 +42,31 @@ impl Arrived<'_> {
 pub(crate) struct Way {
     /// The address of ours to speak from.
     pub(crate) source: Ipv4Addr,
-    /// Bytes of the largest packet.
+    /// Bytes of the largest packet, as far as is known.
     pub(crate) mtu: usize,
+    /// Bytes of the largest packet that the link takes, and the route allows.
+    pub(crate) link_mtu: usize,
+    /// May more than `mtu` pass, for all that is known?
+    pub(crate) is_estimated: bool,
     /// The largest window that a connection offers.
     pub(crate) window_clamp: Option<u32>,
+}
+
+impl Way {
+    /// A way of which everything is known.
+    const fn unlimited(source: Ipv4Addr, mtu: usize) -> Self {
+        Self { source, mtu, link_mtu: mtu, is_estimated: false, window_clamp: None }
+    }
+
+    /// The same for a connection.
+    pub(crate) const fn path(&self) -> Path {
+        Path {
+            mtu_payload: self.mtu.saturating_sub(Ipv4Header::LENGTH),
+            is_estimated: self.is_estimated,
+            window_clamp: self.window_clamp,
+            ..Path::ipv4(self.link_mtu)
+        }
+    }
 }
 
 impl Stack {
@@ -110,18 +132,23 @@ impl Stack {
     pub(crate) fn way_to(&self, now: Instant, destination: Ipv4Addr) -> Result<Way, Error> {
         let interface = &self.interface;
         if interface.is_ours(destination) {
-            return Ok(Way { source: destination, mtu: LOCAL_MTU, window_clamp: None });
+            return Ok(Way::unlimited(destination, LOCAL_MTU));
         }
         if interface.audience(destination) == Audience::Everyone {
             let source = interface.source_towards(destination).ok_or(Error::NoAddress)?;
-            return Ok(Way { source, mtu: interface.capabilities.mtu, window_clamp: None });
+            return Ok(Way::unlimited(source, interface.capabilities.mtu));
         }
         let route = self.routes.lookup(destination).ok_or(Error::NoRoute(destination))?;
         let source = interface.source_towards(route.next_hop(destination)).ok_or(Error::NoAddress)?;
-        let reported = self.path_mtus.get(now, destination);
-        let mtus = [Some(interface.capabilities.mtu), route.mtu, reported, Some(LOCAL_MTU)];
-        let mtu = mtus.into_iter().flatten().min().unwrap_or(LOCAL_MTU);
-        Ok(Way { source, mtu, window_clamp: route.window_clamp })
+        let known = self.path_mtus.get(now, destination);
+        let link_mtu = interface.capabilities.mtu.min(route.mtu.unwrap_or(LOCAL_MTU)).min(LOCAL_MTU);
+        Ok(Way {
+            source,
+            mtu: known.map_or(link_mtu, |known| known.mtu.min(link_mtu)),
+            link_mtu,
+            is_estimated: known.is_some_and(|known| known.is_estimated),
+            window_clamp: route.window_clamp,
+        })
     }
 
     /// Has the host itself send a packet, of which `write` writes the `length` bytes of payload. False

@@ -127,7 +127,7 @@ impl Stack {
             IcmpError::Unreachable(Unreachable::Port) => Error::Refused,
             IcmpError::FragmentationNeeded { next_hop_mtu } => {
                 let Some(mtu) = reported_mtu(next_hop_mtu, quote) else { return };
-                self.path_mtus.note(now, *remote.ip(), mtu);
+                self.path_mtus.note(now, *remote.ip(), mtu, false);
                 Error::MessageTooLong { limit: data_limit(mtu) }
             }
             _ => Error::Unreachable,

@@ -1,11 +1,16 @@
 //! What a connection is told once, at its birth: sizes, rules and patience; and the profiles, sets
 //! of these that belong together.
 
-use crate::{AckRule, BufferSize, CongestionName, EcnRule, LARGEST_BUFFER, PacingRule, RtoLimits};
+use crate::{
+    AckRule, BufferSize, CongestionName, EcnRule, LARGEST_BUFFER, PacingRule, PathSearch, RtoLimits,
+};
 use core::fmt;
 use core::str::FromStr;
 use linerate_units::Duration;
 use thiserror::Error;
+
+/// The least [`Config::path_floor`]: less would be all header.
+const LEAST_SEGMENT: u32 = 48;
 
 /// The longest that an acknowledgement may be held back, clock tick included (RFC 9293 MUST-40: less
 /// than half a second).
@@ -89,6 +94,14 @@ pub struct Config {
     /// Begin with a small window again after an idle time of a timeout (RFC 5681 §4.1). Off, what was once
     /// learnt of the path is believed for ever: for paths that are the connection's own.
     pub restart_after_idle: bool,
+    /// When the largest packet that the path takes is looked for by itself (RFC 4821).
+    pub path_search: PathSearch,
+    /// Bytes of data of a segment that nearly every path takes: where a search begins. (RFC 4821 §7.2 would
+    /// have packets of 1,024 bytes; as Linux we count the data.) With IPv6 no less than its least packet.
+    pub path_base: u32,
+    /// The least that segments may become when nothing comes through: as little as a report can make them, or
+    /// every outage would leave a long way back. With IPv6 no less than its least packet.
+    pub path_floor: u32,
     /// When received data is acknowledged.
     pub acks: AckRule,
     /// The longest that an acknowledgement is held back (RFC 9293 MUST: below 0.5 s).
@@ -151,6 +164,9 @@ impl Config {
             frto: true,
             initial_window: 10,
             restart_after_idle: true,
+            path_search: PathSearch::WhenNarrow,
+            path_base: 1_024,
+            path_floor: 536,
             acks: AckRule::Modern { quick: 16 },
             delayed_ack: Duration::from_millis(40),
             delayed_ack_tick: Duration::ZERO,
@@ -193,6 +209,7 @@ impl Config {
             limited_transmit: false,
             frto: false,
             initial_window: 1,
+            path_search: PathSearch::Off,
             acks: AckRule::Bsd { window_update_percent: 35 },
             delayed_ack: Duration::from_millis(1),
             delayed_ack_tick: Duration::from_millis(200),
@@ -225,6 +242,7 @@ impl Config {
         self.send_buffer = self.send_buffer.within(LARGEST_BUFFER);
         self.receive_buffer = self.receive_buffer.within(LARGEST_BUFFER);
         self.reassembly_stretches = self.reassembly_stretches.max(1);
+        self.path_floor = self.path_floor.max(LEAST_SEGMENT);
         self.delayed_ack_tick = self.delayed_ack_tick.min(LONGEST_DELAYED_ACK);
         self.delayed_ack = self.delayed_ack.min(LONGEST_DELAYED_ACK - self.delayed_ack_tick);
         self.keep_alive = self.keep_alive.map(KeepAlive::within_limits);

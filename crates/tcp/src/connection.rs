@@ -11,6 +11,7 @@ use crate::output::reset::Reset;
 use crate::receive::ack_policy::{AckPolicy, Received};
 use crate::receive::{ReceiveSequence, Receiver, saturated};
 use crate::send::loss::R1;
+use crate::send::path_mtu::PathMtu;
 use crate::send::rtt::RoundTrip;
 use crate::send::{SendSequence, Sender};
 use crate::timers::{Timer, Timers};
@@ -25,18 +26,58 @@ const DEFAULT_PEER_MSS: u16 = 536;
 
 /// The smallest MSS taken from a peer: with less, a segment would be all header, and a hostile peer
 /// could make us work at will.
-const SMALLEST_PEER_MSS: u32 = 48;
+pub(crate) const SMALLEST_PEER_MSS: u32 = 48;
+
+/// Bytes of the IP headers, without options and extensions.
+pub(crate) const IPV4_HEADER: u8 = 20;
+const IPV6_HEADER: u8 = 40;
 
 /// What the host knows of the way to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Bytes of TCP header and data that fit one packet: the MTU less the IP header.
     pub mtu_payload: usize,
+    /// The same of the first link, or of what its route allows: more is never tried.
+    pub link_payload: usize,
+    /// Was `mtu_payload` found by trying, and nobody knows yet whether more would pass? Then it may be tried
+    /// at once.
+    pub is_estimated: bool,
+    /// Bytes of the IP header: 20, or 40 of IPv6.
+    pub ip_header: u8,
     /// The largest window to offer on this route.
     pub window_clamp: Option<u32>,
 }
 
 impl Path {
+    /// A path over IPv4 that takes what its first link does, for all that is known.
+    #[must_use]
+    pub const fn ipv4(mtu: usize) -> Self {
+        Self::with_header(mtu, IPV4_HEADER)
+    }
+
+    /// The same over IPv6.
+    #[must_use]
+    pub const fn ipv6(mtu: usize) -> Self {
+        Self::with_header(mtu, IPV6_HEADER)
+    }
+
+    const fn with_header(mtu: usize, ip_header: u8) -> Self {
+        let payload = mtu.saturating_sub(ip_header as usize);
+        Self {
+            mtu_payload: payload,
+            link_payload: payload,
+            is_estimated: false,
+            ip_header,
+            window_clamp: None,
+        }
+    }
+
+    /// What a search begins with.
+    fn search(self) -> PathMtu {
+        let packet = |payload: usize| saturated(payload.saturating_add(self.ip_header.into()));
+        PathMtu::new(packet(self.mtu_payload), packet(self.link_payload.max(self.mtu_payload)))
+    }
+
     /// The MSS to announce (RFC 6691: options are not taken off).
     pub(crate) fn mss(self) -> u32 {
         let most = u32::from(u16::MAX);
@@ -166,7 +207,7 @@ impl Connection {
             receiver: Receiver::new(config.receive_buffer, u32::from(DEFAULT_PEER_MSS), now),
             timers: Timers::new(config.delayed_ack_tick, config.slow_tick),
             statistics: Statistics::default(),
-            sender: Sender::new(&config, iss, u32::from(DEFAULT_PEER_MSS), now),
+            sender: Sender::new(&config, iss, u32::from(DEFAULT_PEER_MSS), path.search(), now),
             agreement: Agreement::offer(&config, config.receive_buffer.most()),
             memory: MemoryGrant::UNLIMITED,
             ecn: Notification::new(config.ecn),
@@ -205,7 +246,7 @@ impl Connection {
             self.timestamps.take(timestamps, now);
         }
         self.note_user_timeout(now, &options);
-        self.set_mss(u32::from(options.mss.unwrap_or(DEFAULT_PEER_MSS)));
+        self.begin_path_search(u32::from(options.mss.unwrap_or(DEFAULT_PEER_MSS)), now);
         self.begin_congestion_control();
         // The window of a SYN is never scaled (RFC 7323 §2.2).
         self.note_window(syn.seq, self.snd.una, u32::from(syn.window));
@@ -220,11 +261,6 @@ impl Connection {
         let (mss, initial) = (self.full_segment(), self.config.initial_window);
         let seed = u64::from(self.snd.iss.number());
         self.sender.congestion = Congestion::new(name, mss, initial, seed);
-    }
-
-    /// What a full segment is, as far as the peer and the path allow.
-    pub(crate) fn set_mss(&mut self, peer_mss: u32) {
-        self.sender.mss = peer_mss.max(SMALLEST_PEER_MSS).min(self.path.mss());
     }
 
     /// The handshake is complete: our SYN is acknowledged, with all that lies before `ack`.
@@ -598,7 +634,6 @@ impl Connection {
             window_scaling: self.agreement.scaling,
             peer_segment: self.receiver.largest_segment,
             announced_mss: self.path.mss(),
-            mtu_payload: self.path.mtu_payload,
             delayed_ack: self.config.delayed_ack,
             last_sent: self.sender.last_sent,
             last_heard: self.heard,
@@ -627,6 +662,7 @@ impl Connection {
             reordering_seen: self.sender.rack.reordering_seen,
             unsent: (self.sender.buffer.end() - self.snd.nxt.earlier(self.sender.buffer.end())),
             effective_mss: self.full_segment(),
+            path_mtu: saturated(self.path_mtu()),
             ecn: self.ecn.is_on(),
             syn_data_accepted: self.is_syn_data_accepted(),
             send_shift: self.agreement.send_shift,
@@ -642,8 +678,26 @@ impl Connection {
 
     /// The same as a length in sequence space.
     pub(crate) fn full_segment(&self) -> u32 {
-        let options = if self.timestamps.on { saturated(TcpOptions::TIMESTAMPS_LENGTH) } else { 0 };
-        self.sender.mss - options
+        self.sender.mss - self.constant_options()
+    }
+
+    /// Bytes of options that every segment with data carries.
+    pub(crate) fn constant_options(&self) -> u32 {
+        if self.timestamps.on { saturated(TcpOptions::TIMESTAMPS_LENGTH) } else { 0 }
+    }
+
+    /// Bytes of the largest packet that the path is believed to take. Where the peer takes less than the
+    /// first link, that is not asked of the path.
+    #[must_use]
+    pub fn path_mtu(&self) -> usize {
+        let known = if self.sender.path.is_widest() { self.path.mtu_payload } else { 0 };
+        known.saturating_add(self.path.ip_header.into()).max(self.sender.path.effective() as usize)
+    }
+
+    /// Is it not known yet whether the path would take a larger packet than [`Connection::path_mtu`]?
+    #[must_use]
+    pub fn is_path_mtu_estimated(&self) -> bool {
+        self.sender.path.is_estimated()
     }
 
     /// Send segments that are not full at once (`TCP_NODELAY`)?

@@ -28,6 +28,9 @@ pub enum Event {
     /// The network has reported a problem, or the peer does not answer:
     /// [`crate::Connection::trouble`] says which. It may pass.
     Trouble,
+    /// The largest packet that the path is believed to take has changed, or it is known now that no larger
+    /// one passes: [`crate::Connection::path_mtu`] says how large it is.
+    PathMtu,
     /// The connection is over; [`crate::Connection::error`] says why, if not by mutual consent.
     Closed,
 }
@@ -42,7 +45,8 @@ bitflags! {
         const END_OF_STREAM = 8;
         const URGENT = 16;
         const TROUBLE = 32;
-        const CLOSED = 64;
+        const PATH_MTU = 64;
+        const CLOSED = 128;
     }
 }
 
@@ -58,6 +62,7 @@ impl Events {
             Self::END_OF_STREAM => Event::EndOfStream,
             Self::URGENT => Event::Urgent,
             Self::TROUBLE => Event::Trouble,
+            Self::PATH_MTU => Event::PathMtu,
             _ => Event::Closed,
         })
     }

@@ -12,7 +12,7 @@
 //! use linerate_wire::{Segment, SeqNum};
 //!
 //! let now = Instant::ZERO;
-//! let path = Path { mtu_payload: 1_480, window_clamp: None };
+//! let path = Path::ipv4(1_500);
 //! let seeds = |n| Seeds { initial_sequence: SeqNum::new(n), timestamp_offset: 0 };
 //!
 //! // The client's SYN makes the server.
@@ -88,6 +88,7 @@ pub use output::reset::Reset;
 pub use receive::ack_policy::AckRule;
 pub use ring::SMALLEST_BUFFER_MEMORY;
 pub use send::pacing::PacingRule;
+pub use send::path_mtu::PathSearch;
 pub use send::rtt::RtoLimits;
 pub use state::State;
 pub use stats::{Information, PredictionStatistics, RecoveryState, Statistics};

@@ -34,6 +34,19 @@ pub struct Statistics {
     pub duplicates_told: u64,
     /// Times that the peer had thrown away what it had named (RFC 2018 §8).
     pub reneged: u64,
+    /// Segments that were larger than others, to find out whether the path takes them (RFC 4821).
+    pub path_probes: u64,
+    /// Of these, the ones that arrived.
+    pub path_probes_passed: u64,
+    /// Of these, the ones that were lost for their size.
+    pub path_probes_failed: u64,
+    /// Times that segments became smaller because large ones were lost again and again, in silence.
+    pub black_holes: u64,
+    /// Times that segments became smaller again because too many of the larger ones were lost (RFC 4821
+    /// §7.8).
+    pub path_sizes_withdrawn: u64,
+    /// Routers' reports about the path's width that waited for a sign that they were true (RFC 5927 §7.2).
+    pub reports_held: u64,
     /// Duplicate acknowledgements received.
     pub duplicate_acks: u64,
     /// Segments whose data lay beyond a hole.
@@ -134,7 +147,7 @@ pub enum RecoveryState {
 /// | `snd_wscale`, `rcv_wscale` | [`Self::send_shift`], [`Self::receive_shift`] |
 /// | `rto`, `ato` | [`Self::retransmission_timeout`], [`Self::delayed_ack`] |
 /// | `snd_mss`, `rcv_mss`, `advmss` | [`Self::effective_mss`], [`Self::peer_segment`], [`Self::announced_mss`] |
-/// | `pmtu` | [`Self::mtu_payload`], and the IP header |
+/// | `pmtu` | [`Self::path_mtu`] |
 /// | `unacked` | what was written and not acknowledged, less [`Self::unsent`], in segments |
 /// | `sacked`, `lost` | [`Self::sacked`], [`Self::lost`] in bytes; what is lost and was sent again is in flight here |
 /// | `last_data_sent`, `last_ack_recv` | since [`Self::last_sent`], [`Self::last_heard`] |
@@ -176,8 +189,6 @@ pub struct Information {
     pub peer_segment: u32,
     /// The MSS that our SYN has announced, as the path is known now.
     pub announced_mss: u32,
-    /// Bytes of TCP header and data that fit one packet of the path.
-    pub mtu_payload: usize,
     /// How long an acknowledgement is held back at most.
     pub delayed_ack: Duration,
     /// When data last left.
@@ -229,6 +240,8 @@ pub struct Information {
     pub unsent: u32,
     /// Payload bytes of a full segment.
     pub effective_mss: u32,
+    /// Bytes of the largest packet that the path is believed to take.
+    pub path_mtu: u32,
     /// Have both ends agreed on explicit congestion notification?
     pub ecn: bool,
     /// Was data taken that had come with a SYN, by the peer or by us (RFC 7413)?

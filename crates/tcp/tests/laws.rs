@@ -1,8 +1,10 @@
 //! Laws: whatever the network does, exactly the bytes that were written are read, in order; and the
 //! fast path and the slow path agree at every segment (the pair of the testkit compares them).
 
-use linerate_tcp::{Config, CongestionName, EcnRule, Error, KeepAlive, PacingRule, Profile, State};
-use linerate_testkit::{Connections, End, Fate, Network};
+use linerate_tcp::{
+    Config, CongestionName, EcnRule, Error, KeepAlive, PacingRule, PathSearch, Profile, State,
+};
+use linerate_testkit::{Connections, End, Fate, Narrow, Network};
 use linerate_units::Duration;
 use proptest::prelude::*;
 
@@ -238,6 +240,29 @@ proptest! {
     ) {
         let config = Config { congestion, ..Config::modern() };
         let down = Flow { bytes: 0, ..up };
+        let mut pair = Connections::new(&config, &config, network, seed);
+        converse(&mut pair, &up, &down);
+    }
+
+    /// The path swallows long segments from somewhere on, and perhaps not for ever.
+    #[test]
+    fn every_byte_arrives_over_a_path_that_swallows_long_segments(
+        congestion in prop::sample::select(CongestionName::ALL.to_vec()),
+        always in any::<bool>(),
+        switches in any::<[bool; 2]>(),
+        (most, from, length) in (580_usize..1_480, 0_u64..300, prop_oneof![Just(u64::MAX / 2), 0_u64..300]),
+        network in network(),
+        (up, down) in (flow(), flow()),
+        seed in any::<u64>(),
+    ) {
+        let config = Config {
+            congestion,
+            path_search: if always { PathSearch::Always } else { PathSearch::WhenNarrow },
+            timestamps: switches[0],
+            selective_acks: switches[1],
+            ..Config::modern()
+        };
+        let network = Network { narrow: Some(Narrow { most, from, until: from + length }), ..network };
         let mut pair = Connections::new(&config, &config, network, seed);
         converse(&mut pair, &up, &down);
     }

@@ -63,6 +63,9 @@ impl core::fmt::Debug for Connections {
     }
 }
 
+/// What lies between the two unless a test says otherwise.
+const ETHERNET: Path = Path::ipv4(1_500);
+
 /// A transfer that needs more steps than this does not come to an end.
 const MOST_STEPS: u64 = 20_000_000;
 
@@ -96,14 +99,13 @@ impl Connections {
         // Nobody looks at checksums here: what a host's would drop does not arrive.
         let network = Network { loss: network.loss + network.corruption, corruption: 0, ..network };
         let now = Instant::ZERO + Duration::from_secs(1);
-        let path = Path { mtu_payload: 1_480, window_clamp: None };
         Self {
             now,
-            client: Connection::connect(client, path, client_seeds, now),
+            client: Connection::connect(client, ETHERNET, client_seeds, now),
             server: None,
             wire: Wire::new(network, seed),
             server_config: *server,
-            path,
+            path: ETHERNET,
             seeds: server_seeds,
             lets_in: false,
             filter: Box::new(|_, _, _| None),
@@ -121,6 +123,15 @@ impl Connections {
         let cookie = FastOpenCookie::new(&[1; 8]).expect("eight bytes");
         self.client.try_fast_open(FastOpenOffer::Data { cookie, mss: Some(1_460) });
         self.lets_in = lets_in;
+        self
+    }
+
+    /// Both ends begin with what is known of `path`, instead of Ethernet.
+    #[must_use]
+    pub fn over(mut self, client: &Config, path: Path) -> Self {
+        let seeds = Seeds { initial_sequence: SeqNum::new(3), timestamp_offset: 11 };
+        self.client = Connection::connect(client, path, seeds, self.now);
+        self.path = path;
         self
     }
 
@@ -264,7 +275,7 @@ impl Connections {
         if from == End::Server && self.server.is_none() {
             return;
         }
-        let mut frame = [0; 1_480];
+        let mut frame = vec![0; self.path.link_payload];
         loop {
             let now = self.now;
             let end = self.end(from);

@@ -17,7 +17,7 @@ pub mod transfer;
 mod wire;
 
 pub use connections::{Connections, End};
-pub use network::{Fate, Line, Network};
+pub use network::{Fate, Line, Narrow, Network};
 pub use pair::{Pair, Setup, Side};
 pub use script::{Notation, Script, Sent, pattern};
 pub use test_link::TestLink;

@@ -29,6 +29,17 @@ pub struct Line {
     pub queue: u64,
 }
 
+/// A part of the path that takes short packets only, and says nothing about the others: they vanish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Narrow {
+    /// Bytes of the longest packet that passes, as the wire carries it.
+    pub most: usize,
+    /// The path leads there from the packet with this number on, of those that either end sends.
+    pub from: u64,
+    /// From this one on it does not any more.
+    pub until: u64,
+}
+
 /// A path with the same properties in both directions. Shares are in thousandths of all packets; each
 /// packet has one accident at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +48,8 @@ pub struct Network {
     pub latency: Duration,
     /// What a packet has to pass first, if the path is not of any width.
     pub line: Option<Line>,
+    /// What swallows long packets, if anything does.
+    pub narrow: Option<Narrow>,
     /// Packets lost, of a thousand.
     pub loss: u32,
     /// Packets that arrive twice, of a thousand.
@@ -58,6 +71,7 @@ impl Network {
         Self {
             latency,
             line: None,
+            narrow: None,
             loss: 0,
             duplication: 0,
             reordering: 0,

@@ -1,6 +1,6 @@
 //! What is under way between two ends, and when it arrives.
 
-use crate::{Fate, Network};
+use crate::{Fate, Narrow, Network};
 use linerate_units::{Bytes, Duration, Instant};
 use linerate_wire::Ecn;
 use oorandom::Rand64;
@@ -30,6 +30,8 @@ pub struct Wire<To> {
     /// Until when the line towards an end is taken.
     busy: BTreeMap<To, Instant>,
     sent: u64,
+    /// Packets that were not lost before they came to the narrow part.
+    offered: u64,
 }
 
 impl<To: Copy + Ord> Wire<To> {
@@ -37,7 +39,7 @@ impl<To: Copy + Ord> Wire<To> {
     #[must_use]
     pub fn new(network: Network, seed: u64) -> Self {
         let random = Rand64::new(u128::from(seed));
-        Self { network, random, in_flight: BTreeMap::new(), busy: BTreeMap::new(), sent: 0 }
+        Self { network, random, in_flight: BTreeMap::new(), busy: BTreeMap::new(), sent: 0, offered: 0 }
     }
 
     /// Sends a packet towards `to`, which routers may mark as `ecn` says; its fate is drawn unless `fate`
@@ -46,7 +48,7 @@ impl<To: Copy + Ord> Wire<To> {
         // Drawn in any case: who decides about one packet does not change what happens to the next.
         let drawn = self.network.draw(&mut self.random);
         let fate = fate.unwrap_or(drawn);
-        if fate == Fate::Lose {
+        if fate == Fate::Lose || self.swallows(bytes.len()) {
             return;
         }
         let Some(leaves) = self.pass_line(now, to, bytes.len()) else { return };
@@ -69,6 +71,14 @@ impl<To: Copy + Ord> Wire<To> {
                 self.carry(Arrival { at: arrives, to, bytes, marked });
             }
         }
+    }
+
+    /// Another packet of so many bytes is sent: is it too long for the path?
+    fn swallows(&mut self, length: usize) -> bool {
+        self.offered += 1;
+        let number = self.offered;
+        let leads_there = |narrow: &Narrow| (narrow.from..narrow.until).contains(&number);
+        self.network.narrow.filter(leads_there).is_some_and(|narrow| length > narrow.most)
     }
 
     /// When the next packet arrives.

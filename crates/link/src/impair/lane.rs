@@ -18,6 +18,8 @@ pub struct ImpairCounters {
     pub offered: u64,
     /// Frames thrown away by chance.
     pub lost: u64,
+    /// Frames thrown away for their length.
+    pub too_long: u64,
     /// Frames that bear the mark of a congested router.
     pub marked: u64,
     /// Frames that were to be marked and passed as they were, because their senders do not allow it.
@@ -125,6 +127,10 @@ impl Lane {
             self.counters.lost += 1;
             return false;
         }
+        if self.is_too_long(frame.bytes.len()) {
+            self.counters.too_long += 1;
+            return false;
+        }
         if fate.marked {
             fate.place_of_mark = place_of_mark(medium, frame.bytes);
             let counter = if fate.place_of_mark.is_some() {
@@ -154,6 +160,12 @@ impl Lane {
             self.count_pass(now);
         }
         passes
+    }
+
+    fn is_too_long(&self, length: usize) -> bool {
+        let Impairment { longest, longest_after, .. } = self.impairment;
+        self.counters.offered > longest_after
+            && longest.is_some_and(|longest| length as u64 > longest.count())
     }
 
     /// Makes ready what is due.

@@ -36,6 +36,11 @@ pub struct Impairment {
     pub queue: Bytes,
     /// Frames that are under way or held back at most; more are thrown away.
     pub limit: usize,
+    /// Bytes of the longest frame that passes; longer ones vanish, and nobody says so: a path whose routers
+    /// keep silent.
+    pub longest: Option<Bytes>,
+    /// Frames that pass, however long, before that begins.
+    pub longest_after: u64,
 }
 
 impl Impairment {
@@ -53,6 +58,8 @@ impl Impairment {
         rate: None,
         queue: Bytes::new(256 << 10),
         limit: 10_000,
+        longest: None,
+        longest_after: 0,
     };
 
     /// Are frames under way for a time?
@@ -78,9 +85,21 @@ impl Impairment {
             "rate" => {
                 let rate: Rate = value.parse().map_err(wrong_unit)?;
                 self.rate = Some(rate).filter(|rate| rate.bits_per_second() > 0);
-                self.rate.ok_or_else(|| ImpairmentError::NoRate { value: value.to_owned() })?;
+                self.rate.ok_or_else(|| ImpairmentError::NoRate {
+                    key: key.to_owned(),
+                    value: value.to_owned(),
+                })?;
             }
             "queue" => self.queue = value.parse().map_err(wrong_unit)?,
+            "longest" => {
+                let longest: Bytes = value.parse().map_err(wrong_unit)?;
+                self.longest = Some(longest).filter(|longest| longest.count() > 0);
+                self.longest.ok_or_else(|| ImpairmentError::NoRate {
+                    key: key.to_owned(),
+                    value: value.to_owned(),
+                })?;
+            }
+            "longest-after" => self.longest_after = value.parse().map_err(|_| wrong_number())?,
             "limit" => self.limit = value.parse().ok().filter(|&limit| limit > 0).ok_or_else(wrong_number)?,
             _ => return Err(ImpairmentError::Unknown { key: key.to_owned() }),
         }
@@ -97,7 +116,7 @@ impl Default for Impairment {
 /// What is done to the frames of both directions, seen from the host that has the link.
 ///
 /// As text: `loss=1%,mark=1%,duplicate=0.5%,reorder=1%,reorder-by=3,reorder-within=10ms,delay=10ms,
-/// jitter=2ms,rate=100Mb/s,queue=256KiB,corrupt=0.1%,limit=10000`, each item once, in any order; `rx.` or
+/// jitter=2ms,rate=100Mb/s,queue=256KiB,corrupt=0.1%,longest=1300B,longest-after=1000,limit=10000`, each item once, in any order; `rx.` or
 /// `tx.` in front of a name makes it one for received or for sent frames only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impairments {
@@ -186,7 +205,7 @@ impl FromStr for Probability {
 pub enum ImpairmentError {
     /// There is no such impairment.
     #[error(
-        "there is no impairment `{key}`: choose loss, mark, duplicate, corrupt, reorder, reorder-by, reorder-within, delay, jitter, rate, queue, limit"
+        "there is no impairment `{key}`: choose loss, mark, duplicate, corrupt, reorder, reorder-by, reorder-within, delay, jitter, rate, queue, longest, longest-after, limit"
     )]
     Unknown {
         /// What was written.
@@ -205,8 +224,10 @@ pub enum ImpairmentError {
         text: String,
     },
     /// Nothing would ever arrive.
-    #[error("`rate={value}` lets nothing through: write a rate such as 100Mb/s")]
+    #[error("`{key}={value}` lets nothing through: write a rate such as 100Mb/s, a length such as 1400B")]
     NoRate {
+        /// The impairment.
+        key: String,
         /// What was written.
         value: String,
     },
@@ -263,6 +284,8 @@ mod tests {
         assert!(complaint("delay=soon").starts_with("`delay` is wrong: `soon` is no amount of time"));
         assert!(complaint("rate=fast").starts_with("`rate` is wrong: "));
         assert!(complaint("rate=0Mb/s").starts_with("`rate=0Mb/s` lets nothing through"));
+        assert!(complaint("longest=0B").starts_with("`longest=0B` lets nothing through"));
+        assert!(complaint("longest-after=soon").contains("no number of frames"));
         assert!(complaint("limit=0").contains("from 1 on"));
         assert!(complaint("rx.reorder-by=x").contains("from 1 on"));
     }

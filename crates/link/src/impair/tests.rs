@@ -104,6 +104,7 @@ fn each_impairment_hits_its_share_and_the_two_directions_are_hit_apart() {
     let expected = ImpairCounters {
         offered: 10_000,
         lost: 105,
+        too_long: 0,
         marked: 0,
         unmarkable: 0,
         duplicated: 201,
@@ -334,4 +335,15 @@ fn a_line_lets_frames_through_one_after_the_other_and_its_queue_holds_so_many_by
     }
     assert_eq!(arrived, [0, 1, 2, 3, 4]);
     assert_eq!(bench.ours.transmitted().overflowed, 15);
+}
+
+/// Frames of 100 bytes.
+#[test]
+fn frames_that_are_too_long_vanish_from_the_one_on_that_was_asked_for() {
+    let mut wide = bench("longest=100", 1, 64);
+    assert_eq!(wide.sent(20).len(), 20);
+    let mut narrow = bench("tx.longest=99,tx.longest-after=5", 1, 64);
+    assert_eq!(narrow.sent(20), [0, 1, 2, 3, 4]);
+    assert_eq!(narrow.ours.transmitted().too_long, 15);
+    assert_eq!(narrow.received(20).len(), 20);
 }

@@ -3,7 +3,6 @@
 
 use linerate_tcp::{Connection, Information, State};
 use linerate_units::{Duration, Instant};
-use linerate_wire::Ipv4Header;
 
 /// The field `name` at this moment, without its prefix `tcpi_`; none for what this host does not count.
 pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option<u64> {
@@ -21,7 +20,6 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "ato" => information.delayed_ack.as_micros(),
         "rcv_mss" => information.peer_segment.into(),
         "advmss" => information.announced_mss.into(),
-        "pmtu" => (information.mtu_payload + Ipv4Header::LENGTH) as u64,
         "last_data_sent" => now.since(information.last_sent).as_millis(),
         "last_ack_recv" => now.since(information.last_heard).as_millis(),
         "rcv_rtt" => information.receive_round_trip.map_or(0, Duration::as_micros),
@@ -38,6 +36,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "rtt" => information.smoothed_round_trip.map_or(0, Duration::as_micros),
         "rttvar" => information.round_trip_variation.as_micros(),
         "snd_mss" => information.effective_mss.into(),
+        "pmtu" => information.path_mtu.into(),
         "snd_cwnd" => whole_segments(information.congestion_window),
         "snd_ssthresh" => match information.slow_start_threshold {
             // Linux's word for "no threshold yet".

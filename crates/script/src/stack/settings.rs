@@ -4,7 +4,7 @@ use super::StackMachine;
 use super::options::congestion;
 use crate::syntax::Setting;
 use linerate_stack::SynCookies;
-use linerate_tcp::{BufferSize, EcnRule};
+use linerate_tcp::{BufferSize, EcnRule, PathSearch};
 use linerate_units::Duration;
 
 /// The least RTO, from which Linux counts how long its retries last.
@@ -57,6 +57,16 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         }
         "tcp_frto" => config.frto = switch()?,
         "tcp_slow_start_after_idle" => config.restart_after_idle = switch()?,
+        "tcp_mtu_probing" => {
+            config.path_search = match value.as_str() {
+                "0" => PathSearch::Off,
+                "1" => PathSearch::WhenNarrow,
+                "2" => PathSearch::Always,
+                _ => return Err(wrong()),
+            }
+        }
+        "tcp_base_mss" => config.path_base = u32::try_from(number()?).map_err(|_| wrong())?,
+        "tcp_mtu_probe_floor" => config.path_floor = u32::try_from(number()?).map_err(|_| wrong())?,
         "tcp_rfc1337" => config.time_wait_outlives_resets = switch()?,
         "tcp_invalid_ratelimit" => config.challenge_interval = Duration::from_millis(number()?),
         "tcp_retries2" => {
@@ -74,13 +84,12 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
 
 /// What is always as one value says, and cannot be changed.
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
-    const ALWAYS: [(&str, &[&str]); 13] = [
+    const ALWAYS: [(&str, &[&str]); 12] = [
         ("tcp_early_retrans", &["3", "4"]),
         ("tcp_recovery", &["1"]),
         ("tcp_dsack", &["1"]),
         ("tcp_reordering", &["3"]),
         ("tcp_no_metrics_save", &["1"]),
-        ("tcp_mtu_probing", &["0"]),
         ("tcp_fack", &["0"]),
         ("tcp_abort_on_overflow", &["0"]),
         ("tcp_tso_win_divisor", &["3"]),

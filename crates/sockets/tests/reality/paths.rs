@@ -1,10 +1,10 @@
-//! A path that becomes narrower while data flows over it: a router says so (RFC 1191), and the transfer
-//! goes on with smaller segments.
+//! A path that becomes narrower while data flows over it: a router says so (RFC 1191), or nobody does (RFC
+//! 4821), and the transfer goes on with smaller segments.
 
-use crate::kernel::{KERNEL, assert_content, network_with};
+use crate::kernel::{KERNEL, assert_content, network_over, network_with};
 use crate::pattern;
-use linerate_link::KernelInterface;
 use linerate_link::namespace::{Network, isolated_test};
+use linerate_link::{Impair, KernelInterface};
 use linerate_stack::Route;
 use linerate_units::Bytes;
 use std::io::{Read, Write};
@@ -56,6 +56,34 @@ fn a_path_that_becomes_narrower_in_the_middle_of_a_transfer_gets_smaller_segment
             pattern::receive(&kernels, BYTES);
         });
         assert_eq!(ours.information().unwrap().effective_mss, 900 - 40 - 12);
+        assert_content();
+    });
+}
+
+/// Packets of more than 1,400 bytes vanish in the middle of a transfer.
+#[test]
+fn a_path_that_swallows_large_packets_from_the_middle_of_a_transfer_on_gets_smaller_segments() {
+    isolated_test(|| {
+        let narrow = "tx.longest=1414,tx.longest-after=3000".parse().unwrap();
+        let Some((net, _)) = network_over(|tap| Impair::new(tap, narrow, 1)) else { return };
+        let listener = TcpListener::bind((KERNEL, 80)).unwrap();
+        let ours = net.connect((KERNEL, 80)).unwrap();
+        let kernels = listener.accept().unwrap().0;
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                pattern::send(&ours, BYTES);
+                ours.shutdown(Shutdown::Write).unwrap();
+            });
+            pattern::receive(&kernels, BYTES);
+        });
+        let counted = ours.statistics().unwrap();
+        assert!(counted.black_holes > 0, "{counted:?}");
+        // How far a search has come by then is a matter of time.
+        let path_mtu = ours.information().unwrap().path_mtu;
+        assert!(path_mtu <= 1_400, "{path_mtu}");
+        // A connection that comes after knows from the first segment on.
+        let next = net.connect((KERNEL, 80)).unwrap();
+        assert_eq!(next.information().unwrap().path_mtu, path_mtu);
         assert_content();
     });
 }

@@ -9,8 +9,8 @@ use super::syn_cookie::{Kept, PERIOD};
 use crate::ipv4::Arrived;
 use crate::stack::Stack;
 use crate::tcp::Owner;
-use linerate_tcp::{Connection, Path, Seeds};
-use linerate_wire::{Ipv4Header, Segment, TcpFlags, TcpHeader};
+use linerate_tcp::{Connection, Seeds};
+use linerate_wire::{Segment, TcpFlags, TcpHeader};
 
 impl Stack {
     /// Answers a SYN with a cookie.
@@ -28,8 +28,7 @@ impl Stack {
             initial_sequence: self.cookies.make(now, local, peer, &kept),
             timestamp_offset: kept.timestamp_offset(offset, now),
         };
-        let mtu_payload = way.mtu.saturating_sub(Ipv4Header::LENGTH);
-        let path = Path { mtu_payload, window_clamp: way.window_clamp };
+        let path = way.path();
         let mut field = [0; 40];
         let remembered = kept.syn(syn, &mut field);
         let mut bytes = [0; TcpHeader::MAX_LENGTH];

@@ -164,13 +164,8 @@ impl Stack {
         match error {
             IcmpError::FragmentationNeeded { next_hop_mtu } => {
                 let Some(mtu) = reported_mtu(next_hop_mtu, quote) else { return };
-                let before = connection.effective_mss();
                 let mtu_payload = mtu.saturating_sub(Ipv4Header::LENGTH);
                 connection.handle_icmp(now, IcmpReport::PacketTooBig { quoted, mtu_payload });
-                // What the connection has believed is worth remembering for the next one.
-                if connection.effective_mss() < before {
-                    self.path_mtus.note(now, *peer.ip(), mtu);
-                }
             }
             IcmpError::Unreachable(Unreachable::Port | Unreachable::Protocol) => {
                 connection.handle_icmp(now, IcmpReport::HardError { quoted });

@@ -19,7 +19,6 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use headers::Headers;
 use linerate_tcp::{Connection, Event as TcpEvent, Path, Seeds, State, Trouble};
 use linerate_units::Instant;
-use linerate_wire::Ipv4Header;
 
 /// Who holds a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +77,7 @@ impl Stack {
         way: &Way,
         open: impl FnOnce(Path, Seeds) -> Connection,
     ) -> u32 {
-        let mtu_payload = way.mtu.saturating_sub(Ipv4Header::LENGTH);
-        let path = Path { mtu_payload, window_clamp: way.window_clamp };
+        let path = way.path();
         let seeds = Seeds {
             initial_sequence: self.numbers.sequence(self.now, local, peer),
             timestamp_offset: self.numbers.timestamp_offset(local, peer),
@@ -94,7 +92,7 @@ impl Stack {
             held: 0,
             headers: Headers::new(local, peer),
             hop: None,
-            room: mtu_payload,
+            room: path.link_payload,
             is_local: self.interface.is_ours(*peer.ip()),
             retired: false,
         };
@@ -121,6 +119,11 @@ impl Stack {
         let mut is_silent = false;
         while let Some(event) = connection.poll_event() {
             is_silent |= event == TcpEvent::Trouble && connection.trouble() == Some(Trouble::Silent);
+            if event == TcpEvent::PathMtu {
+                // What one connection has found out is worth remembering for the next.
+                let (mtu, is_estimated) = (connection.path_mtu(), connection.is_path_mtu_estimated());
+                self.path_mtus.note(self.now, *socket.peer.ip(), mtu, is_estimated);
+            }
             if socket.owner == Owner::Application {
                 self.events.note(index, tcp_kind(event));
             }

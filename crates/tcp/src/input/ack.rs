@@ -38,6 +38,7 @@ impl Connection {
         }
         // A window whose use was echoed as too much does not grow (RFC 3168 §6.1.2).
         let limited = self.is_window_used() && !is_echo;
+        let before = self.snd.una;
         let duplicate = self.is_duplicate_ack(segment, text);
         self.statistics.duplicate_acks += u64::from(duplicate);
         let advanced = ack.after(self.snd.una);
@@ -47,6 +48,9 @@ impl Connection {
             self.acknowledge(now, segment, limited);
         } else if duplicate {
             self.on_duplicate_ack();
+        }
+        if self.sender.path.is_asking() {
+            self.judge_path(now, before);
         }
         self.update_window(segment);
         if advanced || duplicate {

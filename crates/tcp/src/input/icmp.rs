@@ -1,7 +1,8 @@
 //! What a network error means that quotes one of our segments (RFC 5461, RFC 5927, RFC 1191).
 
 use crate::event::Events;
-use crate::send::scoreboard::Verdict;
+use crate::receive::saturated;
+use crate::send::path_mtu::Belief;
 use crate::{Connection, Error, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
@@ -29,10 +30,6 @@ pub enum IcmpReport {
     },
 }
 
-/// The smallest path MTU believed, less the IP header: what every host of today can reassemble
-/// (576), so that a forged report cannot shrink segments to nothing.
-const SMALLEST_MTU_PAYLOAD: usize = 556;
-
 impl Connection {
     /// Takes an ICMP error. A quoted number that is not in flight proves nothing and is ignored (RFC
     /// 5927 §4.1).
@@ -51,7 +48,7 @@ impl Connection {
                 self.sender.unreachable = true;
                 self.events |= Events::TROUBLE;
             }
-            IcmpReport::PacketTooBig { mtu_payload, .. } => self.shrink_segments(now, mtu_payload),
+            IcmpReport::PacketTooBig { mtu_payload, .. } => self.judge_report(now, quoted, mtu_payload),
         }
     }
 
@@ -63,26 +60,20 @@ impl Connection {
         }
     }
 
-    /// The path takes smaller segments: send what was lost again, cut anew. No congestion caused
-    /// this, so the window stays (RFC 1191 §6.5), in segments (RFC 5681 §3.1).
-    fn shrink_segments(&mut self, _now: Instant, mtu_payload: usize) {
-        let mtu_payload = mtu_payload.max(SMALLEST_MTU_PAYLOAD);
-        if mtu_payload >= self.path.mtu_payload {
-            return;
-        }
-        self.path.mtu_payload = mtu_payload;
-        self.sender.mss = self.sender.mss.min(self.path.mss());
-        let full = self.full_segment();
-        self.sender.congestion.controller().window_mut().set_mss(full);
-        if self.state.sends_data() {
-            self.sender.rtt.stop_timing();
-            if self.agreement.selective_acks {
-                self.sender.scoreboard.mark_lost(|_| Verdict::Lost);
-            } else {
-                self.snd.nxt = self.snd.una;
+    /// A router says that the segment was too large. Whoever forges that can make segments no smaller than
+    /// every path takes, and while segments of their present size arrive, not even that: then the report
+    /// waits until the one that it quotes is not answered in time (RFC 5927 §7.2).
+    fn judge_report(&mut self, now: Instant, quoted: SeqNum, mtu_payload: usize) {
+        let size =
+            saturated(mtu_payload.saturating_add(self.path.ip_header.into())).max(self.least_path_mtu());
+        match self.sender.path.judge_report(quoted, size, self.snd.una) {
+            Belief::None => {}
+            Belief::Now => self.shrink_to(size, now),
+            Belief::OfProbe => self.fail_probe(size, now),
+            Belief::Later => {
+                self.statistics.reports_held += 1;
+                self.sender.path.hold(quoted, size);
             }
-            self.output_due = true;
         }
-        self.refresh_prediction();
     }
 }

@@ -58,7 +58,7 @@ pub enum MissReason {
     Sequence,
     /// Data beyond a hole waits for reassembly, or urgent data to be read.
     Reassembly,
-    /// Lost segments are being sent again.
+    /// Lost segments are being sent again, or it is being found out what the path takes.
     Recovery,
     /// A timestamp from the past.
     Timestamp,
@@ -178,7 +178,7 @@ fn spoiler(c: &Connection) -> Option<MissReason> {
         Some(MissReason::State)
     } else if !c.receiver.assembler.is_empty() || c.receiver.urgent.is_some() || c.receiver.fin.is_some() {
         Some(MissReason::Reassembly)
-    } else if !c.is_untroubled() {
+    } else if !c.is_untroubled() || c.sender.path.is_asking() {
         Some(MissReason::Recovery)
     } else if c.receiver.autotune.wants_echo() {
         Some(MissReason::Measurement)

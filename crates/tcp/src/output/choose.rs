@@ -3,6 +3,7 @@
 
 use crate::receive::saturated;
 use crate::send::frto::Frto;
+use crate::send::path_probe::Probing;
 use crate::{Connection, NagleRule, State};
 use linerate_wire::{SeqNum, TcpOptions};
 
@@ -112,6 +113,11 @@ impl Connection {
 
     /// The next piece at `snd.nxt`, if it is worth a segment.
     fn choose_new(&self) -> Option<Piece> {
+        match self.path_probe() {
+            Probing::Send(length) => return Some(self.piece(self.snd.nxt, length)),
+            Probing::Wait => return None,
+            Probing::No => {}
+        }
         let room = self.segment_room();
         let piece = self.piece(self.snd.nxt, room.min(self.usable_window()));
         let full = room > 0 && piece.length == room;

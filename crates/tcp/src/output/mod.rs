@@ -27,7 +27,8 @@ impl Connection {
     /// that there is none. To be called until it does.
     ///
     /// # Panics
-    /// If `bytes` has no room for a full segment of this connection's path (`Path::mtu_payload`).
+    /// If `bytes` has no room for the largest segment that this connection's path may take
+    /// (`Path::link_payload`).
     pub fn poll_transmit(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
         if let Some(reset) = self.reset_due.take() {
             return Some(reset.emit(bytes));
@@ -46,6 +47,9 @@ impl Connection {
             self.watch_small_window(now);
             self.watch_pacer(now);
             self.watch_tail(now);
+            if self.sender.path.is_awake() {
+                self.watch_path(now);
+            }
             return None;
         }
         let transmit = self.build(now, choice, bytes);
@@ -119,8 +123,17 @@ impl Connection {
         } else if !self.agreement.selective_acks {
             self.sender.rtt.start_timing(end, now);
         }
+        let full = self.full_segment();
+        if piece.length > full {
+            self.sender.scoreboard.end_burst();
+        }
         if self.agreement.selective_acks && !piece.probe {
             self.note_departure(now, piece.seq, end);
+        }
+        if piece.length > full {
+            self.remember_path_probe(piece.seq, end);
+        } else if piece.length == full {
+            self.sender.path.note_full(end, self.snd.una);
         }
         if end.after(self.snd.max) {
             self.statistics.bytes_sent += u64::from(end - self.snd.max) - u64::from(piece.fin);
@@ -128,7 +141,7 @@ impl Connection {
         self.snd.max = self.snd.max.later(end);
         self.sender.loss.retransmit_due &= !piece.seq.before(self.snd.nxt);
         self.acks.on_data_sent();
-        if piece.length > 0 && piece.length < self.full_segment() {
+        if piece.length > 0 && piece.length < full {
             self.sender.small_end = self.sender.small_end.later(end);
         }
         if piece.probe {
@@ -176,7 +189,7 @@ impl Connection {
         let is_full = self.is_window_full()
             && self.sender.congestion.window().cwnd() < self.snd.wnd
             && self.sender.has_unsent(self.snd.nxt);
-        is_full || self.waits_for_pacer()
+        is_full || self.waits_for_pacer() || self.waits_for_path_probe()
     }
 
     /// Nothing more can be sent: is it the application that had nothing more to say

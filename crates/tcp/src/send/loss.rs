@@ -99,6 +99,10 @@ impl Connection {
     /// The retransmission timer has expired.
     pub(crate) fn on_retransmission_timer(&mut self, now: Instant) {
         if self.sender.loss.probes_tail {
+            if self.believe_held_report(now) {
+                self.sender.loss.probes_tail = false;
+                return;
+            }
             self.probe_tail(now);
         } else {
             self.on_retransmission_timeout(now);
@@ -128,6 +132,9 @@ impl Connection {
             return;
         }
         self.ecn.on_reduced();
+        if !self.believe_held_report(now) {
+            self.judge_path_at_timeout(now);
+        }
         if self.agreement.selective_acks {
             self.recover_from_timeout(now, first);
         } else {

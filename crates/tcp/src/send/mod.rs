@@ -6,6 +6,8 @@ mod duplicates;
 pub(crate) mod frto;
 pub(crate) mod loss;
 pub(crate) mod pacing;
+pub(crate) mod path_mtu;
+pub(crate) mod path_probe;
 mod probe;
 mod prr;
 mod rack;
@@ -24,6 +26,7 @@ use linerate_units::Instant;
 use linerate_wire::SeqNum;
 use loss::Loss;
 use pacing::Pacer;
+use path_mtu::PathMtu;
 use prr::Prr;
 use rack::Rack;
 use rtt::RoundTrip;
@@ -76,6 +79,7 @@ pub(crate) struct Sender {
     /// Bytes of TCP payload and options that a segment to this peer may have.
     pub(crate) mss: u32,
     pub(crate) rtt: RoundTrip,
+    pub(crate) path: PathMtu,
     pub(crate) loss: Loss,
     pub(crate) congestion: Congestion,
     pub(crate) pacer: Pacer,
@@ -111,12 +115,13 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn new(config: &Config, iss: SeqNum, mss: u32, now: Instant) -> Self {
+    pub(crate) fn new(config: &Config, iss: SeqNum, mss: u32, path: PathMtu, now: Instant) -> Self {
         Self {
             buffer: SendBuffer::new(iss + 1, config.send_buffer.initial()),
             fin: false,
             mss,
             rtt: RoundTrip::new(config.rto),
+            path,
             loss: Loss::new(iss),
             congestion: Congestion::new(config.congestion, mss, config.initial_window, 0),
             pacer: Pacer::new(now),
@@ -153,6 +158,7 @@ impl Sender {
     pub(crate) fn check(&self, snd: &SendSequence) {
         self.buffer.check();
         self.congestion.window().check();
+        self.path.check();
         assert!(!snd.una.after(snd.nxt), "una {} after nxt {}", snd.una, snd.nxt);
         assert!(!snd.nxt.after(snd.max), "nxt {} after max {}", snd.nxt, snd.max);
         let end = self.buffer.end() + u32::from(self.fin);

@@ -163,20 +163,27 @@ impl Connection {
     /// Marks as lost what `judge` says so of, and tells the congestion control of each stretch: how many
     /// bytes.
     fn mark_lost(&mut self, mut judge: impl FnMut(&Rack, &Stretch) -> Verdict) -> u32 {
+        let nxt = self.snd.nxt;
         let sender = &mut self.sender;
-        let (rack, account) = (&sender.rack, &sender.account);
+        let (rack, account, path) = (&sender.rack, &sender.account, &mut sender.path);
+        // A probe of the path that is lost alone tells of the path's width and of no congestion.
+        let may_be_probe = sender.loss.phase == Phase::Open;
+        let mut probed = 0;
         let controller = sender.congestion.controller();
         let mut found = 0;
         let lost = sender.scoreboard.mark_lost(|stretch| {
             let verdict = judge(rack, stretch);
-            if verdict == Verdict::Lost {
+            if verdict == Verdict::Lost && may_be_probe && path.is_probe(stretch.left, stretch.right) {
+                path.miss_probe(nxt);
+                probed += stretch.length();
+            } else if verdict == Verdict::Lost {
                 found += u64::from(stretch.length());
                 controller.on_lost(&account.loss_of(stretch, found));
             }
             verdict
         });
-        sender.account.note_lost(lost);
-        lost
+        sender.account.note_lost(lost - probed);
+        lost - probed
     }
 
     fn tolerance(&self) -> Tolerance {
@@ -193,13 +200,14 @@ impl Connection {
     /// The time that reordering may take has passed.
     pub(crate) fn on_reorder_timer(&mut self, now: Instant) {
         let flight = self.flight_size();
-        if self.detect_losses(now) > 0 {
+        let lost = self.detect_losses(now);
+        self.output_due |= self.sender.scoreboard.lost() > 0;
+        if lost > 0 {
             if self.sender.loss.phase == Phase::Open {
-                self.enter_recovery(flight, 0);
+                self.enter_recovery(now, flight, 0);
             }
             self.follow_delivery(0, false);
             self.watch_with_probe(now);
-            self.output_due = true;
         }
     }
 
@@ -215,6 +223,9 @@ impl Connection {
             self.statistics.duplicates_told += 1;
             self.sender.rack.widen(self.snd.una, self.snd.nxt);
         }
+        if let Some(block) = duplicate {
+            self.sender.path.note_duplicate(block.left, block.right);
+        }
         let says_nothing_new = !news.advanced && news.delivery.bytes == 0 && news.segment.payload.is_empty();
         if self.judge_tail_probe(self.snd.una, duplicate, says_nothing_new, ack.round_trip.is_some()) {
             self.answer_repaired_loss(news.flight);
@@ -228,7 +239,7 @@ impl Connection {
             self.leave_recovery();
         }
         if self.sender.loss.phase == Phase::Open && ack.lost > 0 && self.sender.scoreboard.lost() > 0 {
-            self.enter_recovery(news.flight, news.delivery.bytes);
+            self.enter_recovery(now, news.flight, news.delivery.bytes);
         }
         if self.sender.loss.phase == Phase::FastRecovery {
             self.follow_delivery(news.delivery.bytes, news.advanced && ack.lost == 0);
@@ -240,7 +251,8 @@ impl Connection {
 
     /// RFC 8985 §6.2 step 5, RFC 6675 §5 step 4: a loss, and the window that was in use when it
     /// happened is too large.
-    fn enter_recovery(&mut self, flight: u32, delivered: u32) {
+    fn enter_recovery(&mut self, now: Instant, flight: u32, delivered: u32) {
+        self.doubt_path(now);
         self.statistics.fast_retransmissions += 1;
         self.remember_for_undo();
         self.reduce_for_loss(flight, self.snd.una);
@@ -391,6 +403,9 @@ impl Connection {
         let Some(undo) = self.sender.undo.take() else { return };
         self.statistics.spurious_recoveries += 1;
         self.sender.congestion.restore(undo.before);
+        // Segments may have become smaller since.
+        let full = self.full_segment();
+        self.sender.congestion.controller().window_mut().set_mss(full);
         self.sender.scoreboard.forgive();
         self.sender.loss = Loss::new(self.sender.loss.recover);
         self.watch_what_is_left(now);

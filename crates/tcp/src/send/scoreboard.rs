@@ -117,6 +117,11 @@ impl Scoreboard {
         }
     }
 
+    /// What leaves next is a stretch of its own, even if it leaves at the same time.
+    pub(crate) const fn end_burst(&mut self) {
+        self.departures += 1;
+    }
+
     fn append(&mut self, left: SeqNum, right: SeqNum, mut departure: Departure) {
         self.span.1 = right;
         let full = self.stretches.len() >= MOST_STRETCHES;
@@ -295,6 +300,11 @@ impl Scoreboard {
     /// data away that it had (RFC 2018 §8).
     pub(crate) fn is_reneged(&self) -> bool {
         self.stretches.front().is_some_and(|first| first.fate == Fate::Sacked)
+    }
+
+    /// Has the peer named so many bytes in a row?
+    pub(crate) fn has_sacked(&self, bytes: u32) -> bool {
+        self.stretches.iter().any(|stretch| stretch.fate == Fate::Sacked && stretch.length() >= bytes)
     }
 
     /// The peer's selective acknowledgements no longer hold: what they named counts as lost.

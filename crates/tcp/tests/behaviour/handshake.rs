@@ -53,7 +53,7 @@ fn both_ends_can_open_at_the_same_time() {
 #[test]
 fn two_of_us_can_open_at_the_same_time() {
     let now = Instant::ZERO;
-    let path = Path { mtu_payload: 1_480, window_clamp: None };
+    let path = Path::ipv4(1_500);
     let open = |number| {
         let seeds = Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: number };
         Connection::connect(&Config::modern(), path, seeds, now)
@@ -320,7 +320,7 @@ fn a_shift_beyond_fourteen_is_fourteen() {
 
 #[test]
 fn a_route_s_window_clamp_holds_from_the_syn_on() {
-    let path = Path { mtu_payload: 1_480, window_clamp: Some(4_096) };
+    let path = Path { window_clamp: Some(4_096), ..Path::ipv4(1_500) };
     let mut host = Script::with_path(&Config::modern(), path);
     host.expect("S 0:0(0) win 4096 wscale 0");
     host.send(SYN_ACK);

@@ -1,6 +1,6 @@
 //! What the network reports (RFC 5461, RFC 5927, RFC 1191), and what of it is believed.
 
-use crate::{SYN_ACK, secs};
+use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Error, IcmpReport, State};
 use linerate_testkit::Script;
 
@@ -135,4 +135,92 @@ fn a_second_report_of_the_same_size_sends_nothing_again() {
     assert_eq!(host.take_sent().len(), 3);
     report(&mut host, too_big(1_020), 1_461);
     host.expect_nothing();
+}
+
+/// Established with a peer that names what it has; two full segments have arrived, and four are out.
+fn proven(round_trip: linerate_units::Duration) -> Script {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    host.pass_time(round_trip);
+    host.send("S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+    host.expect(". 1:1(0) ack 1");
+    host.write(2_920);
+    host.take_sent();
+    host.pass_time(round_trip);
+    host.send(". 1:1(0) ack 2921");
+    host.write(5_840);
+    assert_eq!(host.take_sent().len(), 4);
+    host
+}
+
+/// RFC 5927 §7.2: whoever knows ports and numbers can forge a report, and while segments of that size arrive
+/// it is one.
+#[test]
+fn a_report_is_not_believed_while_segments_of_that_size_arrive() {
+    let mut host = proven(ms(10));
+    for relative in [2_921, 4_381, 5_841, 7_301] {
+        report(&mut host, too_big(1_000), relative);
+        report(&mut host, too_big(600), relative);
+        host.pass_time(ms(1));
+    }
+    host.expect_nothing();
+    host.pass_time(ms(6));
+    host.send(". 1:1(0) ack 5841");
+    host.send(". 1:1(0) ack 8761");
+    host.pass_time(secs(10));
+    assert_eq!(host.connection.effective_mss(), 1_460);
+    assert_eq!(host.connection.statistics().reports_held, 8);
+    // What was refuted has no effect on what is lost later.
+    host.write(1_460);
+    host.expect("P. 8761:10221(1460) ack 1");
+    host.expect_after(ms(200), "P. 8761:10221(1460) ack 1");
+}
+
+#[test]
+fn a_report_takes_effect_when_the_segment_that_it_is_about_is_not_answered_in_time() {
+    let mut host = proven(ms(10));
+    let before = host.connection.information();
+    report(&mut host, too_big(1_020), 2_921);
+    host.pass_time(ms(10));
+    host.expect_nothing();
+    host.pass_time(ms(10));
+    let again: Vec<_> = host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
+    assert_eq!(again[..3], [(2_921, 1_000), (3_921, 1_000), (4_921, 1_000)], "after two round trips");
+    assert_eq!(again.len(), 6);
+    let after = host.connection.information();
+    assert_eq!((after.effective_mss, after.path_mtu), (1_000, 1_040));
+    let segments = [&before, &after].map(|it| it.congestion_window / it.effective_mss);
+    assert_eq!(segments[0], segments[1], "no congestion caused this");
+    host.send(". 1:1(0) ack 8761");
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
+}
+
+/// With a peer that cannot name what it has, the timeout itself.
+#[test]
+fn without_selective_acknowledgements_a_report_waits_for_the_timeout() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.write(1_460);
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 1461");
+    host.write(1_460);
+    host.take_sent();
+    report(&mut host, too_big(1_020), 1_461);
+    host.expect_nothing();
+    host.expect_after(ms(200), ". 1461:2461(1000) ack 1");
+    assert_eq!(host.connection.effective_mss(), 1_000);
+}
+
+/// IPv6 asks 1,280 bytes of each link (RFC 8200 §5): nothing makes segments smaller.
+#[test]
+fn over_ipv6_no_report_makes_packets_smaller_than_its_least() {
+    let mut host = Script::with_path(&Config::modern(), linerate_tcp::Path::ipv6(1_500));
+    host.expect("S 0:0(0)");
+    host.send("S. 0:0(0) ack 1 win 65535 mss 1440 sackOK");
+    host.expect(". 1:1(0) ack 1");
+    host.write(1_440);
+    host.take_sent();
+    report(&mut host, too_big(500), 1);
+    assert_eq!(host.connection.path_mtu(), 1_280);
+    assert_eq!(host.connection.effective_mss(), 1_220);
 }

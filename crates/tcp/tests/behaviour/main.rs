@@ -13,6 +13,7 @@ mod icmp;
 mod keep_alive;
 mod nagle;
 mod pacing;
+mod path_mtu;
 mod reassembly;
 mod recovery;
 mod requirements;

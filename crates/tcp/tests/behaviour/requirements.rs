@@ -22,7 +22,7 @@ impl RawPeer {
     /// Has answered our SYN, with these options.
     fn established(options: &[u8]) -> Self {
         let seeds = Seeds { initial_sequence: SeqNum::new(100), timestamp_offset: 0 };
-        let path = Path { mtu_payload: 1_480, window_clamp: None };
+        let path = Path::ipv4(1_500);
         let now = Instant::ZERO + secs(1);
         let connection = Connection::connect(&Config::modern(), path, seeds, now);
         let mut peer = Self { connection, now };
@@ -97,7 +97,7 @@ fn options_are_read_wherever_they_begin() {
 #[test]
 fn every_syn_says_what_the_path_carries_less_the_fixed_headers() {
     for (mtu_payload, mss) in [(1_480, 1_460), (980, 960), (556, 536), (65_515, 65_495)] {
-        let path = Path { mtu_payload, window_clamp: None };
+        let path = Path::ipv4(mtu_payload + 20);
         let mut host = Script::with_path(&Config::bsd_tahoe(), path);
         host.expect(&format!("S 0:0(0) mss {mss}"));
     }

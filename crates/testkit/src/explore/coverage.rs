@@ -14,7 +14,7 @@ pub struct Coverage {
 type Counter = (&'static str, fn(&Statistics) -> u64);
 
 /// What is worth counting of a connection's life.
-const COUNTERS: [Counter; 22] = [
+const COUNTERS: [Counter; 27] = [
     ("segments received", |counted| counted.segments_received),
     ("fast path: data", |counted| counted.prediction.data),
     ("fast path: acknowledgements", |counted| counted.prediction.acks),
@@ -35,6 +35,11 @@ const COUNTERS: [Counter; 22] = [
     ("congestion marks", |counted| counted.marked_segments),
     ("congestion echoes", |counted| counted.mark_echoes),
     ("windows reduced for a mark", |counted| counted.mark_reductions),
+    ("paths that swallow", |counted| counted.black_holes),
+    ("path probes", |counted| counted.path_probes),
+    ("path probes that passed", |counted| counted.path_probes_passed),
+    ("path probes that failed", |counted| counted.path_probes_failed),
+    ("path sizes withdrawn", |counted| counted.path_sizes_withdrawn),
     ("bytes acknowledged", |counted| counted.bytes_acknowledged),
     ("acknowledgements alone", |counted| counted.pure_acks_sent),
 ];

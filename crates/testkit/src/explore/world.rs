@@ -1,8 +1,8 @@
 //! What a world is: who is in it, what lies between them, and what they mean to do.
 
-use crate::{Line, Network};
+use crate::{Line, Narrow, Network};
 use linerate_stack::Medium;
-use linerate_tcp::{Config, CongestionName, EcnRule, KeepAlive, Profile};
+use linerate_tcp::{Config, CongestionName, EcnRule, KeepAlive, PathSearch, Profile};
 use linerate_units::{Duration, Rate};
 use oorandom::Rand64;
 
@@ -53,6 +53,9 @@ pub struct Habit {
     pub aborts_after: Option<usize>,
 }
 
+/// Bytes of the narrowest frame of a path: every path takes packets of 576 bytes, and some lead over Ethernet.
+const LEAST_WIDTH: usize = 600;
+
 /// A draw of chance with the words for it.
 struct Dice(Rand64);
 
@@ -89,7 +92,7 @@ impl Dice {
 
 impl World {
     /// What can be left out of a world to make it simpler, one by one.
-    pub const SIMPLIFICATIONS: [fn(&mut Self); 25] = [
+    pub const SIMPLIFICATIONS: [fn(&mut Self); 26] = [
         |world| world.connections.truncate(1),
         |world| {
             world.hosts = None;
@@ -101,6 +104,7 @@ impl World {
         |world| world.connections.iter_mut().for_each(|ends| ends[1].bytes = 0),
         |world| world.connections.iter_mut().for_each(|ends| ends[0].bytes = 0),
         |world| world.network.line = None,
+        |world| world.network.narrow = None,
         |world| world.network.marking = 0,
         |world| world.network.corruption = 0,
         |world| world.network.duplication = 0,
@@ -135,14 +139,31 @@ impl World {
         let hosts = dice.once_in_a_while(50).then(|| draw_hosts(&mut dice));
         let count = if hosts.is_some() { 1 + dice.below(4) } else { 1 };
         let configs = [draw_config(&mut dice), draw_config(&mut dice)];
-        Self {
+        let mut world = Self {
             seed: dice.0.rand_u64(),
             hosts,
             connections: (0..count).map(|_| draw_habits(&mut dice, &configs)).collect(),
             configs,
             network: draw_network(&mut dice),
             fast_open: dice.of(&[None, Some(true), Some(false)]),
+        };
+        world.narrow(&mut dice);
+        world
+    }
+
+    /// A path that swallows long packets is one only for those who would notice.
+    fn narrow(&mut self, dice: &mut Dice) {
+        let both_search = self.configs.iter().all(|config| config.path_search != PathSearch::Off);
+        if !both_search || !dice.once_in_a_while(25) {
+            return;
         }
+        if dice.once_in_a_while(30) {
+            self.each_config(|config| config.path_search = PathSearch::Always);
+        }
+        let from = dice.below(200);
+        let until = if dice.once_in_a_while(50) { u64::MAX } else { from + dice.below(300) };
+        self.network.narrow =
+            Some(Narrow { most: dice.of(&[LEAST_WIDTH, 1_114, 1_294, 1_350, 1_414, 1_450]), from, until });
     }
 
     /// Does an application mean to break off?
@@ -198,6 +219,7 @@ fn draw_network(dice: &mut Dice) -> Network {
     Network {
         latency: Duration::from_micros(dice.magnitude(200_000) as u64),
         line: dice.once_in_a_while(50).then_some(line),
+        narrow: None,
         loss: dice.share(60, 120),
         duplication: dice.share(30, 100),
         reordering: dice.share(40, 150),

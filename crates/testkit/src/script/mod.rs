@@ -68,7 +68,7 @@ impl Script {
     /// An active open; its SYN is the first thing to expect.
     #[must_use]
     pub fn connect(config: &Config) -> Self {
-        Self::with_path(config, Path { mtu_payload: 1_480, window_clamp: None })
+        Self::with_path(config, Path::ipv4(1_500))
     }
 
     /// The same over a path of one's choice.
@@ -85,7 +85,7 @@ impl Script {
     #[must_use]
     pub fn accept(config: &Config, syn: &str) -> Self {
         let now = Instant::ZERO + Duration::from_secs(1_000);
-        let path = Path { mtu_payload: 1_480, window_clamp: None };
+        let path = Path::ipv4(1_500);
         let bytes = bytes_of(&Notation::parse(syn));
         let segment = Segment::parse(&bytes).expect("a segment");
         assert_eq!(judge_listen(&segment), ListenVerdict::Open, "no listener opens for {syn}");

@@ -18,7 +18,7 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{FastOpenCookie, Segment, SeqNum, Sum, TcpFlags};
 use peer::{syn_options, write};
 
-const PATH: Path = Path { mtu_payload: 1_480, window_clamp: None };
+const PATH: Path = Path::ipv4(1_500);
 
 /// More segments than two buffers of the largest size make do not leave at once.
 const MOST_SEGMENTS: usize = 8_000;

@@ -1,0 +1,69 @@
+//! What a host learns of a path that swallows large packets in silence, and what its next connection makes of
+//! that (RFC 4821 §5.2).
+
+use linerate_stack::Medium;
+use linerate_tcp::Statistics;
+use linerate_testkit::transfer::{Transfer, established, listen};
+use linerate_testkit::{Fate, Pair, Setup, Side};
+use linerate_units::Duration;
+
+/// Two hosts, and packets of more than `width` bytes that vanish between them.
+fn pair(mtu: usize, width: usize) -> Pair {
+    let setup = Setup { medium: Medium::Ip, mtu, ..Setup::default() };
+    let mut pair = Pair::new(&setup, |_, _| {});
+    pair.set_filter(move |_, _, packet| (packet.len() > width).then_some(Fate::Lose));
+    pair
+}
+
+/// Sends so much from left to right over a new connection; what the sender has counted, and the largest packet
+/// that it believes in.
+fn transfer(pair: &mut Pair, listener: linerate_stack::ListenHandle, bytes: usize) -> (Statistics, usize) {
+    let (left, right) = established(pair, listener);
+    let mut transfer = Transfer::new((Side::Left, left), (Side::Right, right), bytes);
+    assert!(pair.run_until(Duration::from_secs(600), |pair| transfer.advance(pair)), "it arrives");
+    let connection = pair.stack(Side::Left).tcp(left).expect("an application holds it");
+    (connection.statistics().clone(), connection.path_mtu())
+}
+
+#[test]
+fn what_a_search_has_found_is_where_the_next_connection_begins() {
+    let mut pair = pair(1_500, 1_400);
+    let listener = listen(&mut pair);
+    let (first, found) = transfer(&mut pair, listener, 20_000_000);
+    assert_eq!((first.black_holes, found), (1, 1_400));
+    let (next, found) = transfer(&mut pair, listener, 2_000_000);
+    assert_eq!((next.black_holes, next.retransmitted_segments, next.path_probes, found), (0, 0, 0, 1_400));
+}
+
+#[test]
+fn a_search_that_has_not_ended_is_taken_up_by_the_next_connection() {
+    let mut pair = pair(1_500, 1_400);
+    let listener = listen(&mut pair);
+    let (first, found) = transfer(&mut pair, listener, 3_000);
+    assert_eq!((first.black_holes, first.path_probes), (1, 0), "too little to send for a probe");
+    assert_eq!(found, 1_076);
+    let (next, found) = transfer(&mut pair, listener, 20_000_000);
+    assert_eq!((next.black_holes, next.retransmission_timeouts, found), (0, 0, 1_400));
+    assert!(next.path_probes_failed > 0);
+}
+
+/// Ten minutes later nothing is known any more (RFC 1191 §6.3), and the next connection finds out what the path
+/// takes now.
+#[test]
+fn what_was_found_is_forgotten_in_time() {
+    let mut pair = pair(1_500, 1_400);
+    let listener = listen(&mut pair);
+    transfer(&mut pair, listener, 20_000_000);
+    pair.set_filter(|_, _, _| None);
+    pair.run_for(Duration::from_secs(601));
+    let (next, found) = transfer(&mut pair, listener, 100_000);
+    assert_eq!((next.retransmitted_segments, next.path_probes, found), (0, 0, 1_500));
+}
+
+#[test]
+fn a_jumbo_link_before_an_ethernet_that_says_nothing_is_found_out() {
+    let mut pair = pair(9_000, 1_500);
+    let listener = listen(&mut pair);
+    let (counted, found) = transfer(&mut pair, listener, 50_000_000);
+    assert_eq!((counted.black_holes, found), (1, 1_500));
+}

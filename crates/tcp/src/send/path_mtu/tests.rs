@@ -1,0 +1,278 @@
+use super::*;
+
+const NOW: Instant = Instant::ZERO;
+const PAUSE: Duration = Duration::from_secs(1);
+const NOTHING: Tally = Tally { delivered: 0, lost: 0 };
+const ETHERNET: Bounds = Bounds { limit: 1_500, base: 1_064, floor: 576, headers: 40 };
+
+fn seq(number: u32) -> SeqNum {
+    SeqNum::new(number)
+}
+
+fn path(rule: PathSearch, bounds: Bounds) -> PathMtu {
+    let mut path = PathMtu::new(bounds.limit, bounds.limit);
+    path.begin(rule, &bounds, false, true, NOW);
+    path.check();
+    path
+}
+
+/// Searches a path that takes packets of `width`, and returns the sizes tried, until the search ends.
+fn search(path: &mut PathMtu, width: u32, mut now: Instant) -> Vec<u32> {
+    let mut tried = Vec::new();
+    while !path.watch(now, seq(0)) {
+        let size = path.ready().expect("a size to try");
+        tried.push(size);
+        path.depart(seq(100), seq(200));
+        if size > width {
+            path.miss_probe(seq(300));
+        }
+        assert!(path.judge_probe(seq(301), now, PAUSE, NOTHING).is_some());
+        path.check();
+        now += PAUSE;
+    }
+    tried
+}
+
+extern crate std;
+use std::vec::Vec;
+
+#[test]
+fn a_path_that_shows_nothing_odd_is_not_searched() {
+    let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+    assert!(!path.is_awake() && !path.is_asking());
+    assert!(!path.watch(NOW + RAISE_AFTER * 10, seq(0)));
+    assert_eq!((path.effective(), path.ready()), (1_500, None));
+}
+
+#[test]
+fn a_search_from_the_beginning_tries_common_sizes_until_the_rest_is_worth_no_probe() {
+    let mut narrow = path(PathSearch::Always, ETHERNET);
+    assert_eq!(narrow.effective(), 1_064);
+    assert_eq!(search(&mut narrow, 1_420, NOW), [1_280, 1_400, 1_420, 1_450, 1_435]);
+    assert_eq!(narrow.effective(), 1_420);
+    let mut wide = path(PathSearch::Always, ETHERNET);
+    assert_eq!(search(&mut wide, 9_000, NOW), COMMON[..7]);
+}
+
+#[test]
+fn between_common_sizes_halves_are_tried() {
+    let mut narrow = path(PathSearch::Always, ETHERNET);
+    assert_eq!(search(&mut narrow, 1_347, NOW), [1_280, 1_400, 1_340, 1_370, 1_355]);
+    assert_eq!(narrow.effective(), 1_340);
+}
+
+#[test]
+fn what_the_first_link_takes_is_a_size_that_occurs() {
+    let mut path = path(PathSearch::Always, Bounds { limit: 8_192, ..ETHERNET });
+    assert_eq!(
+        search(&mut path, 8_192, NOW),
+        [1_280, 1_400, 1_420, 1_450, 1_480, 1_492, 1_500, 4_352, 8_192]
+    );
+}
+
+/// RFC 4821 §7.3: no earlier than five minutes.
+#[test]
+fn a_search_that_has_ended_begins_anew_after_ten_minutes() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    search(&mut path, 1_400, NOW);
+    let end = NOW + PAUSE * 10;
+    assert!(!path.watch(end + Duration::from_secs(300), seq(0)) && path.ready().is_none());
+    assert!(!path.is_estimated());
+    assert_eq!(search(&mut path, 1_500, end + RAISE_AFTER), [1_420, 1_450, 1_480, 1_492, 1_500]);
+    assert!(path.is_widest());
+}
+
+/// RFC 4821 §7.6.2.
+#[test]
+fn after_a_failure_the_next_probe_waits() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    path.watch(NOW, seq(0));
+    path.depart(seq(0), seq(1_410));
+    assert!(path.is_probe(seq(0), seq(1_410)) && !path.is_probe(seq(0), seq(1_411)));
+    path.miss_probe(seq(5_000));
+    assert!(path.is_asking(), "others that left before may be lost, too");
+    assert_eq!(path.judge_probe(seq(5_000), NOW, PAUSE, NOTHING), None);
+    assert_eq!(path.judge_probe(seq(5_001), NOW, PAUSE, NOTHING), Some(Outcome::Failed));
+    path.watch(NOW + PAUSE - Duration::from_nanos(1), seq(0));
+    assert_eq!(path.ready(), None);
+    path.watch(NOW + PAUSE, seq(0));
+    assert_eq!(path.ready(), Some(1_172), "half of what is left");
+}
+
+/// RFC 4821 §7.6.4.
+#[test]
+fn a_probe_that_others_were_lost_with_is_tried_again_at_its_size() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    path.watch(NOW, seq(0));
+    path.depart(seq(0), seq(1_410));
+    path.miss_probe(seq(5_000));
+    path.note_other_loss();
+    assert_eq!(path.judge_probe(seq(5_001), NOW, PAUSE, NOTHING), None);
+    path.watch(NOW, seq(0));
+    assert_eq!(path.ready(), Some(1_280));
+}
+
+/// RFC 4821 §7.6.3: the wait is five times as long.
+#[test]
+fn a_timeout_of_the_probe_is_a_failure_and_of_anything_else_none() {
+    for (una, is_failure, next) in [(0, true, 1_172), (1, false, 1_280)] {
+        let mut path = path(PathSearch::Always, ETHERNET);
+        path.watch(NOW, seq(0));
+        path.depart(seq(0), seq(1_410));
+        assert_eq!(path.on_timeout(seq(una), NOW, PAUSE), is_failure);
+        path.watch(NOW + PAUSE * 5 - Duration::from_nanos(1), seq(0));
+        assert_eq!(path.ready(), None);
+        path.watch(NOW + PAUSE * 5, seq(0));
+        assert_eq!(path.ready(), Some(next));
+    }
+}
+
+#[test]
+fn a_probe_that_was_only_late_has_passed() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    path.watch(NOW, seq(0));
+    path.depart(seq(0), seq(1_410));
+    path.miss_probe(seq(5_000));
+    path.note_duplicate(seq(0), seq(1_024));
+    assert_eq!(path.judge_probe(seq(5_000), NOW, PAUSE, NOTHING), Some(Outcome::Passed));
+    assert_eq!(path.effective(), 1_280);
+}
+
+/// RFC 4821 §7.7: to what is known to pass, to the base, and by halves of the data.
+#[test]
+fn full_stops_lead_down_to_the_floor() {
+    let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+    let sizes: Vec<_> =
+        (0..4).map(|_| (path.on_full_stop(1_460, &ETHERNET, NOW), path.effective())).collect();
+    assert_eq!(sizes, [(true, 1_064), (true, 576), (false, 576), (false, 576)]);
+    assert!(path.confirm(true) && !path.confirm(true), "once is enough");
+    assert_eq!(search(&mut path, 1_492, NOW), [1_500, 1_280, 1_400, 1_420, 1_450, 1_480, 1_492]);
+}
+
+/// Then it was an outage, and all is as it was.
+#[test]
+fn what_a_full_stop_has_made_suspect_is_tried_first() {
+    let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+    assert!(path.on_full_stop(1_460, &ETHERNET, NOW) && path.on_full_stop(1_460, &ETHERNET, NOW));
+    assert_eq!(search(&mut path, 1_500, NOW), [1_500]);
+}
+
+#[test]
+fn what_a_search_has_found_is_where_a_full_stop_begins() {
+    let bounds = Bounds { floor: 88, ..ETHERNET };
+    let mut path = path(PathSearch::Always, bounds);
+    search(&mut path, 1_400, NOW);
+    path.first_full = Some(seq(10));
+    let sizes: Vec<_> =
+        (0..6).map(|_| (path.on_full_stop(1_460, &bounds, NOW), path.effective()).1).collect();
+    assert_eq!(sizes, [1_064, 552, 296, 168, 104, 88], "1,024 bytes of data, 512, 256, …");
+}
+
+/// What is no larger than what would be tried next says nothing of the path.
+#[test]
+fn a_full_stop_of_small_segments_skips_what_would_not_make_them_smaller() {
+    for (data, size) in [(1_025, Some(1_064)), (1_024, Some(576)), (537, Some(576)), (536, None)] {
+        let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+        assert_eq!(path.on_full_stop(data, &ETHERNET, NOW).then_some(path.effective()), size, "{data}");
+    }
+}
+
+#[test]
+fn switched_off_nothing_is_searched_and_no_full_stop_judged() {
+    let mut path = path(PathSearch::Off, ETHERNET);
+    assert!(!path.on_full_stop(1_460, &ETHERNET, NOW));
+    path.believe(1_300, NOW);
+    assert!(!path.watch(NOW + RAISE_AFTER * 2, seq(0)));
+    assert_eq!((path.effective(), path.ready()), (1_300, None));
+}
+
+/// RFC 5927 §7.2.
+#[test]
+fn a_report_is_believed_at_once_only_while_nothing_of_that_size_has_arrived() {
+    let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+    assert_eq!(path.judge_report(seq(0), 1_500, seq(0)), Belief::None);
+    assert_eq!(path.judge_report(seq(0), 1_400, seq(0)), Belief::Now);
+    path.note_full(seq(1_460), seq(0));
+    assert_eq!(path.judge_report(seq(0), 1_400, seq(0)), Belief::Now);
+    assert_eq!(path.judge_report(seq(1_460), 1_400, seq(1_460)), Belief::Later);
+    path.note_full(seq(1 << 31), seq(1_460));
+    assert_eq!(path.judge_report(seq(0), 1_400, seq(2 << 30)), Belief::Later, "half the circle later, too");
+    path.hold(seq(1_460), 1_400);
+    assert!(path.is_awake());
+    path.watch(NOW, seq(1_461));
+    assert_eq!(path.take_held(seq(1_461)), None, "the segment has arrived: the report was false");
+    path.hold(seq(3_000), 1_400);
+    assert_eq!(path.take_held(seq(3_000)), Some(1_400));
+}
+
+#[test]
+fn after_a_report_larger_packets_are_tried_in_ten_minutes_and_not_before() {
+    let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+    path.believe(1_400, NOW);
+    path.watch(NOW + RAISE_AFTER - Duration::from_nanos(1), seq(0));
+    assert_eq!((path.ready(), path.is_estimated()), (None, false));
+    path.watch(NOW + RAISE_AFTER, seq(0));
+    assert_eq!(path.ready(), Some(1_420));
+}
+
+#[test]
+fn a_report_about_the_probe_ends_the_search_where_it_says() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    path.watch(NOW, seq(0));
+    path.depart(seq(7), seq(1_417));
+    assert_eq!(path.judge_report(seq(7), 1_200, seq(0)), Belief::OfProbe);
+    assert_eq!(path.fail_by_report(1_200, NOW), Some((seq(7), seq(1_417))));
+    assert_eq!(search(&mut path, 1_200, NOW), [1_132, 1_166, 1_183]);
+}
+
+/// RFC 4821 §7.8.
+#[test]
+fn a_raised_size_that_brings_many_losses_is_taken_back() {
+    let timeout = Duration::from_millis(200);
+    for (lost, delivered, is_withdrawn) in [(9, 91, false), (11, 89, true)] {
+        let mut path = path(PathSearch::Always, ETHERNET);
+        path.watch(NOW, seq(0));
+        path.depart(seq(0), seq(1_410));
+        path.judge_probe(seq(1_410), NOW, PAUSE, NOTHING);
+        let tally = Tally { delivered, lost };
+        assert!(!path.verify(NOW + timeout * 3, timeout, tally), "too early to tell");
+        assert_eq!(path.verify(NOW + timeout * 4, timeout, tally), is_withdrawn);
+        assert_eq!(path.effective(), if is_withdrawn { 1_064 } else { 1_280 });
+        path.check();
+    }
+}
+
+/// RFC 4821 §7.1: an implicit probe raises search_low.
+#[test]
+fn what_arrives_by_chance_is_known_to_pass() {
+    let mut path = PathMtu::new(1_300, 1_500);
+    path.begin(PathSearch::WhenNarrow, &ETHERNET, false, true, NOW);
+    assert_eq!(path.search().low, 0);
+    path.note_full(seq(1_260), seq(0));
+    path.watch(NOW, seq(1_260));
+    assert_eq!(path.search().low, 1_300);
+}
+
+#[test]
+fn who_comes_after_a_search_that_had_not_ended_goes_on_with_it() {
+    let mut path = PathMtu::new(1_280, 1_500);
+    path.begin(PathSearch::WhenNarrow, &ETHERNET, true, true, NOW);
+    assert!(path.is_estimated());
+    assert_eq!(search(&mut path, 1_480, NOW), [1_400, 1_420, 1_450, 1_480, 1_492]);
+    let mut path = PathMtu::new(1_280, 1_500);
+    path.begin(PathSearch::WhenNarrow, &ETHERNET, false, true, NOW);
+    assert!(!path.is_estimated());
+    path.watch(NOW, seq(0));
+    assert_eq!(path.ready(), None);
+}
+
+#[test]
+fn a_small_peer_bounds_the_search_from_above_and_below() {
+    let mut path = PathMtu::new(1_500, 1_500);
+    let bounds = Bounds { limit: 576, ..ETHERNET };
+    path.begin(PathSearch::Always, &bounds, false, true, NOW);
+    path.check();
+    assert!(path.is_widest());
+    assert!(path.watch(NOW, seq(0)), "there is nothing to search");
+    assert!(!path.on_full_stop(1_460, &bounds, NOW));
+}

@@ -1,0 +1,231 @@
+//! Probes of the path's width (RFC 4821 §10.1), and what follows from what is found out about it: segments
+//! of another size. What is believed lies in `path_mtu.rs`.
+//!
+//! A probe is a segment like any other, only larger, and those after it do not overlap it: the scoreboard
+//! tells its loss from any other, and what it carried is sent again in as many segments as it takes.
+
+use super::duplicates::DUPLICATE_THRESHOLD;
+use super::loss::R1;
+use super::path_mtu::{Bounds, Outcome, Tally};
+use super::scoreboard::Verdict;
+use crate::Connection;
+use crate::connection::{IPV4_HEADER, SMALLEST_PEER_MSS};
+use crate::event::Events;
+use crate::receive::saturated;
+use linerate_units::{Duration, Instant};
+use linerate_wire::{SeqNum, TcpHeader};
+
+/// What every path takes, IP header included: what each host of today can reassemble, and what IPv6 asks
+/// of each link.
+const LEAST_IPV4: u32 = 576;
+const LEAST_IPV6: u32 = 1_280;
+
+/// May the next segment with new data be a probe?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Probing {
+    No,
+    /// It is one, with so many bytes of data.
+    Send(u32),
+    /// It will be when the acknowledgements under way have made room for it, and nothing else leaves until
+    /// then: what they acknowledge is the measure of how long that takes (§7.4).
+    Wait,
+}
+
+impl Connection {
+    /// The least path MTU believed of a report.
+    pub(crate) const fn least_path_mtu(&self) -> u32 {
+        if self.path.ip_header > IPV4_HEADER { LEAST_IPV6 } else { LEAST_IPV4 }
+    }
+
+    /// The peer takes segments of `peer_mss`: that bounds what the path may be asked for.
+    pub(crate) fn begin_path_search(&mut self, peer_mss: u32, now: Instant) {
+        let limit = peer_mss.max(SMALLEST_PEER_MSS) + self.fixed_headers();
+        let (rule, can_probe) = (self.config.path_search, self.agreement.selective_acks);
+        let bounds = self.bounds_of_search(limit);
+        self.sender.path.begin(rule, &bounds, self.path.is_estimated, can_probe, now);
+        self.sender.mss = self.mss_of_path();
+    }
+
+    fn bounds_of_search(&self, limit: u32) -> Bounds {
+        let headers = self.fixed_headers() + self.constant_options();
+        let least = if self.path.ip_header > IPV4_HEADER { LEAST_IPV6 } else { 0 };
+        let of_data = |bytes: u32| bytes.saturating_add(headers).max(least);
+        let (base, floor) = (of_data(self.config.path_base), of_data(self.config.path_floor));
+        Bounds { limit, base, floor, headers }
+    }
+
+    /// Headers of a segment without options.
+    fn fixed_headers(&self) -> u32 {
+        u32::from(self.path.ip_header) + saturated(TcpHeader::LENGTH)
+    }
+
+    fn mss_of_path(&self) -> u32 {
+        let segment = self.sender.path.effective().saturating_sub(self.fixed_headers());
+        segment.clamp(SMALLEST_PEER_MSS, u32::from(u16::MAX))
+    }
+
+    /// Segments are as large from now on as the path is believed to take. The window has as many bytes, or if
+    /// they are smaller as many segments (RFC 4821 §4).
+    pub(crate) fn resize_segments(&mut self) {
+        self.sender.mss = self.mss_of_path();
+        let full = self.full_segment();
+        self.sender.congestion.controller().window_mut().set_mss(full);
+        self.events |= Events::PATH_MTU;
+        self.output_due = true;
+    }
+
+    /// What a probe needs (RFC 4821 §7.4): nothing missing and no other question open, data and windows for
+    /// it and for what must follow to show its loss.
+    pub(crate) fn path_probe(&self) -> Probing {
+        let Some(size) = self.sender.path.ready() else { return Probing::No };
+        let mss = self.full_segment();
+        let length = size - self.sender.path.effective() + mss;
+        let needed = length + DUPLICATE_THRESHOLD * mss;
+        let window = self.sender.congestion.window().cwnd().min(self.snd.wnd);
+        let is_quiet = self.is_untroubled()
+            && self.sender.urgent.is_none()
+            && self.sender.probes == 0
+            && !self.receiver.has_blocks();
+        if !is_quiet || window < needed {
+            return Probing::No;
+        }
+        let in_flight = self.sender.scoreboard.in_flight();
+        let unsent = self.sender.buffer.end() - self.snd.nxt.earlier(self.sender.buffer.end());
+        let has_data = unsent >= needed;
+        let has_room = in_flight + length <= window && self.snd.wnd - in_flight.min(self.snd.wnd) >= needed;
+        if has_data && has_room {
+            Probing::Send(length)
+        } else if in_flight < 2 * mss || !(has_data || self.is_more_to_come(needed, mss)) {
+            Probing::No
+        } else {
+            Probing::Wait
+        }
+    }
+
+    /// Does the send buffer keep the application from writing? Then acknowledgements make room for more, and
+    /// if they make room for what is `needed` and nothing comes, it was all.
+    fn is_more_to_come(&self, needed: u32, mss: u32) -> bool {
+        let (free, taken) = (self.sender.buffer.free(), self.sender.buffer.len());
+        free < needed as usize && free + taken >= (needed + 2 * mss) as usize
+    }
+
+    /// Is room made for a probe?
+    pub(crate) fn waits_for_path_probe(&self) -> bool {
+        self.sender.path.ready().is_some() && self.state.sends_data() && self.path_probe() == Probing::Wait
+    }
+
+    /// A segment larger than a full one has left: it is a probe.
+    pub(crate) fn remember_path_probe(&mut self, left: SeqNum, right: SeqNum) {
+        self.statistics.path_probes += 1;
+        self.sender.scoreboard.end_burst();
+        self.sender.path.depart(left, right);
+        self.refresh_prediction();
+    }
+
+    /// Nothing more leaves now: time, or what has arrived, may let a probe leave next.
+    pub(crate) fn watch_path(&mut self, now: Instant) {
+        let una = self.snd.una;
+        if self.sender.path.watch(now, una) && !self.sender.path.is_widest() {
+            // The end of a search is news for who comes next.
+            self.events |= Events::PATH_MTU;
+        }
+    }
+
+    /// An acknowledgement has come while it could tell something of the path.
+    pub(crate) fn judge_path(&mut self, now: Instant, before: SeqNum) {
+        if self.sender.path.confirm(self.snd.una.after(before)) {
+            self.events |= Events::PATH_MTU;
+        }
+        let pause = self.pause_after_failure();
+        match self.sender.path.judge_probe(self.snd.una, now, pause, self.tally()) {
+            Some(Outcome::Passed) => {
+                self.statistics.path_probes_passed += 1;
+                self.resize_segments();
+            }
+            Some(Outcome::Failed) => self.statistics.path_probes_failed += 1,
+            None => {}
+        }
+    }
+
+    const fn tally(&self) -> Tally {
+        Tally { delivered: self.sender.account.delivered(), lost: self.sender.account.lost() }
+    }
+
+    /// As many round trips as the window has segments: a loss that is overlooked must be rarer than those
+    /// that congestion control lives by (RFC 4821 §7.6.2).
+    fn pause_after_failure(&self) -> Duration {
+        let segments = self.sender.congestion.window().cwnd().div_ceil(self.full_segment());
+        self.sender.rtt.smoothed().unwrap_or_else(|| self.sender.rtt.timeout()) * u64::from(segments)
+    }
+
+    /// Something else than a probe was lost.
+    pub(crate) fn doubt_path(&mut self, now: Instant) {
+        self.sender.path.note_other_loss();
+        if self.sender.path.verify(now, self.sender.rtt.timeout(), self.tally()) {
+            self.statistics.path_sizes_withdrawn += 1;
+            self.resize_segments();
+        }
+    }
+
+    /// The retransmission timer has expired, and before anything is sent again: may the path be too narrow?
+    /// A full stop is taken for that if what is repeated is large and nobody has named another reason (RFC
+    /// 4821 §7.7). While something as large has arrived beyond the hole, that is unlikely, but what looks like
+    /// it may be many small segments: the stop must last twice as long.
+    pub(crate) fn judge_path_at_timeout(&mut self, now: Instant) {
+        let (una, pause) = (self.snd.una, self.pause_after_failure());
+        if self.sender.path.on_timeout(una, now, pause) {
+            self.statistics.path_probes_failed += 1;
+        }
+        self.doubt_path(now);
+        let repeated = (self.snd.max - una).min(self.full_segment());
+        let patience = if self.sender.scoreboard.has_sacked(repeated) { 2 * R1 } else { R1 };
+        let is_full_stop = self.sender.expiries >= patience;
+        if !is_full_stop || self.sender.unreachable {
+            return;
+        }
+        let bounds = self.bounds_of_search(u32::MAX);
+        if self.sender.path.on_full_stop(repeated, &bounds, now) {
+            self.statistics.black_holes += 1;
+            // The smaller segments are another question to the peer than those before.
+            self.sender.silent_since = now;
+            self.resize_segments();
+        }
+    }
+
+    /// The segment at `snd.una` was not answered in time: true if a report explains it, and all that was
+    /// sent goes again in segments that fit.
+    pub(crate) fn believe_held_report(&mut self, now: Instant) -> bool {
+        let Some(size) = self.sender.path.take_held(self.snd.una) else { return false };
+        self.shrink_to(size, now);
+        true
+    }
+
+    /// The path takes packets of `size`: send what was lost again, cut anew. No congestion caused this, so
+    /// the window stays (RFC 1191 §6.5), in segments (RFC 5681 §3.1).
+    pub(crate) fn shrink_to(&mut self, size: u32, now: Instant) {
+        self.sender.path.believe(size, now);
+        self.resize_segments();
+        if self.state.sends_data() {
+            self.sender.rtt.stop_timing();
+            if self.agreement.selective_acks {
+                self.sender.scoreboard.mark_lost(|_| Verdict::Lost);
+            } else {
+                self.snd.nxt = self.snd.una;
+            }
+        }
+        self.refresh_prediction();
+    }
+
+    /// A router says that the probe is too large: what it carried goes again at once.
+    pub(crate) fn fail_probe(&mut self, size: u32, now: Instant) {
+        let next = now + self.pause_after_failure();
+        let Some((left, right)) = self.sender.path.fail_by_report(size, next) else { return };
+        self.statistics.path_probes_failed += 1;
+        self.sender.scoreboard.mark_lost(|stretch| {
+            let is_probe = !stretch.left.before(left) && !stretch.right.after(right);
+            if is_probe { Verdict::Lost } else { Verdict::Keep }
+        });
+        self.output_due = true;
+        self.refresh_prediction();
+    }
+}

@@ -1,0 +1,369 @@
+//! A path that swallows large packets and says nothing: segments become smaller, and grow again by probes
+//! that are segments themselves (RFC 4821).
+
+use crate::{ms, secs};
+use linerate_tcp::{BufferSize, Config, CongestionName, Error, Event, Path, PathSearch, State};
+use linerate_testkit::{Connections, End, Fate, Network, Script, pattern};
+use linerate_wire::Segment;
+use std::cell::Cell;
+use std::rc::Rc;
+
+const ALWAYS: Config = Config { path_search: PathSearch::Always, ..Config::modern() };
+
+/// Bytes of the packet that a segment makes.
+fn packet(segment: &Segment<'_>, path: Path) -> usize {
+    usize::from(path.ip_header) + 20 + segment.options.len() + segment.payload.len()
+}
+
+/// Two connections over `path`, which swallows packets of more bytes than the cell says.
+fn narrowed(config: &Config, path: Path, width: &Rc<Cell<usize>>) -> Connections {
+    let mut pair = Connections::new(config, config, Network::clean(ms(5)), 1).over(config, path);
+    let width = Rc::clone(width);
+    pair.set_filter(move |_, _, segment| (packet(segment, path) > width.get()).then_some(Fate::Lose));
+    pair.established()
+}
+
+/// The client sends `bytes` more, after the `before` that it has sent, and the server reads them.
+fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
+    let (mut written, mut read) = (before, before);
+    pair.run_until("everything has arrived", |pair| {
+        let now = pair.now;
+        let part: Vec<u8> = (written..(written + 65_536).min(before + bytes)).map(pattern).collect();
+        written += pair.client.write(now, &part).expect("the connection lives");
+        let heard = pair.read_all(End::Server).expect("the connection lives");
+        assert!(heard.iter().copied().eq((read..read + heard.len()).map(pattern)), "wrong bytes");
+        read += heard.len();
+        read == before + bytes
+    });
+}
+
+#[test]
+fn a_path_that_swallows_large_packets_from_the_beginning_is_found_out_in_either_family() {
+    // IPv6 begins at what it asks of each link, and tries one size less.
+    for (path, passed) in [(Path::ipv4(1_500), 2), (Path::ipv6(1_500), 1)] {
+        let width = Rc::new(Cell::new(1_410));
+        let mut pair = narrowed(&Config::modern(), path, &width);
+        transfer(&mut pair, 0, 2_000_000);
+        let counted = pair.client.statistics();
+        assert_eq!((counted.black_holes, counted.retransmission_timeouts), (1, 3));
+        assert_eq!((counted.path_probes_passed, counted.path_probes_failed), (passed, 2));
+        assert_eq!(pair.client.path_mtu(), 1_400);
+        assert_eq!(pair.client.information().path_mtu, 1_400);
+        assert!(!pair.client.is_path_mtu_estimated(), "what is left is worth no probe");
+        assert!(pair.events(End::Client).contains(&Event::PathMtu));
+    }
+}
+
+#[test]
+fn a_path_that_becomes_narrow_is_followed_down_and_in_time_up_again() {
+    let width = Rc::new(Cell::new(1_500));
+    let mut pair = narrowed(&Config::modern(), Path::ipv4(1_500), &width);
+    transfer(&mut pair, 0, 300_000);
+    assert_eq!((pair.client.path_mtu(), pair.client.statistics().path_probes), (1_500, 0));
+    width.set(1_300);
+    for part in 3..13 {
+        // After a probe that has failed, the next waits for as many round trips as the window has segments.
+        transfer(&mut pair, part * 100_000, 100_000);
+        pair.pass_time(secs(5));
+    }
+    let narrow = pair.client.path_mtu();
+    assert!((1_280..=1_300).contains(&narrow), "{narrow}");
+    assert_eq!(pair.client.statistics().black_holes, 1);
+    width.set(1_500);
+    pair.pass_time(secs(300));
+    transfer(&mut pair, 1_300_000, 200_000);
+    assert_eq!(pair.client.path_mtu(), narrow, "five minutes are too few");
+    pair.pass_time(secs(300));
+    let before = pair.client.statistics().retransmitted_segments;
+    transfer(&mut pair, 1_500_000, 500_000);
+    assert_eq!(pair.client.path_mtu(), 1_500);
+    assert_eq!(pair.client.statistics().retransmitted_segments, before);
+}
+
+#[test]
+fn a_peer_that_cannot_name_what_it_has_gets_small_segments_and_no_probes() {
+    let config = Config { selective_acks: false, ..Config::modern() };
+    let width = Rc::new(Cell::new(1_200));
+    let mut pair = narrowed(&config, Path::ipv4(1_500), &width);
+    transfer(&mut pair, 0, 300_000);
+    let counted = pair.client.statistics();
+    assert_eq!((counted.black_holes, counted.path_probes), (1, 0));
+    assert_eq!(pair.client.effective_mss(), 1_024);
+}
+
+#[test]
+fn switched_off_the_connection_is_lost_with_the_large_packets() {
+    let config = Config { path_search: PathSearch::Off, ..Config::modern() };
+    let width = Rc::new(Cell::new(1_400));
+    let mut pair = narrowed(&config, Path::ipv4(1_500), &width);
+    let now = pair.now;
+    pair.client.write(now, &[0; 10_000]).unwrap();
+    pair.run_until("the client gives up", |pair| pair.client.state() == State::Closed);
+    assert_eq!(pair.client.error(), Some(Error::TimedOut));
+    assert_eq!(pair.client.statistics().black_holes, 0);
+}
+
+/// RFC 4821 §7.7: by halves, if what nearly every path takes is too much.
+#[test]
+fn a_path_that_takes_nearly_nothing_is_found_by_further_timeouts() {
+    let config = Config { path_floor: 88, ..Config::modern() };
+    let width = Rc::new(Cell::new(300));
+    let mut pair = narrowed(&config, Path::ipv4(1_500), &width);
+    transfer(&mut pair, 0, 50_000);
+    let sizes = pair.client.statistics().black_holes;
+    assert_eq!(sizes, 4, "1,024 bytes of data, 512, 256, 128");
+    assert!((128..=300).contains(&pair.client.path_mtu()), "{}", pair.client.path_mtu());
+}
+
+#[test]
+fn an_outage_that_looks_like_a_narrow_path_is_forgotten_after_one_probe() {
+    let width = Rc::new(Cell::new(1_500));
+    let mut pair = narrowed(&Config::modern(), Path::ipv4(1_500), &width);
+    transfer(&mut pair, 0, 100_000);
+    let now = pair.now;
+    pair.client.write(now, &(100_000..200_000).map(pattern).collect::<Vec<_>>()).unwrap();
+    width.set(0);
+    pair.pass_time(secs(10));
+    assert_eq!(pair.client.effective_mss(), 536);
+    width.set(1_500);
+    pair.run_until("it has arrived", |pair| pair.client.unacknowledged_bytes() == 0);
+    let _ = pair.read_all(End::Server);
+    transfer(&mut pair, 200_000, 500_000);
+    assert_eq!(pair.client.path_mtu(), 1_500);
+    assert_eq!(pair.client.statistics().path_probes, 1);
+}
+
+#[test]
+fn a_search_from_the_first_segment_on_climbs_to_what_the_path_takes_and_loses_nothing() {
+    for (mtu, found) in [(1_500, 1_500), (9_000, 9_000), (17_914, 17_914)] {
+        let width = Rc::new(Cell::new(mtu));
+        let size = BufferSize::Fixed(256 << 10);
+        let config = Config { send_buffer: size, receive_buffer: size, ..ALWAYS };
+        let mut pair = narrowed(&config, Path::ipv4(mtu), &width);
+        assert_eq!(pair.client.effective_mss(), 1_024);
+        transfer(&mut pair, 0, 4_000_000);
+        assert_eq!(pair.client.path_mtu(), found);
+        assert_eq!(pair.client.statistics().retransmitted_segments, 0);
+    }
+}
+
+/// RFC 4821 §7.8: of two paths that take turns, one is narrower. A probe that has passed says nothing.
+#[test]
+fn a_size_that_only_some_of_the_paths_take_is_given_up_again() {
+    let path = Path::ipv4(1_500);
+    let mut pair = Connections::new(&ALWAYS, &ALWAYS, Network::clean(ms(5)), 1).over(&ALWAYS, path);
+    let mut large = 0;
+    pair.set_filter(move |_, _, segment| {
+        large += u32::from(packet(segment, path) > 1_430);
+        (packet(segment, path) > 1_430 && large % 2 == 0).then_some(Fate::Lose)
+    });
+    let mut pair = pair.established();
+    transfer(&mut pair, 0, 6_000_000);
+    assert!(pair.client.statistics().path_sizes_withdrawn > 0);
+    assert!(pair.client.path_mtu() <= 1_430, "{}", pair.client.path_mtu());
+}
+
+/// Established with a peer that names what it has, segments of 1,000 bytes where 1,460 could be.
+fn searching(config: &Config) -> Script {
+    let config = Config { path_search: PathSearch::Always, path_base: 1_000, timestamps: false, ..*config };
+    let mut host = Script::connect(&config);
+    host.expect("S 0:0(0)");
+    host.pass_time(ms(10));
+    host.send("S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+    host.expect(". 1:1(0) ack 1");
+    host
+}
+
+/// A round trip passes, and whatever has left by then has arrived.
+fn acknowledge_all(host: &mut Script) {
+    host.pass_time(ms(10));
+    let sent = host.take_sent();
+    if let Some(end) = sent.iter().map(|sent| sent.says.seq + sent.says.length).max() {
+        host.send(&format!(". 1:1(0) ack {end}"));
+    }
+}
+
+/// The first segment of twenty thousand bytes is a probe of a common size, and nine thousand more follow.
+fn probed(config: &Config) -> Script {
+    let mut host = searching(config);
+    host.write(20_000);
+    host.expect(". 1:1241(1240) ack 1");
+    // A control that paces lets them go one by one.
+    host.pass_time(ms(10));
+    let sent: Vec<_> = host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
+    assert!(sent.len() >= 3 && sent.iter().all(|&(_, length)| length == 1_000), "{sent:?}");
+    host
+}
+
+const NEW_RENO: Config = Config { congestion: CongestionName::NewReno, ..Config::modern() };
+
+/// RFC 4821 §7.4: without what must follow a probe, its loss would cost a timeout.
+#[test]
+fn a_probe_leaves_only_if_enough_can_follow_it() {
+    let mut host = searching(&NEW_RENO);
+    host.write(4_239);
+    host.expect(". 1:1001(1000) ack 1");
+    host.take_sent();
+    let mut host = searching(&NEW_RENO);
+    host.write(4_240);
+    host.expect(". 1:1241(1240) ack 1");
+    // Nor if the peer has no room for it.
+    let mut host = searching(&NEW_RENO);
+    host.send(". 1:1(0) ack 1 win 4239");
+    host.write(10_000);
+    host.expect(". 1:1001(1000) ack 1");
+    assert_eq!(host.connection.statistics().path_probes, 0);
+}
+
+#[test]
+fn a_probe_that_arrives_makes_segments_larger_and_the_window_no_larger() {
+    let mut host = probed(&NEW_RENO);
+    let before = host.connection.information();
+    host.send(". 1:1(0) ack 1241");
+    let after = host.connection.information();
+    assert_eq!((before.effective_mss, after.effective_mss, after.path_mtu), (1_000, 1_240, 1_280));
+    let growth = after.congestion_window - before.congestion_window;
+    assert_eq!(growth, 1_000, "slow start with the acknowledgement, and nothing for the size");
+    assert_eq!(host.connection.statistics().path_probes_passed, 1);
+}
+
+/// RFC 4821 §7.6.2, §10.1.
+#[test]
+fn a_probe_that_alone_is_lost_costs_no_window_and_goes_again_in_pieces() {
+    for congestion in [CongestionName::NewReno, CongestionName::Cubic, CongestionName::Bbr] {
+        let mut host = probed(&Config { congestion, ..Config::modern() });
+        let before = host.connection.information();
+        host.send(". 1:1(0) ack 1 sack 1241-4241");
+        host.expect(". 1:1001(1000) ack 1");
+        host.expect(". 1001:1241(240) ack 1");
+        let after = host.connection.information();
+        assert!(after.congestion_window >= before.congestion_window, "{congestion}");
+        assert_eq!(after.slow_start_threshold, before.slow_start_threshold, "{congestion}");
+        assert_eq!(host.connection.statistics().path_probes_failed, 0, "others may be lost, too");
+        acknowledge_all(&mut host);
+        let counted = host.connection.statistics();
+        assert_eq!((counted.path_probes_failed, counted.fast_retransmissions), (1, 0), "{congestion}");
+        assert_eq!(host.connection.information().lost_in_total, 0, "{congestion}");
+    }
+}
+
+/// RFC 4821 §7.6.4, §4: any other loss is congestion.
+#[test]
+fn a_probe_that_others_are_lost_with_has_told_nothing_and_the_window_is_reduced() {
+    let mut host = probed(&NEW_RENO);
+    let before = host.connection.information().congestion_window;
+    host.send(". 1:1(0) ack 1 sack 2241-5241");
+    host.expect(". 1:1001(1000) ack 1");
+    let counted = host.connection.statistics();
+    assert_eq!((counted.path_probes_failed, counted.fast_retransmissions), (0, 1));
+    assert!(host.connection.information().slow_start_threshold <= before / 2);
+}
+
+#[test]
+fn a_loss_that_shows_after_the_probe_s_makes_its_own_unsure() {
+    let mut host = probed(&NEW_RENO);
+    host.send(". 1:1(0) ack 1 sack 1241-4241");
+    host.take_sent();
+    host.send(". 1:1(0) ack 1 sack 5241-9241 sack 1241-4241");
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 9241");
+    let counted = host.connection.statistics();
+    assert_eq!((counted.path_probes_failed, counted.fast_retransmissions), (0, 1));
+}
+
+#[test]
+fn a_probe_that_was_only_late_has_passed() {
+    let mut host = probed(&NEW_RENO);
+    host.send(". 1:1(0) ack 1 sack 1241-4241");
+    host.take_sent();
+    host.send(". 1:1(0) ack 9241");
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 9241 sack 1-1001");
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 20001");
+    let counted = host.connection.statistics();
+    assert_eq!((counted.path_probes_passed, counted.path_probes_failed), (1, 0));
+    assert_eq!(host.connection.effective_mss(), 1_240);
+}
+
+/// RFC 4821 §7.6.2: as many round trips as the window has segments.
+#[test]
+fn after_a_failure_no_probe_leaves_for_a_window_s_worth_of_round_trips() {
+    let mut host = probed(&NEW_RENO);
+    host.send(". 1:1(0) ack 1 sack 1241-9241");
+    let mut rounds = 0;
+    while host.connection.statistics().path_probes == 1 {
+        host.write(40_000);
+        while host.connection.information().unsent > 10_000 {
+            acknowledge_all(&mut host);
+            rounds += 1;
+        }
+        assert!(rounds < 100, "no other probe ever");
+    }
+    assert_eq!(host.connection.statistics().path_probes_failed, 1);
+    assert!(rounds >= 8, "another probe after {rounds} round trips");
+}
+
+/// RFC 4821 §7.6.3.
+#[test]
+fn a_probe_that_times_out_is_cut_up_and_counts_as_lost_for_its_size() {
+    let mut host = probed(&NEW_RENO);
+    host.pass_time(ms(400));
+    let counted = host.connection.statistics();
+    assert_eq!((counted.path_probes_failed, counted.retransmission_timeouts), (1, 1));
+    let again = host.take_sent();
+    assert!(again.iter().all(|sent| sent.says.length <= 1_000));
+    assert_eq!(host.connection.information().congestion_window, 1_000);
+}
+
+/// RFC 4821 §7.6.2: a router's report about the probe is as good.
+#[test]
+fn a_report_about_the_probe_ends_it_at_once_and_costs_no_window() {
+    let mut host = probed(&NEW_RENO);
+    let before = host.connection.information().congestion_window;
+    let quoted = host.number(1);
+    let report = linerate_tcp::IcmpReport::PacketTooBig { quoted, mtu_payload: 1_200 };
+    host.application(|connection, now| connection.handle_icmp(now, report));
+    host.expect(". 1:1001(1000) ack 1");
+    host.expect(". 1001:1241(240) ack 1");
+    assert_eq!(host.connection.information().congestion_window, before);
+    assert_eq!(host.connection.effective_mss(), 1_000, "what is known to pass still does");
+    assert_eq!(host.connection.statistics().path_probes_failed, 1);
+}
+
+/// The path is asked for less, and the peer for an answer as long as ever (R2).
+#[test]
+fn a_peer_that_is_gone_is_given_up_as_always() {
+    let config = Config { give_up_after: secs(60), ..Config::modern() };
+    let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+    host.write(5_000);
+    host.pass_time(secs(59));
+    assert_eq!(host.connection.state(), State::Established);
+    host.pass_time(secs(120));
+    assert_eq!(host.connection.error(), Some(Error::TimedOut));
+    assert_eq!(host.connection.statistics().black_holes, 2);
+}
+
+/// RFC 4821 §7.7: a reason that is known is another.
+#[test]
+fn a_peer_that_is_reported_unreachable_is_not_asked_for_less() {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+    host.write(5_000);
+    host.take_sent();
+    let quoted = host.number(1);
+    let report = linerate_tcp::IcmpReport::SoftError { quoted };
+    host.application(|connection, now| connection.handle_icmp(now, report));
+    host.pass_time(secs(20));
+    assert_eq!(host.connection.statistics().black_holes, 0);
+    assert_eq!(host.connection.effective_mss(), 1_460);
+}
+
+#[test]
+fn small_segments_that_are_lost_say_nothing_of_the_path() {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+    host.write(536);
+    host.pass_time(secs(20));
+    assert_eq!(host.connection.statistics().black_holes, 0);
+}
