@@ -20,7 +20,8 @@ pub(crate) struct Flows {
     current: Option<usize>,
     /// A socket listens that no connection of the script has come to yet.
     listened: bool,
-    /// What the host gives as cookies, by what the script calls them.
+    /// What goes over the wire as cookies, by what the script calls them: those that the host gives may be
+    /// called anything, those that the peer gives are called what they are.
     cookies: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -104,8 +105,12 @@ impl Flows {
         };
         let SegmentOptions::List(options) = &segment.options else { return Vec::new() };
         for option in options {
-            if let SegmentOption::Mss(mss) = option {
-                flow.mss = *mss;
+            match option {
+                SegmentOption::Mss(mss) => flow.mss = *mss,
+                SegmentOption::FastOpen(cookie) if !cookie.is_empty() => {
+                    self.cookies.entry(cookie.clone()).or_insert_with(|| cookie.clone());
+                }
+                _ => {}
             }
         }
         let options: Vec<_> =
@@ -276,15 +281,17 @@ impl Flow {
                 SegmentOption::Timestamps { value: script.wrapping_add(value.wrapping_sub(live)), echo }
             }
             SegmentOption::FastOpen(cookie) if !cookie.is_empty() => {
-                let said = list.iter().find_map(|option| match option {
-                    SegmentOption::FastOpen(said) if !said.is_empty() => Some(said.clone()),
-                    _ => None,
-                });
-                if let Some(said) = said {
-                    cookies.entry(said).or_insert_with(|| cookie.clone());
-                }
                 let called = cookies.iter().find(|(_, live)| **live == cookie).map(|(said, _)| said.clone());
-                SegmentOption::FastOpen(called.unwrap_or(cookie))
+                let name = || {
+                    let said = list.iter().find_map(|option| match option {
+                        SegmentOption::FastOpen(said) if !said.is_empty() => Some(said.clone()),
+                        _ => None,
+                    });
+                    let said = said.filter(|said| !cookies.contains_key(said))?;
+                    cookies.insert(said.clone(), cookie.clone());
+                    Some(said)
+                };
+                SegmentOption::FastOpen(called.or_else(name).unwrap_or(cookie))
             }
             option => option,
         }
@@ -332,6 +339,26 @@ mod tests {
         let came = flows.outbound(&ack, &segment(". 1:1(0) ack 11 <...>")).unwrap();
         assert_eq!((came.seq, came.ack), (1, Some(11)));
         assert_eq!(came.options.to_string(), " <TS val 120 ecr 8>");
+    }
+
+    #[test]
+    fn a_cookie_of_the_host_may_be_called_anything_and_one_of_the_peer_is_what_it_is() {
+        let mut flows = Flows::new(Settings::default());
+        let cookie = |byte| [SegmentOption::FastOpen(vec![byte; 4])];
+        let ask = flows.inbound(&segment("S 0:0(0) win 100 <FO>"));
+        let gives = answer(&ask, TcpFlags::SYN | TcpFlags::ACK, 1_000, &cookie(7));
+        let came = flows.outbound(&gives, &segment("S. 0:0(0) ack 1 <FO aaaaaaaa>")).unwrap();
+        assert_eq!(came.options.to_string(), " <FO aaaaaaaa>");
+        let brings = flows.inbound(&segment("50001 > 8080 S 0:0(0) win 100 <FO aaaaaaaa>"));
+        assert!(brings.ends_with(&[34, 6, 7, 7, 7, 7, 0, 0]), "{brings:?}");
+
+        let tells = flows.inbound(&segment("S. 0:0(0) ack 1 win 100 <FO bbbbbbbb>"));
+        let other = answer(&tells, TcpFlags::SYN, 1_000, &cookie(8));
+        let came = flows.outbound(&other, &segment("S 0:0(0) <FO bbbbbbbb>")).unwrap();
+        assert_eq!(came.options.to_string(), " <FO 08080808>");
+        let told = answer(&tells, TcpFlags::SYN, 1_000, &cookie(0xbb));
+        let came = flows.outbound(&told, &segment("S 0:0(0) <FO abababab>")).unwrap();
+        assert_eq!(came.options.to_string(), " <FO bbbbbbbb>");
     }
 
     #[test]

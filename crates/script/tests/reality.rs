@@ -14,10 +14,11 @@ use std::path::Path;
 const LONGEST: Duration = Duration::from_millis(250);
 /// Behaviours in which real time decides nothing: a machine that stood still for a moment does not change
 /// what is right in them.
-const TIMELESS: [&str; 12] = [
+const TIMELESS: [&str; 13] = [
     "challenge-ack",
     "close",
     "ecn",
+    "fast-open",
     "handshake",
     "icmp",
     "nagle",

@@ -126,17 +126,27 @@ impl Connection {
         })
     }
 
-    /// How much of what was written leaves with the SYN that bears `options`. The end of urgent data could
-    /// not be told there.
+    /// How much data the SYN that is about to leave can bring: none without a cookie, and none once it has
+    /// left.
+    #[must_use]
+    pub fn room_on_syn(&self) -> u32 {
+        self.room_beside(&self.options_of_syn())
+    }
+
+    /// How much of what was written leaves with the SYN that bears `options`.
     pub(crate) fn data_for_syn(&self, options: &TcpOptions) -> u32 {
+        self.room_beside(options).min(saturated(self.sender.buffer.len()))
+    }
+
+    /// How much data a SYN that bears `options` can bring. The end of urgent data could not be told there.
+    fn room_beside(&self, options: &TcpOptions) -> u32 {
         let brings = options.fast_open.is_some_and(|cookie| !cookie.is_request());
         let Some(fast_open) = self.fast_open.as_ref().filter(|_| brings) else { return 0 };
         if self.state != State::SynSent || self.sender.urgent.is_some() {
             return 0;
         }
         let mss = u32::from(fast_open.mss.unwrap_or(DEFAULT_MSS).min(LARGEST_MSS));
-        let room = mss.min(self.path.mss()).saturating_sub(saturated(options.length()));
-        room.min(saturated(self.sender.buffer.len()))
+        mss.min(self.path.mss()).saturating_sub(saturated(options.length()))
     }
 
     /// The first SYN of an active open has left with `cookie` and so much data.

@@ -9,10 +9,10 @@ use linerate_tcp::{Connection, State};
 use linerate_units::Duration;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-const DONT_WAIT: i64 = 0x40;
+pub(super) const DONT_WAIT: i64 = 0x40;
 const PEEK: i64 = 2;
 const OUT_OF_BAND: i64 = 1;
-const FAST_OPEN: i64 = 0x2000_0000;
+pub(super) const FAST_OPEN: i64 = 0x2000_0000;
 /// Flags of a read or a write that change nothing here: no signals are sent.
 const HARMLESS: i64 = 0x4000 | 0x80;
 
@@ -23,11 +23,13 @@ impl StackMachine {
             Call::Read(transfer) if transfer.flags & !(DONT_WAIT | PEEK | HARMLESS) != 0 => {
                 Some(format!("reading with flags {:#x}: MSG_PEEK and MSG_DONTWAIT are there", transfer.flags))
             }
-            Call::Write(transfer) if transfer.flags & FAST_OPEN != 0 => {
-                Some("sending data with the SYN (MSG_FASTOPEN)".to_owned())
-            }
-            Call::Write(transfer) if transfer.flags & !(DONT_WAIT | OUT_OF_BAND | HARMLESS) != 0 => {
-                Some(format!("writing with flags {:#x}: MSG_OOB and MSG_DONTWAIT are there", transfer.flags))
+            Call::Write(transfer)
+                if transfer.flags & !(DONT_WAIT | OUT_OF_BAND | FAST_OPEN | HARMLESS) != 0 =>
+            {
+                Some(format!(
+                    "writing with flags {:#x}: MSG_OOB, MSG_DONTWAIT and MSG_FASTOPEN are there",
+                    transfer.flags
+                ))
             }
             Call::SetOption { fd, option, value } => self.lacks_option(*fd, *option, Some(value)),
             Call::GetOption { fd, option, .. } => self.lacks_option(*fd, *option, None),
@@ -44,6 +46,7 @@ impl StackMachine {
             Call::Accept { fd, nonblocking } => self.accept(*fd, name, *nonblocking)?,
             Call::Connect { fd, address } => self.connect(*fd, *address)?,
             Call::Read(transfer) => self.read(transfer)?,
+            Call::Write(transfer) if transfer.flags & FAST_OPEN != 0 => self.write_fast(transfer)?,
             Call::Write(transfer) => self.write(transfer)?,
             Call::Close { fd } => self.close(*fd),
             Call::Shutdown { fd, how } => self.shutdown(*fd, *how),
@@ -98,20 +101,36 @@ impl StackMachine {
 
     fn listen(&mut self, fd: i32, backlog: i32) -> Result<Answer, Errno> {
         let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-        let (config, bound) = match self.sockets.get(fd) {
+        let (config, bound, wanted) = match self.sockets.get(fd) {
             None => return Err(Errno::BADF),
-            Some(Socket::Fresh { config, bound, .. }) => (**config, bound.unwrap_or(anywhere)),
+            Some(Socket::Fresh { config, bound, options }) => {
+                (**config, bound.unwrap_or(anywhere), options.fast_open)
+            }
             Some(Socket::Listener { .. }) => return Ok(Answer::of(0)),
             Some(Socket::Connection { .. }) => return Err(Errno::INVAL),
         };
         // As many wait as BSD lets wait: one more than is asked for.
         let backlog = usize::try_from(backlog).unwrap_or(0).saturating_add(1);
-        let syn_cookies = self.syn_cookies;
-        let options =
-            ListenOptions { backlog, config: Some(config), syn_cookies, ..ListenOptions::default() };
-        let handle = self.host.stack_mut().tcp_listen(bound, &options).map_err(errno)?;
-        self.sockets.replace(fd, Socket::Listener { handle, incoming: false });
-        Ok(Answer::of(0))
+        let options = ListenOptions {
+            backlog,
+            config: Some(config),
+            syn_cookies: self.syn_cookies,
+            fast_open: self.fast_open.of_listener(wanted, backlog),
+            ..ListenOptions::default()
+        };
+        self.listen_at(fd, bound, &options).map(|()| Answer::of(0))
+    }
+
+    /// Makes a socket a listener.
+    pub(super) fn listen_at(
+        &mut self,
+        fd: i32,
+        local: SocketAddrV4,
+        options: &ListenOptions,
+    ) -> Result<(), Errno> {
+        let handle = self.host.stack_mut().tcp_listen(local, options).map_err(errno)?;
+        self.sockets.replace(fd, Socket::Listener { handle, incoming: false, options: Box::new(*options) });
+        Ok(())
     }
 
     fn accept(&mut self, fd: i32, name: i32, nonblocking: bool) -> Option<Result<Answer, Errno>> {
@@ -119,7 +138,7 @@ impl StackMachine {
         let keep_alive = self.keep_alive;
         let listener = match self.sockets.get_mut(fd) {
             None => return Some(Err(Errno::BADF)),
-            Some(Socket::Listener { handle, incoming }) => {
+            Some(Socket::Listener { handle, incoming, .. }) => {
                 *incoming = false;
                 *handle
             }
@@ -144,18 +163,24 @@ impl StackMachine {
             Some(Socket::Connection { .. }) => return self.connect_again(fd, waits),
             Some(Socket::Fresh { .. }) => {}
         }
-        let remote = address.unwrap_or_else(|| SocketAddrV4::new(self.remote, self.ports.1));
-        if let Err(errno) = self.open(fd, remote) {
+        if let Err(errno) = self.open(fd, address, false) {
             return Some(Err(errno));
         }
         if waits { None } else { Some(Err(Errno::INPROGRESS)) }
     }
 
-    fn open(&mut self, fd: i32, remote: SocketAddrV4) -> Result<(), Errno> {
+    /// Opens a connection to `address`, or to the usual one, by TCP Fast Open if that is wanted.
+    pub(super) fn open(
+        &mut self,
+        fd: i32,
+        address: Option<SocketAddrV4>,
+        fast_open: bool,
+    ) -> Result<(), Errno> {
+        let remote = address.unwrap_or_else(|| SocketAddrV4::new(self.remote, self.ports.1));
         let Some(Socket::Fresh { config, bound, options }) = self.sockets.get(fd) else {
             return Err(Errno::BADF);
         };
-        let connect = ConnectOptions { local: *bound, config: Some(**config), ..ConnectOptions::default() };
+        let connect = ConnectOptions { local: *bound, config: Some(**config), fast_open };
         let fresh = *options;
         let stack = self.host.stack_mut();
         let handle = stack.tcp_connect(self.now, remote, &connect).map_err(errno)?;
@@ -170,7 +195,7 @@ impl StackMachine {
     }
 
     /// `connect` on a socket that is connecting, or was.
-    fn connect_again(&mut self, fd: i32, waits: bool) -> Option<Result<Answer, Errno>> {
+    pub(super) fn connect_again(&mut self, fd: i32, waits: bool) -> Option<Result<Answer, Errno>> {
         let state = match self.connection(fd) {
             Ok(connection) => connection.state(),
             Err(errno) => return Some(Err(errno)),
@@ -222,7 +247,7 @@ impl StackMachine {
         }
     }
 
-    fn write(&mut self, transfer: &Transfer) -> Option<Result<Answer, Errno>> {
+    pub(super) fn write(&mut self, transfer: &Transfer) -> Option<Result<Answer, Errno>> {
         let handle = match self.handle(transfer.fd) {
             Ok(handle) => handle,
             Err(Errno::NOTCONN) => return Some(Err(Errno::PIPE)),
@@ -307,12 +332,13 @@ impl StackMachine {
             None => INVALID,
             Some(Socket::Fresh { .. }) => HANG_UP | OUT & entry.events,
             Some(Socket::Listener { incoming, .. }) => flag(IN, *incoming) & entry.events,
-            Some(Socket::Connection { handle, told, .. }) => {
+            Some(Socket::Connection { handle, connecting, told, .. }) => {
                 let Some(connection) = self.host.stack().tcp(*handle) else { return INVALID };
                 let state = connection.state();
                 let ended = connection.is_at_end_of_stream();
                 let closed = state == State::Closed;
-                let opening = matches!(state, State::SynSent | State::SynReceived);
+                // What was accepted before its handshake was complete can be written to (RFC 7413 §4.2).
+                let opening = *connecting && matches!(state, State::SynSent | State::SynReceived);
                 let both =
                     closed || ended && matches!(state, State::TimeWait | State::LastAck | State::Closing);
                 let wanted = flag(IN, connection.readable_bytes() > 0 || ended)

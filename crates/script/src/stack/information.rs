@@ -72,7 +72,8 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
 fn options(information: &Information) -> u64 {
     let options =
         [information.timestamps, information.selective_acks, information.window_scaling, information.ecn];
-    options.into_iter().rev().fold(0, |bits, is_on| bits << 1 | u64::from(is_on))
+    let bits = options.into_iter().rev().fold(0, |bits, is_on| bits << 1 | u64::from(is_on));
+    bits | u64::from(information.syn_data_accepted) << 5
 }
 
 /// The numbers of <netinet/tcp.h>.

@@ -2,6 +2,7 @@
 
 mod cable;
 mod calls;
+mod fast_open;
 mod information;
 mod options;
 mod settings;
@@ -14,6 +15,7 @@ use crate::report::Report;
 use crate::run::{Options, Run};
 use crate::syntax::{Call, Script, Setting, Settings};
 use cable::Cable;
+use fast_open::FastOpenRules;
 use linerate_stack::{Event, Host, Route, Stack, StackConfig, SynCookies};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ipv4Cidr, MacAddress};
@@ -47,6 +49,8 @@ struct StackMachine {
     config: linerate_tcp::Config,
     /// When listeners give cookies.
     syn_cookies: SynCookies,
+    /// What may be opened fast.
+    fast_open: FastOpenRules,
     /// How a silent peer is probed once an application asks for that.
     keep_alive: linerate_tcp::KeepAlive,
     /// The call that waits, the name of what may come of it, and when it began.
@@ -77,6 +81,7 @@ impl StackMachine {
             sockets: Sockets::default(),
             config: linerate_tcp::Config::modern(),
             syn_cookies: SynCookies::default(),
+            fast_open: FastOpenRules::default(),
             keep_alive: linerate_tcp::KeepAlive::default(),
             waiting: None,
             finished: None,

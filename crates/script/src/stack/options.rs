@@ -30,9 +30,11 @@ enum Known {
     Ttl,
     /// Only `IP_PMTUDISC_DO` and `…_WANT`: segments are never cut up.
     PathMtu,
+    /// How many connections a listener may have opened fast at a time.
+    FastOpen,
 }
 
-const OPTIONS: [(&str, &str, Known); 16] = [
+const OPTIONS: [(&str, &str, Known); 17] = [
     ("SOL_SOCKET", "SO_REUSEADDR", Known::ReuseAddress),
     ("SOL_SOCKET", "SO_ERROR", Known::Error),
     ("SOL_SOCKET", "SO_SNDBUF", Known::SendBuffer),
@@ -46,6 +48,7 @@ const OPTIONS: [(&str, &str, Known); 16] = [
     ("SOL_TCP", "TCP_USER_TIMEOUT", Known::UserTimeout),
     ("SOL_TCP", "TCP_CONGESTION", Known::Congestion),
     ("SOL_TCP", "TCP_INFO", Known::Information),
+    ("SOL_TCP", "TCP_FASTOPEN", Known::FastOpen),
     ("SOL_IP", "IP_TOS", Known::TypeOfService),
     ("SOL_IP", "IP_TTL", Known::Ttl),
     ("SOL_IP", "IP_MTU_DISCOVER", Known::PathMtu),
@@ -79,6 +82,7 @@ impl StackMachine {
             (Known::PathMtu, Some(OptionValue::Number(1 | 2))) | (Known::Information, None) => None,
             (Known::PathMtu, _) => Some("segments that may be cut up: they never are".to_owned()),
             (Known::Information | Known::Error, Some(_)) => Some("this option can only be read".to_owned()),
+            (Known::FastOpen, Some(_)) => self.lacks_fast_open(fd),
             (_, Some(_)) if matches!(self.sockets.get(fd), Some(Socket::Listener { .. })) => {
                 Some("options of a socket that listens: set them before, they are inherited".to_owned())
             }
@@ -104,6 +108,7 @@ impl StackMachine {
         match self.sockets.get(fd) {
             None => Err(Errno::BADF),
             Some(Socket::Connection { .. }) => self.set_on_connection(fd, known, value),
+            Some(Socket::Listener { .. }) if known == Known::FastOpen => self.set_fast_open(fd, size(value)?),
             Some(_) => self.set_on_fresh(fd, known, value),
         }?;
         Ok(Answer::of(0))
@@ -133,6 +138,7 @@ impl StackMachine {
                 config.congestion = congestion(name).ok_or(Errno::INVAL)?;
             }
             (Known::TypeOfService, value) => options.type_of_service = byte(value)?,
+            (Known::FastOpen, value) => options.fast_open = size(value)?,
             (Known::Ttl, value) => options.ttl = Some(byte(value)?),
             (Known::ReuseAddress | Known::PathMtu, _) => {}
             _ => return Err(Errno::INVAL),

@@ -1,6 +1,7 @@
 //! The sysctls that linerate's host has something for.
 
 use super::StackMachine;
+use super::fast_open;
 use super::options::congestion;
 use crate::syntax::Setting;
 use linerate_stack::SynCookies;
@@ -54,6 +55,18 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
                 "2" => SynCookies::Always,
                 _ => return Err(wrong()),
             }
+        }
+        "tcp_fastopen" => {
+            machine.fast_open = fast_open::rules(value).map_err(|what| format!("{name}={value}: {what}"))?;
+        }
+        "tcp_fastopen_key" => {
+            let keys = fast_open::keys(value).ok_or_else(|| {
+                format!(
+                    "{name}={value}: a key is written 00112233-44556677-8899aabb-ccddeeff, \
+                     and the one before it behind a comma"
+                )
+            })?;
+            machine.host.stack_mut().set_fast_open_keys(Some(keys));
         }
         "tcp_frto" => config.frto = switch()?,
         "tcp_slow_start_after_idle" => config.restart_after_idle = switch()?,

@@ -1,6 +1,6 @@
 //! The application's sockets, by the numbers that the script gives them.
 
-use linerate_stack::{ListenHandle, TcpHandle};
+use linerate_stack::{ListenHandle, ListenOptions, TcpHandle};
 use linerate_tcp::Config;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -15,6 +15,8 @@ pub(super) enum Socket {
         handle: ListenHandle,
         /// There may be a connection to accept.
         incoming: bool,
+        /// What it was made with.
+        options: Box<ListenOptions>,
     },
     /// Opened or accepted.
     Connection {
@@ -34,6 +36,8 @@ pub(super) struct FreshOptions {
     pub(super) type_of_service: u8,
     pub(super) ttl: Option<u8>,
     pub(super) keep_alive: Option<linerate_tcp::KeepAlive>,
+    /// How many connections may be opened fast at a time once this listens.
+    pub(super) fast_open: usize,
 }
 
 /// All of them.
@@ -79,7 +83,7 @@ impl Sockets {
 
     pub(super) fn note_incoming(&mut self, listener: ListenHandle) {
         for (socket, _) in self.list.values_mut() {
-            if let Socket::Listener { handle, incoming } = socket
+            if let Socket::Listener { handle, incoming, .. } = socket
                 && *handle == listener
             {
                 *incoming = true;

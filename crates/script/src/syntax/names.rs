@@ -14,6 +14,7 @@ impl Errno {
     pub(crate) const INVAL: Self = Self(22);
     pub(crate) const PIPE: Self = Self(32);
     pub(crate) const NOPROTOOPT: Self = Self(92);
+    pub(crate) const OPNOTSUPP: Self = Self(95);
     pub(crate) const ADDRINUSE: Self = Self(98);
     pub(crate) const ADDRNOTAVAIL: Self = Self(99);
     pub(crate) const NETUNREACH: Self = Self(101);

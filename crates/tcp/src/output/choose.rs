@@ -195,7 +195,7 @@ impl Connection {
     }
 
     /// The options of our SYN, or SYN-ACK, its timestamps still blank.
-    pub(super) fn options_of_syn(&self) -> TcpOptions {
+    pub(crate) fn options_of_syn(&self) -> TcpOptions {
         let answers = self.state != State::SynSent;
         let options = TcpOptions {
             // The MSS option holds sixteen bits; the path's value was clamped to them.

@@ -43,6 +43,7 @@ fn lesson(host: &Script) -> Option<FastOpenLesson> {
 #[test]
 fn a_client_without_a_cookie_asks_for_one_and_keeps_its_data() {
     let mut host = client(&Config::modern(), FastOpenOffer::Request, 100);
+    assert_eq!(host.connection.room_on_syn(), 0);
     host.expect("S 0:0(0) mss 1460 tfo ask");
     host.expect_nothing();
     host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS} tfo 0102030405060708"));
@@ -54,7 +55,9 @@ fn a_client_without_a_cookie_asks_for_one_and_keeps_its_data() {
 #[test]
 fn a_client_with_a_cookie_brings_its_data() {
     let mut host = bringer(100);
+    assert!(host.connection.room_on_syn() > 100);
     host.expect("S 0:100(100) mss 1460 tfo 0102030405060708");
+    assert_eq!(host.connection.room_on_syn(), 0, "what is written now comes too late for it");
     host.expect_nothing();
     assert_eq!(host.connection.state(), State::SynSent);
     host.send(&format!("S. 0:0(0) ack 101 win 65535 {OPTIONS}"));

@@ -1,0 +1,178 @@
+//! TCP Fast Open as the sockets of BSD have it (RFC 7413 appendix A): a write that opens its connection, and
+//! a listener that says how many may be opened so at a time.
+
+use super::StackMachine;
+use super::calls::{DONT_WAIT, errno};
+use super::sockets::Socket;
+use crate::machine::Answer;
+use crate::syntax::{Errno, Transfer};
+use linerate_stack::{FastOpenKeys, ListenOptions};
+
+/// What may be opened fast (`net.ipv4.tcp_fastopen`): at first what Linux allows at first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FastOpenRules {
+    /// Connections of ours, by `MSG_FASTOPEN`.
+    client: bool,
+    /// Those of peers, at listeners with `TCP_FASTOPEN`.
+    server: bool,
+    /// Those of peers at any listener, as many at a time as may wait to be accepted.
+    any_listener: bool,
+}
+
+impl Default for FastOpenRules {
+    fn default() -> Self {
+        Self { client: true, server: false, any_listener: false }
+    }
+}
+
+impl FastOpenRules {
+    /// How many connections a listener may have opened fast that asks for `wanted`.
+    pub(super) fn of_listener(self, wanted: usize, backlog: usize) -> Option<usize> {
+        let wanted = if wanted == 0 && self.any_listener { backlog } else { wanted };
+        (self.server && wanted > 0).then_some(wanted)
+    }
+}
+
+/// Reads `net.ipv4.tcp_fastopen`. Bits that mean nothing to Linux mean nothing here.
+///
+/// # Errors
+/// What cannot be had.
+pub(super) fn rules(value: &str) -> Result<FastOpenRules, String> {
+    const WITHOUT_COOKIE: u32 = 4 | 0x200;
+    let bits = match value.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => value.parse(),
+    };
+    let bits = bits.map_err(|_| "a number is wanted".to_owned())?;
+    if bits & WITHOUT_COOKIE != 0 {
+        return Err("without a cookie no data is sent on a SYN, nor taken (bits 0x4 and 0x200)".to_owned());
+    }
+    Ok(FastOpenRules { client: bits & 1 != 0, server: bits & 2 != 0, any_listener: bits & 0x400 != 0 })
+}
+
+/// Reads `net.ipv4.tcp_fastopen_key`: one key, or the one before it behind a comma.
+pub(super) fn keys(value: &str) -> Option<FastOpenKeys> {
+    let (current, previous) = match value.split_once(',') {
+        Some((current, previous)) => (current, Some(key(previous)?)),
+        None => (value, None),
+    };
+    Some(FastOpenKeys { current: key(current)?, previous })
+}
+
+/// `00112233-44556677-8899aabb-ccddeeff`: four words, each of which Linux keeps lowest byte first.
+fn key(text: &str) -> Option<[u8; 16]> {
+    let words: Option<Vec<[u8; 4]>> =
+        text.split('-').map(|word| u32::from_str_radix(word, 16).ok().map(u32::to_le_bytes)).collect();
+    words?.concat().try_into().ok()
+}
+
+impl StackMachine {
+    /// Why a socket cannot be told now how many it may have opened fast, if it cannot.
+    pub(super) fn lacks_fast_open(&self, fd: i32) -> Option<String> {
+        let Some(Socket::Listener { handle, .. }) = self.sockets.get(fd) else { return None };
+        let statistics = self.host.stack().tcp_listen_statistics(*handle).ok()?;
+        (statistics.syns_kept > 0 || statistics.cookies_sent > 0).then(|| {
+            "TCP_FASTOPEN of a listener that a SYN has come to: set it before the first one".to_owned()
+        })
+    }
+
+    /// Tells a listener how many it may have opened fast. Nobody has come to it yet, so it is made anew.
+    pub(super) fn set_fast_open(&mut self, fd: i32, wanted: usize) -> Result<(), Errno> {
+        let Some(Socket::Listener { handle, options, .. }) = self.sockets.get(fd) else {
+            return Err(Errno::INVAL);
+        };
+        let fast_open = self.fast_open.of_listener(wanted, options.backlog);
+        let (handle, options) = (*handle, ListenOptions { fast_open, ..**options });
+        let stack = self.host.stack_mut();
+        let local = stack.tcp_listen_addr(handle).map_err(errno)?;
+        stack.tcp_listen_close(self.now, handle).map_err(errno)?;
+        self.listen_at(fd, local, &options)
+    }
+
+    /// `MSG_FASTOPEN`: opens the connection and gives its SYN as much as that can bring. A call that waits
+    /// writes the rest when the peer has answered.
+    pub(super) fn write_fast(&mut self, transfer: &Transfer) -> Option<Result<Answer, Errno>> {
+        if !self.fast_open.client {
+            return Some(Err(Errno::OPNOTSUPP));
+        }
+        let waits = !self.sockets.is_nonblocking(transfer.fd) && transfer.flags & DONT_WAIT == 0;
+        match self.sockets.get(transfer.fd) {
+            None => Some(Err(Errno::BADF)),
+            Some(Socket::Listener { .. }) => Some(Err(Errno::ISCONN)),
+            Some(Socket::Fresh { .. }) => match self.open_fast(transfer) {
+                Ok(_) if waits => None,
+                Ok(0) => Some(Err(Errno::INPROGRESS)),
+                Ok(given) => Some(Ok(Answer::of(i64::try_from(given).unwrap_or(i64::MAX)))),
+                Err(errno) => Some(Err(errno)),
+            },
+            Some(Socket::Connection { .. }) => {
+                let goes_on = self.waiting.is_some();
+                match self.connect_again(transfer.fd, waits)? {
+                    Err(errno) if errno != Errno::ISCONN || !goes_on => Some(Err(errno)),
+                    _ => self.write(transfer),
+                }
+            }
+        }
+    }
+
+    /// How many bytes the SYN has been given.
+    fn open_fast(&mut self, transfer: &Transfer) -> Result<usize, Errno> {
+        self.open(transfer.fd, transfer.address, true)?;
+        let handle = self.handle(transfer.fd)?;
+        let room = usize::try_from(self.connection(transfer.fd)?.room_on_syn()).unwrap_or(usize::MAX);
+        let mut bytes = transfer.data.clone().unwrap_or_default();
+        bytes.resize(transfer.count, 0);
+        bytes.truncate(room);
+        if !bytes.is_empty() {
+            self.given = self.host.stack_mut().tcp_write(self.now, handle, &bytes).map_err(errno)?;
+        }
+        Ok(self.given)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Script, Verdict, run_on_stack};
+
+    #[test]
+    fn the_bits_of_linux_are_understood_and_what_goes_without_a_cookie_is_refused() {
+        let told = |value, wanted| rules(value).map(|rules| (rules.client, rules.of_listener(wanted, 9)));
+        assert_eq!(told("0", 4), Ok((false, None)));
+        assert_eq!(told("1", 4), Ok((true, None)));
+        assert_eq!(told("2", 4), Ok((false, Some(4))));
+        assert_eq!(told("3", 0), Ok((true, None)));
+        assert_eq!(told("0x70403", 0), Ok((true, Some(9))));
+        for value in ["4", "0x203", "yes", "-1"] {
+            assert!(rules(value).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_four_words_with_the_lowest_byte_first() {
+        let read = keys("00112233-4-5-ff000000,0-0-0-1").unwrap();
+        assert_eq!(read.current, [0x33, 0x22, 0x11, 0, 4, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0xff]);
+        assert_eq!(read.previous, Some([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]));
+        for text in ["", "1-2-3", "1-2-3-4-5", "1-2-3-g", "1-2-3-4,", "1-2-3-4,1-2"] {
+            assert_eq!(keys(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_listener_is_told_its_limit_before_the_first_syn_or_not_at_all() {
+        const LISTENER: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n\
+                                +0 listen(3, 1) = 0\n";
+        const LIMIT: &str = "+0 setsockopt(3, SOL_TCP, TCP_FASTOPEN, [5], 4) = 0\n";
+        const SYN: &str = "+0 < S 0:0(0) win 100 <mss 1000>\n+0 > S. 0:0(0) ack 1 <...>\n";
+        let run = |text: String| {
+            let script = Script::parse(&text, None).unwrap();
+            run_on_stack(&script, &Options::default()).verdict
+        };
+        assert_eq!(run([LISTENER, LIMIT, LIMIT, SYN].concat()), Verdict::Passed);
+        let late = run([LISTENER, SYN, LIMIT].concat());
+        assert!(
+            matches!(&late, Verdict::Refused { line: 6, what } if what.contains("before the first one")),
+            "{late:?}"
+        );
+    }
+}
