@@ -99,8 +99,10 @@ pub struct Config {
     /// Bytes of data of a segment that nearly every path takes: where a search begins. (RFC 4821 §7.2 would
     /// have packets of 1,024 bytes; as Linux we count the data.) With IPv6 no less than its least packet.
     pub path_base: u32,
-    /// The least that segments may become when nothing comes through: as little as a report can make them, or
-    /// every outage would leave a long way back. With IPv6 no less than its least packet.
+    /// The least bytes of data that segments may come down to when nothing comes through. The 524 of
+    /// [`Config::modern`] make a packet of 576 bytes with timestamps, as small as a report can make them and as
+    /// every path takes; less, and every outage would leave a long way back. With IPv6 no less than its least
+    /// packet.
     pub path_floor: u32,
     /// When received data is acknowledged.
     pub acks: AckRule,
@@ -166,7 +168,7 @@ impl Config {
             restart_after_idle: true,
             path_search: PathSearch::WhenNarrow,
             path_base: 1_024,
-            path_floor: 536,
+            path_floor: 524,
             acks: AckRule::Modern { quick: 16 },
             delayed_ack: Duration::from_millis(40),
             delayed_ack_tick: Duration::ZERO,

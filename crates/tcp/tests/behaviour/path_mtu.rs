@@ -115,6 +115,17 @@ fn a_path_that_takes_nearly_nothing_is_found_by_further_timeouts() {
     assert!((128..=300).contains(&pair.client.path_mtu()), "{}", pair.client.path_mtu());
 }
 
+/// RFC 1122 §3.3.2: 576 bytes are what every host takes, so no path that works takes less. Timestamps count.
+#[test]
+fn a_path_of_the_least_width_is_found_with_timestamps_too() {
+    for timestamps in [true, false] {
+        let width = Rc::new(Cell::new(576));
+        let mut pair = narrowed(&Config { timestamps, ..Config::modern() }, Path::ipv4(1_500), &width);
+        transfer(&mut pair, 0, 50_000);
+        assert!((564..=576).contains(&pair.client.path_mtu()), "{}", pair.client.path_mtu());
+    }
+}
+
 #[test]
 fn an_outage_that_looks_like_a_narrow_path_is_forgotten_after_one_probe() {
     let width = Rc::new(Cell::new(1_500));
@@ -124,7 +135,7 @@ fn an_outage_that_looks_like_a_narrow_path_is_forgotten_after_one_probe() {
     pair.client.write(now, &(100_000..200_000).map(pattern).collect::<Vec<_>>()).unwrap();
     width.set(0);
     pair.pass_time(secs(10));
-    assert_eq!(pair.client.effective_mss(), 536);
+    assert_eq!(pair.client.effective_mss(), 524);
     width.set(1_500);
     pair.run_until("it has arrived", |pair| pair.client.unacknowledged_bytes() == 0);
     let _ = pair.read_all(End::Server);
@@ -363,7 +374,7 @@ fn a_peer_that_is_reported_unreachable_is_not_asked_for_less() {
 #[test]
 fn small_segments_that_are_lost_say_nothing_of_the_path() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
-    host.write(536);
+    host.write(524);
     host.pass_time(secs(20));
     assert_eq!(host.connection.statistics().black_holes, 0);
 }
