@@ -115,6 +115,14 @@ fn of_connection(error: StackError) -> Error {
 }
 
 impl Scene {
+    /// Has a handshake reached the server of this connection?
+    fn has_server(&self, index: usize) -> bool {
+        match self {
+            Self::Connections(pair) => pair.server.is_some(),
+            Self::Hosts(hosts) => hosts.handles[index].1.is_some(),
+        }
+    }
+
     fn new(world: &World) -> Self {
         match &world.hosts {
             None => {
@@ -273,8 +281,12 @@ impl Stage {
         busy
     }
 
+    /// A server that no handshake ever reached has nothing to do once its client has given up.
     fn is_over(&self) -> bool {
-        self.applications.iter().flatten().all(Application::is_done)
+        self.applications.iter().enumerate().all(|(index, [client, server])| {
+            let was_never_reached = client.failed.is_some() && !self.scene.has_server(index);
+            client.is_done() && (server.is_done() || was_never_reached)
+        })
     }
 
     /// What is still under way arrives; timers run out.
