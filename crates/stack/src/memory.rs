@@ -4,12 +4,12 @@
 //! Connections draw on one budget, and only for data that is there. None may grow beyond a part of what is
 //! free after it has grown (dynamic thresholds, Choudhury and Hahne 1998): a sixteenth, so that it takes many
 //! that hold memory for nothing, each with less than the ones before, to use it up; all of it, if as much
-//! as it holds has gone through it already. Everybody who has
-//! nothing may take a little, for as long as there is any, so that each can say something.
+//! as it holds has gone through it already. Everybody who has nothing may take a little, for as long as there
+//! is any, so that each can say something.
 //!
-//! When half of the budget is taken, the largest holders give back what nothing lies in, nor did of late. When three
-//! quarters are, or somebody gets nothing, buffers grow no more by themselves, and the largest holders
-//! also lose what lies beyond holes: it was never acknowledged, so its sender still has it. What was
+//! When half of the budget is taken, the largest holders give back what nothing lies in, nor did of late.
+//! When three quarters are, or somebody gets nothing, buffers grow no more by themselves, and the largest
+//! holders also lose what lies beyond holes: it was never acknowledged, so its sender still has it. What was
 //! acknowledged is never taken away. So a peer cannot make the host hold more than the budget, however it
 //! orders its segments, and who holds most for nothing loses it first.
 //!
@@ -20,7 +20,7 @@
 use crate::event::tcp_kind;
 use crate::list::{Links, List};
 use crate::stack::Stack;
-use crate::tcp::Owner;
+use crate::tcp::{Owner, TcpSocket};
 use linerate_tcp::{Event, MemoryGrant, SMALLEST_BUFFER_MEMORY};
 
 /// The smallest budget: what one connection needs in each direction.
@@ -76,6 +76,13 @@ impl Memory {
             tuning: !self.is_short(),
             is_awaited: self.is_awaited(),
         }
+    }
+
+    /// Lets a connection take what it may now. To be called before each step that may take memory.
+    #[inline]
+    pub(crate) fn supply(&self, socket: &mut TcpSocket) {
+        let grant = self.grant(socket.held, socket.connection.moved_bytes());
+        socket.connection.grant_memory(grant);
     }
 
     /// Bytes that all connections hold.
@@ -248,7 +255,7 @@ impl Stack {
     fn serve_writers(&mut self) {
         while let Some(index) = self.memory.next_to_serve() {
             let Some(socket) = self.sockets.tcp_at(index) else { continue };
-            socket.connection.grant_memory(self.memory.grant(socket.held, socket.connection.moved_bytes()));
+            self.memory.supply(socket);
             if socket.owner == Owner::Application && socket.connection.prepare_to_write(self.now) {
                 self.timers.arm(index, socket.connection.poll_timeout());
                 self.events.note(index, tcp_kind(Event::Writable));

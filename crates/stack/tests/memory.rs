@@ -103,12 +103,28 @@ fn hogs(pair: &mut Pair, listener: ListenHandle) -> Vec<TcpHandle> {
     loop {
         let (_, far) = connection(pair, listener);
         if write(pair, Side::Right, far, &[LOST; 100_000]) == 0 {
-            let now = pair.now;
-            pair.stack(Side::Right).tcp_abort(now, far).unwrap();
+            abort(pair, far);
             return hogs;
         }
         hogs.push(far);
     }
+}
+
+/// So many connections whose right end has something to write, and gets no memory for it; and the hogs that
+/// have it.
+fn waiting(pair: &mut Pair, listener: ListenHandle, count: usize) -> (Vec<TcpHandle>, Vec<TcpHandle>) {
+    let writers: Vec<_> = (0..count).map(|_| connection(pair, listener).1).collect();
+    let hogs = hogs(pair, listener);
+    for &writer in &writers {
+        assert_eq!(write(pair, Side::Right, writer, &[LOST; 6]), 0);
+    }
+    (writers, hogs)
+}
+
+/// The right end of a connection is no more.
+fn abort(pair: &mut Pair, far: TcpHandle) {
+    let now = pair.now;
+    pair.stack(Side::Right).tcp_abort(now, far).unwrap();
 }
 
 /// Those that are told on the right that they can write.
@@ -140,11 +156,7 @@ fn the_first_who_writes_gets_no_more_than_a_part_and_the_last_a_little() {
 #[test]
 fn writers_for_whom_there_is_no_memory_are_told_in_their_order_when_there_is_some() {
     let (mut pair, listener) = pair(32 << 10);
-    let writers: Vec<_> = (0..3).map(|_| connection(&mut pair, listener).1).collect();
-    let mut hogs = hogs(&mut pair, listener);
-    for &writer in &writers {
-        assert_eq!(write(&mut pair, Side::Right, writer, &[LOST; 6]), 0);
-    }
+    let (writers, mut hogs) = waiting(&mut pair, listener, 3);
     pair.run_for(Duration::from_millis(1));
     told(&mut pair);
     // Nobody is told before there is some, however long that takes.
@@ -153,8 +165,7 @@ fn writers_for_whom_there_is_no_memory_are_told_in_their_order_when_there_is_som
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.memory_waits, 4);
     // Each hog holds 4 KiB: enough for one. Who asks again in vain keeps its place.
     let end = |pair: &mut Pair, hog| {
-        let now = pair.now;
-        pair.stack(Side::Right).tcp_abort(now, hog).unwrap();
+        abort(pair, hog);
         told(pair)
     };
     assert_eq!(write(&mut pair, Side::Right, writers[0], &[LOST; 6]), 0);
@@ -172,14 +183,9 @@ fn writers_for_whom_there_is_no_memory_are_told_in_their_order_when_there_is_som
 #[test]
 fn who_was_told_and_does_not_write_keeps_others_waiting_for_a_second_at_most() {
     let (mut pair, listener) = pair(32 << 10);
-    let writers: Vec<_> = (0..2).map(|_| connection(&mut pair, listener).1).collect();
-    let mut hogs = hogs(&mut pair, listener);
-    for &writer in &writers {
-        assert_eq!(write(&mut pair, Side::Right, writer, &[LOST; 6]), 0);
-    }
+    let (writers, mut hogs) = waiting(&mut pair, listener, 2);
     told(&mut pair);
-    let now = pair.now;
-    pair.stack(Side::Right).tcp_abort(now, hogs.pop().unwrap()).unwrap();
+    abort(&mut pair, hogs.pop().unwrap());
     assert_eq!(told(&mut pair), [writers[0]]);
     pair.run_for(Duration::from_millis(1_001));
     assert_eq!(told(&mut pair), [writers[1]]);
@@ -188,15 +194,11 @@ fn who_was_told_and_does_not_write_keeps_others_waiting_for_a_second_at_most() {
 #[test]
 fn who_waits_and_lets_go_waits_no_longer() {
     let (mut pair, listener) = pair(32 << 10);
-    let writers: Vec<_> = (0..2).map(|_| connection(&mut pair, listener).1).collect();
-    let mut hogs = hogs(&mut pair, listener);
-    for &writer in &writers {
-        assert_eq!(write(&mut pair, Side::Right, writer, &[LOST; 6]), 0);
-    }
+    let (writers, mut hogs) = waiting(&mut pair, listener, 2);
     told(&mut pair);
     let now = pair.now;
     pair.stack(Side::Right).tcp_close(now, writers[0]).unwrap();
-    pair.stack(Side::Right).tcp_abort(now, hogs.pop().unwrap()).unwrap();
+    abort(&mut pair, hogs.pop().unwrap());
     assert_eq!(told(&mut pair), [writers[1]]);
 }
 

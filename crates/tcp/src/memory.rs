@@ -168,9 +168,10 @@ impl Connection {
         self.sender.buffer.give_back_free();
     }
 
-    /// The host is getting short of memory: gives back what nothing lies in, nor did of late. If it `must` be, a tuned receive
-    /// buffer also goes back to the size that it began with, as the peer uses up the window that it was
-    /// offered, and data beyond holes is thrown away: it was never acknowledged. True if there was any.
+    /// The host is getting short of memory: gives back what nothing lies in, nor did of late. If it `must`
+    /// be, a tuned receive buffer also goes back to the size that it began with, as the peer uses up the
+    /// window that it was offered, and data beyond holes is thrown away: it was never acknowledged. True if
+    /// there was any.
     pub fn give_memory_back(&mut self, now: Instant, must: bool) -> bool {
         let pruned = must && self.receiver.drop_beyond_holes();
         let initial = self.config.receive_buffer.initial();

@@ -143,7 +143,7 @@ pub enum RecoveryState {
 /// | `state` | [`crate::Connection::state`] |
 /// | `ca_state` | [`Self::recovery`] |
 /// | `retransmits`, `probes`, `backoff` | [`Self::timeouts_in_a_row`], [`Self::probes_in_a_row`], [`Self::backoff`] |
-/// | `options` | [`Self::timestamps`] 1, [`Self::selective_acks`] 2, [`Self::window_scaling`] 4, [`Self::ecn`] 8 |
+/// | `options` | [`Self::timestamps`] 1, [`Self::selective_acks`] 2, [`Self::window_scaling`] 4, [`Self::ecn`] 8, [`Self::syn_data_accepted`] 32 |
 /// | `snd_wscale`, `rcv_wscale` | [`Self::send_shift`], [`Self::receive_shift`] |
 /// | `rto`, `ato` | [`Self::retransmission_timeout`], [`Self::delayed_ack`] |
 /// | `snd_mss`, `rcv_mss`, `advmss` | [`Self::effective_mss`], [`Self::peer_segment`], [`Self::announced_mss`] |
@@ -167,7 +167,7 @@ pub enum RecoveryState {
 /// No meaning here have `max_pacing_rate` (there is no limit to set), `reordering` (a degree that RACK does
 /// without), `fackets` (Linux has no use for it any more either), `last_ack_sent` (which Linux does not
 /// remember) and `rcv_ssthresh` (the window is what the buffer has room for, and is not reckoned down by
-/// what a packet's memory costs). Not counted yet: `retrans`, `last_data_recv`, `data_segs_in`,
+/// what a packet's memory costs). Not counted yet: 16 of `options` (a mark was seen), `retrans`, `last_data_recv`, `data_segs_in`,
 /// `data_segs_out`, `delivered_ce`, `busy_time`, `rwnd_limited`, `sndbuf_limited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Information {

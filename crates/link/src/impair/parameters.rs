@@ -116,8 +116,9 @@ impl Default for Impairment {
 /// What is done to the frames of both directions, seen from the host that has the link.
 ///
 /// As text: `loss=1%,mark=1%,duplicate=0.5%,reorder=1%,reorder-by=3,reorder-within=10ms,delay=10ms,
-/// jitter=2ms,rate=100Mb/s,queue=256KiB,corrupt=0.1%,longest=1300B,longest-after=1000,limit=10000`, each item once, in any order; `rx.` or
-/// `tx.` in front of a name makes it one for received or for sent frames only.
+/// jitter=2ms,rate=100Mb/s,queue=256KiB,corrupt=0.1%,longest=1300B,longest-after=1000,limit=10000`, each
+/// item once, in any order; `rx.` or `tx.` in front of a name makes it one for received or for sent frames
+/// only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impairments {
     /// What is done to frames that the host receives.

@@ -1,12 +1,11 @@
 //! Congestion marks that a router on the way sets (RFC 3168), in both directions.
 
-use crate::kernel::{KERNEL, OURS, assert_content, network_with};
-use crate::pattern;
+use crate::kernel::{assert_content, network_with};
+use crate::transfers::{download, from_kernel, to_kernel, upload};
 use linerate_link::Impair;
 use linerate_link::namespace::isolated_test;
 use linerate_tcp::EcnRule;
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::{fs, thread};
+use std::fs;
 
 const BYTES: u64 = 8 << 20;
 
@@ -16,29 +15,13 @@ fn marks_reduce_the_sender_s_window_on_either_side_and_lose_nothing() {
         fs::write("/proc/sys/net/ipv4/tcp_ecn", "1").unwrap();
         let router = |link| Impair::new(link, "mark=2%".parse().unwrap(), 3_168);
         let Some((net, _)) = network_with(router, |config| config.tcp.ecn = EcnRule::Request) else { return };
-        let listener = TcpListener::bind((KERNEL, 0)).unwrap();
-        let ours = net.connect(listener.local_addr().unwrap()).unwrap();
-        let kernels = listener.accept().unwrap().0;
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                pattern::send(&ours, BYTES);
-                ours.shutdown(Shutdown::Write).unwrap();
-            });
-            pattern::receive(&kernels, BYTES);
-        });
+        let (ours, kernels) = to_kernel(&net);
+        upload(&ours, &kernels, BYTES);
         let statistics = ours.statistics().unwrap();
         assert!(statistics.mark_echoes > 0 && statistics.mark_reductions > 0, "{statistics:?}");
 
-        let listener = net.bind((OURS, 0)).unwrap();
-        let kernels = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let ours = listener.accept().unwrap().0;
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                pattern::send(&kernels, BYTES);
-                kernels.shutdown(Shutdown::Write).unwrap();
-            });
-            pattern::receive(&ours, BYTES);
-        });
+        let (ours, kernels) = from_kernel(&net);
+        download(&ours, &kernels, BYTES);
         assert!(ours.statistics().unwrap().marked_segments > 0);
         // The kernel's window is what our echoes make it: it says whether it has heard them.
         let info = linerate_link::kernel_tcp::TcpInfo::of(&kernels).unwrap();

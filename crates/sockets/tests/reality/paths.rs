@@ -3,6 +3,7 @@
 
 use crate::kernel::{KERNEL, assert_content, network_over, network_with};
 use crate::pattern;
+use crate::transfers::upload;
 use linerate_link::namespace::{Network, isolated_test};
 use linerate_link::{Impair, KernelInterface};
 use linerate_stack::Route;
@@ -68,14 +69,7 @@ fn a_path_that_swallows_large_packets_from_the_middle_of_a_transfer_on_gets_smal
         let Some((net, _)) = network_over(|tap| Impair::new(tap, narrow, 1)) else { return };
         let listener = TcpListener::bind((KERNEL, 80)).unwrap();
         let ours = net.connect((KERNEL, 80)).unwrap();
-        let kernels = listener.accept().unwrap().0;
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                pattern::send(&ours, BYTES);
-                ours.shutdown(Shutdown::Write).unwrap();
-            });
-            pattern::receive(&kernels, BYTES);
-        });
+        upload(&ours, &listener.accept().unwrap().0, BYTES);
         let counted = ours.statistics().unwrap();
         assert!(counted.black_holes > 0, "{counted:?}");
         // How far a search has come by then is a matter of time.

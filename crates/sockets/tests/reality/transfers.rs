@@ -18,20 +18,21 @@ fn bytes() -> u64 {
 }
 
 /// A connection that we open: our end and the kernel's.
-fn to_kernel(net: &Net) -> (TcpStream, net::TcpStream) {
+pub(crate) fn to_kernel(net: &Net) -> (TcpStream, net::TcpStream) {
     let listener = net::TcpListener::bind((KERNEL, 0)).unwrap();
     let ours = net.connect(listener.local_addr().unwrap()).unwrap();
     (ours, listener.accept().unwrap().0)
 }
 
 /// A connection that the kernel opens: our end and the kernel's.
-fn from_kernel(net: &Net) -> (TcpStream, net::TcpStream) {
+pub(crate) fn from_kernel(net: &Net) -> (TcpStream, net::TcpStream) {
     let listener = net.bind((OURS, 0)).unwrap();
     let kernels = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     (listener.accept().unwrap().0, kernels)
 }
 
-fn upload(ours: &TcpStream, kernels: &net::TcpStream, bytes: u64) {
+/// We send so many bytes and close.
+pub(crate) fn upload(ours: &TcpStream, kernels: &net::TcpStream, bytes: u64) {
     thread::scope(|scope| {
         scope.spawn(|| {
             pattern::send(ours, bytes);
@@ -41,7 +42,8 @@ fn upload(ours: &TcpStream, kernels: &net::TcpStream, bytes: u64) {
     });
 }
 
-fn download(ours: &TcpStream, kernels: &net::TcpStream, bytes: u64) {
+/// The kernel does.
+pub(crate) fn download(ours: &TcpStream, kernels: &net::TcpStream, bytes: u64) {
     thread::scope(|scope| {
         scope.spawn(|| {
             pattern::send(kernels, bytes);

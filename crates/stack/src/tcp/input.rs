@@ -46,8 +46,8 @@ impl Stack {
             return;
         }
         let Some(socket) = self.sockets.tcp_at(index) else { return };
+        self.memory.supply(socket);
         let (now, connection) = (arrived.arrival.at, &mut socket.connection);
-        connection.grant_memory(self.memory.grant(socket.held, connection.moved_bytes()));
         let is_marked = arrived.header.type_of_service.ecn() == Ecn::Ce;
         let disposition = if is_marked {
             self.counted.tcp_extra.marked_segments += 1;

@@ -105,8 +105,7 @@ impl Stack {
     /// To be called after each.
     pub(crate) fn settle(&mut self, index: u32) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
-        let connection = &mut socket.connection;
-        if connection.buffer_memory() != socket.held || self.memory.is_awaited() {
+        if socket.connection.buffer_memory() != socket.held || self.memory.is_awaited() {
             self.follow_memory(index);
         }
         let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else { return };

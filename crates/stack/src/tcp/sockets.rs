@@ -253,7 +253,7 @@ impl Stack {
     ) -> Result<R, Error> {
         self.pass_time(now);
         let (index, socket) = self.sockets.tcp_mut(handle)?;
-        socket.connection.grant_memory(self.memory.grant(socket.held, socket.connection.moved_bytes()));
+        self.memory.supply(socket);
         let result = step(&mut socket.connection);
         self.settle(index);
         Ok(result)

@@ -1,5 +1,6 @@
-//! F-RTO: was a timeout spurious, and what it took for lost only late (RFC 5682)? After the first retransmission new data is sent instead of old, and if what was sent
-//! before the timeout, and not since, is acknowledged nevertheless, it was never lost.
+//! F-RTO: was a timeout spurious, and what it took for lost only late (RFC 5682)? After the first
+//! retransmission new data is sent instead of old, and if what was sent before the timeout, and not since, is
+//! acknowledged nevertheless, it was never lost.
 
 use super::delivery::Delivery;
 use linerate_wire::SeqNum;
@@ -31,8 +32,9 @@ impl Frto {
         !matches!(self, Self::Off)
     }
 
-    /// With a peer that names what it has (§3.1): judges an acknowledgement, whether it `advanced` SND.UNA, what it delivered, and whether there is
-    /// new data to send. `recover` is the end of what was sent before the timeout.
+    /// With a peer that names what it has (§3.1): judges an acknowledgement, whether it `advanced` SND.UNA,
+    /// what it delivered, and whether there is new data to send. `recover` is the end of what was sent before
+    /// the timeout.
     pub(crate) fn judge(
         self,
         advanced: bool,

@@ -184,7 +184,8 @@ impl Siege {
     }
 
     /// The intruder opens a connection to the service as everybody does, with segments of 1,000 bytes,
-    /// selective acknowledgements, windows in units of `1 << shift`; after that of the SYN, which is as large as can be, the first is `window`.
+    /// selective acknowledgements, windows in units of `1 << shift`; after that of the SYN, which is as large
+    /// as can be, the first is `window`.
     ///
     /// # Panics
     /// If it is not let in.
