@@ -62,7 +62,7 @@ fn one_thread(capacity: usize, copied: bool) -> Result<Vec<f64>, Box<dyn Error>>
                 if copied {
                     bytes[..LENGTH].copy_from_slice(&payload[..]);
                 }
-                Some(TxFrame { length: LENGTH })
+                Some(TxFrame::whole(LENGTH))
             })?;
             done += right.receive(16, |frame| {
                 if copied {
@@ -101,7 +101,7 @@ fn send_all(mut link: MemoryLink, spins: u32) {
     while left > 0 {
         let sent = link.transmit(left.min(64), |bytes| {
             bytes[..LENGTH].copy_from_slice(&payload[..]);
-            Some(TxFrame { length: LENGTH })
+            Some(TxFrame::whole(LENGTH))
         });
         match sent {
             Ok(0) => drop(waiter.wait(&mut link, Instant::NEVER)),
@@ -125,7 +125,7 @@ fn tap() -> Result<(Vec<f64>, Vec<f64>), Box<dyn Error>> {
     let write = rounds(AT_ONCE, || {
         tap.transmit(AT_ONCE, |bytes| {
             bytes[..LENGTH].copy_from_slice(&frame[..]);
-            Some(TxFrame { length: LENGTH })
+            Some(TxFrame::whole(LENGTH))
         })?;
         Ok(())
     })?;

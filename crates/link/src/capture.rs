@@ -137,7 +137,7 @@ mod tests {
         let sent = link.transmit(usize::MAX, |bytes| {
             let frame = frames.next()?;
             bytes[..frame.len()].copy_from_slice(frame);
-            Some(TxFrame { length: frame.len() })
+            Some(TxFrame::whole(frame.len()))
         });
         assert!(sent.is_ok());
     }

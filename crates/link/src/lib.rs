@@ -22,7 +22,7 @@
 //! // A frame is written where the link wants it …
 //! let hello = |bytes: &mut [u8]| {
 //!     bytes[..60].fill(b'!');
-//!     Some(TxFrame { length: 60 })
+//!     Some(TxFrame::whole(60))
 //! };
 //! assert_eq!(left.transmit(1, hello)?, 1);
 //! assert_eq!(right.transmit(1, hello)?, 1);

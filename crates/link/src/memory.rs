@@ -133,7 +133,7 @@ impl<C: Clock> Link for MemoryLink<C> {
         while received < budget {
             let Some((bytes, stamp)) = self.receiver.front() else { break };
             let arrived = Instant::from_nanos(stamp);
-            on_frame(RxFrame { bytes, arrived, checksum: self.config.checksum });
+            on_frame(RxFrame { checksum: self.config.checksum, ..RxFrame::plain(bytes, arrived) });
             self.receiver.advance();
             received += 1;
         }
@@ -172,7 +172,7 @@ impl<C: Clock> Link for MemoryLink<C> {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { medium: self.config.medium, mtu: self.config.mtu, rate: self.config.rate }
+        Capabilities { rate: self.config.rate, ..Capabilities::new(self.config.medium, self.config.mtu) }
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
         link.transmit(usize::MAX, |bytes| {
             let frame = frames.next()?;
             bytes[..frame.len()].copy_from_slice(frame);
-            Some(TxFrame { length: frame.len() })
+            Some(TxFrame::whole(frame.len()))
         })
         .unwrap()
     }
@@ -268,8 +268,8 @@ mod tests {
     fn a_full_link_offers_nothing_and_a_budget_is_kept_on_both_sides() {
         let config = MemoryConfig { capacity: 4, ..MemoryConfig::default() };
         let (mut left, mut right) = pair(config).unwrap();
-        assert_eq!(left.transmit(3, |_| Some(TxFrame { length: 60 })), Ok(3));
-        assert_eq!(left.transmit(3, |_| Some(TxFrame { length: 60 })), Ok(1));
+        assert_eq!(left.transmit(3, |_| Some(TxFrame::whole(60))), Ok(3));
+        assert_eq!(left.transmit(3, |_| Some(TxFrame::whole(60))), Ok(1));
         assert_eq!(left.transmit(3, |_| panic!("there is no room")), Ok(0));
         assert_eq!(right.receive(3, |_| ()), Ok(3));
         assert_eq!(right.receive(3, |_| ()), Ok(1));
@@ -324,7 +324,7 @@ mod tests {
                 left.transmit(3, |bytes| {
                     bytes[..8].copy_from_slice(&next.to_be_bytes());
                     next += 1;
-                    (next <= FRAMES).then_some(TxFrame { length: 60 })
+                    (next <= FRAMES).then_some(TxFrame::whole(60))
                 })
                 .unwrap();
                 if next < FRAMES {

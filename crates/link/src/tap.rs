@@ -7,7 +7,7 @@ use crate::MonotonicClock;
 use crate::kernel_interface::{InterfaceError, KernelInterface, check_name};
 use crate::sys::tun::{NO_PACKET_INFORMATION, TAP, TUN, attach};
 use crate::wait::Readiness;
-use linerate_stack::{Capabilities, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, TxFrame};
 use linerate_units::{Bytes, Clock};
 use rustix::io::{Errno, ioctl_fionbio, read, write};
 use std::fs::File;
@@ -78,7 +78,7 @@ impl Tap {
     }
 
     fn over(device: OwnedFd, interface: KernelInterface, config: &TapConfig) -> Self {
-        let capabilities = Capabilities { medium: config.medium, mtu: config.mtu, rate: None };
+        let capabilities = Capabilities::new(config.medium, config.mtu);
         Self {
             device,
             interface,
@@ -131,7 +131,7 @@ impl Link for Tap {
                 Ok(length) => {
                     let bytes = &self.arrival[..length];
                     let arrived = MonotonicClock.now();
-                    on_frame(RxFrame { bytes, arrived, checksum: RxChecksum::Unverified });
+                    on_frame(RxFrame::plain(bytes, arrived));
                     received += 1;
                 }
                 Err(Errno::AGAIN) => break,
@@ -297,7 +297,7 @@ mod tests {
         link.transmit(usize::MAX, |bytes| {
             let frame = frames.next()?;
             bytes[..frame.len()].copy_from_slice(frame);
-            Some(TxFrame { length: frame.len() })
+            Some(TxFrame::whole(frame.len()))
         })
     }
 
@@ -431,7 +431,7 @@ mod tests {
         let mut fill = |bytes: &mut [u8]| {
             bytes[..4].copy_from_slice(&next.to_be_bytes());
             next += 1;
-            Some(TxFrame { length: 60 })
+            Some(TxFrame::whole(60))
         };
         let sent = tap.transmit(100_000, &mut fill).unwrap();
         assert!(sent < 100_000 && tap.wants_room());

@@ -6,7 +6,7 @@ use core::net::Ipv4Addr;
 use linerate_wire::{Ipv4Cidr, MacAddress};
 
 /// What a link is taken for until it is attached.
-const UNATTACHED: Capabilities = Capabilities { medium: Medium::Ethernet, mtu: 1_500, rate: None };
+const UNATTACHED: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 
 /// The interface of a host.
 #[derive(Debug)]

@@ -7,9 +7,7 @@
 //! `poll_*` for what goes out. Two of them, and a hand that carries frames, are a network:
 //!
 //! ```
-//! use linerate_stack::{
-//!     ConnectOptions, Event, ListenOptions, RxChecksum, RxFrame, Stack, StackConfig,
-//! };
+//! use linerate_stack::{ConnectOptions, Event, ListenOptions, RxFrame, Stack, StackConfig};
 //! use linerate_units::{Duration, Instant};
 //! use linerate_wire::MacAddress;
 //!
@@ -30,7 +28,7 @@
 //!         silent += 1;
 //!         while let Some(sent) = from.poll_transmit(now, &mut frame) {
 //!             let bytes = &frame[..sent.length];
-//!             to.handle_frame(now, RxFrame { bytes, arrived: now, checksum: RxChecksum::Unverified });
+//!             to.handle_frame(now, RxFrame::plain(bytes, now));
 //!             silent = 0;
 //!         }
 //!         core::mem::swap(&mut from, &mut to);
@@ -123,7 +121,10 @@ pub use error::Error;
 pub use event::{EchoError, EchoReply, Event, UdpEvent};
 pub use fast_open::cookie::FastOpenKeys;
 pub use host::{Budget, Host, Turn};
-pub use link::{Capabilities, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame};
+pub use link::{
+    Capabilities, Link, LinkError, Medium, Offloads, PartialChecksum, RxChecksum, RxFrame, TxChecksum,
+    TxFrame,
+};
 pub use listen::{ListenOptions, ListenStatistics, SynCookies};
 pub use neighbor::NeighborLimits;
 pub use route::Route;

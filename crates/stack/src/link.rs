@@ -1,5 +1,6 @@
 //! What a host asks of the thing that carries its frames. It never knows which one it has.
 
+use core::num::NonZeroU16;
 use linerate_units::{Instant, Rate};
 use thiserror::Error;
 
@@ -18,8 +19,8 @@ pub trait Link {
 
     /// Offers up to `budget` empty frames to `fill`, one after the other, and returns how many were
     /// sent. `fill` writes one and says how long it is, or answers `None` when there is no more to
-    /// send, after which it is not asked again in this call. Each offered frame has room for the
-    /// largest packet of [`Capabilities::mtu`] and the medium's header; its bytes are arbitrary.
+    /// send, after which it is not asked again in this call. Each offered frame has room for
+    /// [`Capabilities::room`] bytes; they are arbitrary.
     ///
     /// A link with no room left offers nothing: a frame that `fill` has written is on its way, as far
     /// as the host can know, and is never asked for again.
@@ -47,6 +48,17 @@ pub struct RxFrame<'a> {
     pub arrived: Instant,
     /// What the link already knows about the checksums inside.
     pub checksum: RxChecksum,
+    /// For a super-frame, in which several TCP segments have become one packet of up to 65,535 bytes:
+    /// bytes of payload that each of them had but the last, which may have had fewer.
+    pub segment: Option<NonZeroU16>,
+}
+
+impl<'a> RxFrame<'a> {
+    /// A frame of one packet, of whose checksums nothing is known.
+    #[must_use]
+    pub const fn plain(bytes: &'a [u8], arrived: Instant) -> Self {
+        Self { bytes, arrived, checksum: RxChecksum::Unverified, segment: None }
+    }
 }
 
 /// What a link knows about the checksums in a frame.
@@ -56,6 +68,20 @@ pub enum RxChecksum {
     Unverified,
     /// The transport checksum was right when the link looked, or the frame never left this machine.
     Verified,
+    /// The frame comes from this machine, whose sender has left the transport checksum to hardware that
+    /// never saw it. The data is as good as memory is, and the field does not hold its checksum.
+    Partial(PartialChecksum),
+}
+
+/// Where a transport checksum is still to be completed. Until then its field holds the sum of the
+/// pseudo-header, not inverted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartialChecksum {
+    /// Bytes of the frame in front of the transport's header: the sum begins behind them, and ends
+    /// with the packet.
+    pub start: u16,
+    /// Bytes of the transport's header in front of the field.
+    pub offset: u16,
 }
 
 /// What was written into an offered frame.
@@ -63,6 +89,30 @@ pub enum RxChecksum {
 pub struct TxFrame {
     /// Bytes written, from the start of the offered frame.
     pub length: usize,
+    /// Whether the link has to complete the transport checksum: only where
+    /// [`Offloads::checksums`] says that it does.
+    pub checksum: TxChecksum,
+    /// For a super-frame, which holds more than [`Capabilities::mtu`] and which the link cuts into TCP
+    /// segments: bytes of payload of each of them but the last, which may have fewer. Only with a
+    /// partial checksum, and within [`Offloads::super_packet`].
+    pub segment: Option<NonZeroU16>,
+}
+
+impl TxFrame {
+    /// A frame that is finished: the link sends it as it is.
+    #[must_use]
+    pub const fn whole(length: usize) -> Self {
+        Self { length, checksum: TxChecksum::Complete, segment: None }
+    }
+}
+
+/// What is still to be done about the transport checksum in a frame that is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TxChecksum {
+    /// Nothing.
+    Complete,
+    /// The link completes it.
+    Partial(PartialChecksum),
 }
 
 /// What a link can do.
@@ -74,14 +124,44 @@ pub struct Capabilities {
     pub mtu: usize,
     /// The bit rate of the line, where there is a line and its driver tells.
     pub rate: Option<Rate>,
+    /// What it does for the host with the frames that are sent.
+    pub offloads: Offloads,
 }
 
 impl Capabilities {
-    /// Bytes of the largest frame: the packet and the medium's header.
+    /// A link that carries frames as they are, at no particular rate.
+    #[must_use]
+    pub const fn new(medium: Medium, mtu: usize) -> Self {
+        Self { medium, mtu, rate: None, offloads: Offloads::NONE }
+    }
+
+    /// Bytes of the largest frame of one packet: the packet and the medium's header.
     #[must_use]
     pub const fn frame_length(&self) -> usize {
         self.mtu.saturating_add(self.medium.header_length())
     }
+
+    /// Bytes that each offered frame has room for: a super-frame's where the link cuts them.
+    #[must_use]
+    pub const fn room(&self) -> usize {
+        let super_frame = self.offloads.super_packet.saturating_add(self.medium.header_length());
+        if self.offloads.super_packet > self.mtu { super_frame } else { self.frame_length() }
+    }
+}
+
+/// What a link does with the frames that a host sends, so that the host need not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offloads {
+    /// It completes the checksum of TCP and UDP over IPv4.
+    pub checksums: bool,
+    /// Bytes of the largest IPv4 packet that it cuts into TCP segments, at most 65,535; zero if it cuts
+    /// none. A link that cuts completes checksums, too.
+    pub super_packet: usize,
+}
+
+impl Offloads {
+    /// Nothing.
+    pub const NONE: Self = Self { checksums: false, super_packet: 0 };
 }
 
 /// What the frames of a link begin with.
@@ -126,8 +206,16 @@ mod tests {
 
     #[test]
     fn the_largest_frame_is_the_largest_packet_behind_the_header_of_the_medium() {
-        let capabilities = Capabilities { medium: Medium::Ethernet, mtu: 1_500, rate: None };
+        let capabilities = Capabilities::new(Medium::Ethernet, 1_500);
         assert_eq!(capabilities.frame_length(), 1_514);
         assert_eq!(Capabilities { medium: Medium::Ip, ..capabilities }.frame_length(), 1_500);
+    }
+
+    #[test]
+    fn an_offered_frame_has_room_for_a_super_frame_where_the_link_cuts_them() {
+        let plain = Capabilities::new(Medium::Ethernet, 1_500);
+        assert_eq!(plain.room(), plain.frame_length());
+        let offloads = Offloads { checksums: true, super_packet: 65_535 };
+        assert_eq!(Capabilities { offloads, ..plain }.room(), 65_549);
     }
 }

@@ -26,7 +26,7 @@ impl Stack {
         self.pass_time(frame.arrived.min(now));
         self.counted.receive.packets += 1;
         self.counted.receive.bytes += frame.bytes.len() as u64;
-        let verified = frame.checksum == RxChecksum::Verified;
+        let verified = frame.checksum != RxChecksum::Unverified;
         let arrival = Arrival { at: self.now, verified, to_all_stations: false, local: false };
         match self.interface.capabilities.medium {
             Medium::Ip => self.handle_packet(arrival, frame.bytes),

@@ -64,7 +64,7 @@ impl Stack {
                 Turned::Frame(length) => {
                     self.counted.transmit.packets += 1;
                     self.counted.transmit.bytes += length as u64;
-                    return Some(TxFrame { length });
+                    return Some(TxFrame::whole(length));
                 }
                 Turned::Elsewhere => {}
                 Turned::Nothing => self.ready.remove(sender),

@@ -36,7 +36,7 @@ pub fn busy_host() -> Host<TestLink> {
     (0..3).for_each(|_| open(&mut pair, Side::Left, at(Side::Right, 9)));
     pair.run_for(Duration::from_millis(1));
     open(&mut pair, Side::Right, SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 99), 9));
-    let capabilities = Capabilities { medium: Medium::Ethernet, mtu: Setup::default().mtu, rate: None };
+    let capabilities = Capabilities::new(Medium::Ethernet, Setup::default().mtu);
     let spare = Host::new(Stack::new(Side::Left.config(), [0; 32]), TestLink::new(capabilities, 256));
     std::mem::replace(pair.host(Side::Right), spare)
 }

@@ -110,7 +110,7 @@ impl Pair {
             configure(side, &mut config);
             let mut seed = [side as u8; 32];
             seed[..8].copy_from_slice(&setup.seed.to_le_bytes());
-            let capabilities = Capabilities { medium: setup.medium, mtu: setup.mtu, rate: None };
+            let capabilities = Capabilities::new(setup.medium, setup.mtu);
             Host::new(Stack::new(config, seed), TestLink::new(capabilities, setup.capacity))
         });
         let wire = Wire::new(setup.network, setup.seed);

@@ -1,6 +1,6 @@
 //! A link that keeps frames until a test fetches them, and hands over those that a test puts in.
 
-use linerate_stack::{Capabilities, Link, LinkError, RxChecksum, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, Link, LinkError, RxFrame, TxFrame};
 use linerate_units::Instant;
 use std::collections::VecDeque;
 
@@ -47,7 +47,7 @@ impl Link for TestLink {
         }
         let count = self.arrived.len().min(budget);
         for (arrived, frame) in self.arrived.drain(..count) {
-            on_frame(RxFrame { bytes: &frame, arrived, checksum: RxChecksum::Unverified });
+            on_frame(RxFrame::plain(&frame, arrived));
         }
         Ok(count)
     }
@@ -64,7 +64,7 @@ impl Link for TestLink {
         for count in 0..room {
             // The bytes of an offered frame are arbitrary, so a host must not count on zeros.
             let mut frame = vec![0xa5; self.capabilities.frame_length()];
-            let Some(TxFrame { length }) = fill(&mut frame) else { return Ok(count) };
+            let Some(TxFrame { length, .. }) = fill(&mut frame) else { return Ok(count) };
             frame.truncate(length);
             self.sent.push_back(frame);
         }

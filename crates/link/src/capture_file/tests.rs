@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::process::Command;
 
 const NOW: Duration = Duration::from_nanos(1_767_225_600_123_456_789);
-const ETHERNET: Capabilities = Capabilities { medium: Medium::Ethernet, mtu: 1_500, rate: None };
+const ETHERNET: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 
 /// An ARP request and a UDP datagram, both sound.
 const ARP: [u8; 42] = [

@@ -10,6 +10,7 @@ use linerate_stack::{Medium, RxChecksum, RxFrame};
 use linerate_units::{Bytes, Duration, Instant};
 use oorandom::Rand64;
 use std::collections::VecDeque;
+use std::num::NonZeroU16;
 
 /// What was done to the frames of one direction so far. A frame may be counted under several headings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +56,8 @@ impl Bit {
 pub(super) struct Held {
     bytes: Vec<u8>,
     checksum: RxChecksum,
+    /// Of a super-frame.
+    segment: Option<NonZeroU16>,
     /// When it arrives, which is when it leaves the delay behind, or is no longer set aside.
     arrived: Instant,
     /// Whether it is to be set aside then.
@@ -64,7 +67,7 @@ pub(super) struct Held {
 impl Held {
     /// The frame as it arrives in the end.
     pub(super) fn frame(&self) -> RxFrame<'_> {
-        RxFrame { bytes: &self.bytes, arrived: self.arrived, checksum: self.checksum }
+        RxFrame { bytes: &self.bytes, arrived: self.arrived, checksum: self.checksum, segment: self.segment }
     }
 }
 
@@ -292,7 +295,8 @@ impl Lane {
             }
             None => frame.checksum,
         };
-        Some(Held { bytes, checksum, arrived: frame.arrived, set_aside })
+        let RxFrame { segment, arrived, .. } = frame;
+        Some(Held { bytes, checksum, segment, arrived, set_aside })
     }
 }
 

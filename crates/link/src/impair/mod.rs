@@ -10,7 +10,7 @@ pub use parameters::{Impairment, ImpairmentError, Impairments, Probability};
 use crate::clock::MonotonicClock;
 use crate::wait::Readiness;
 use lane::{Lane, next_seed};
-use linerate_stack::{Capabilities, Link, LinkError, RxChecksum, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, Link, LinkError, Offloads, RxFrame, TxFrame};
 use linerate_units::{Clock, Instant};
 use std::os::fd::BorrowedFd;
 
@@ -120,8 +120,7 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
                 };
                 taken += 1;
                 let length = frame.length.min(bytes.len());
-                let offered =
-                    RxFrame { bytes: &bytes[..length], arrived: now, checksum: RxChecksum::Unverified };
+                let offered = RxFrame::plain(&bytes[..length], now);
                 if lane.offer(offered, medium, now) {
                     return Some(frame);
                 }
@@ -130,8 +129,10 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
         Ok(taken)
     }
 
+    /// Those of the link inside, without what it does for the host: what is to be impaired are frames as
+    /// they are on a wire, each with its checksum.
     fn capabilities(&self) -> Capabilities {
-        self.link.capabilities()
+        Capabilities { offloads: Offloads::NONE, ..self.link.capabilities() }
     }
 }
 
@@ -163,7 +164,7 @@ fn fill_with_ready(lane: &mut Lane, bytes: &mut [u8]) -> Option<TxFrame> {
     let length = frame.len().min(bytes.len());
     bytes[..length].copy_from_slice(&frame[..length]);
     lane.recycle(ready);
-    Some(TxFrame { length })
+    Some(TxFrame::whole(length))
 }
 
 impl<L: Readiness, C: Clock> Readiness for Impair<L, C> {

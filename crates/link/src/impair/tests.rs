@@ -1,7 +1,7 @@
 use super::*;
 use crate::memory::{MemoryConfig, MemoryLink, pair_with_clock};
 use crate::{ManualClock, Waiter};
-use linerate_stack::Medium;
+use linerate_stack::{Medium, RxChecksum};
 use linerate_units::Duration;
 use linerate_wire::{
     Ecn, EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, TypeOfService, VlanTags,
@@ -30,7 +30,7 @@ fn send(link: &mut impl Link, numbers: impl IntoIterator<Item = u32>) -> usize {
     let fill = |bytes: &mut [u8]| {
         bytes[..100].fill(0);
         bytes[..4].copy_from_slice(&numbers.next()?.to_be_bytes());
-        Some(TxFrame { length: 100 })
+        Some(TxFrame::whole(100))
     };
     link.transmit(usize::MAX, fill).unwrap()
 }
@@ -257,7 +257,7 @@ fn a_congested_router_marks_what_may_be_marked_and_lets_the_rest_pass() {
                     EthernetHeader { destination, source, tags, ether_type }.emit(bytes);
                 }
                 bytes[at..at + 20].copy_from_slice(&packet(ecn));
-                Some(TxFrame { length: at + 20 })
+                Some(TxFrame::whole(at + 20))
             };
             assert_eq!(ours.transmit(1, fill), Ok(1));
         }
@@ -288,7 +288,7 @@ fn budgets_are_kept_and_nothing_is_left_behind() {
     assert!(!bench.ours.prepare_to_sleep(), "the copy is ready");
     assert_eq!(bench.ours.receive(2, |_| ()), Ok(2));
     assert_eq!(bench.ours.receive(9, |frame| assert_eq!(number(frame.bytes), 2)), Ok(1));
-    assert_eq!(bench.ours.transmit(3, |_| Some(TxFrame { length: 60 })), Ok(3));
+    assert_eq!(bench.ours.transmit(3, |_| Some(TxFrame::whole(60))), Ok(3));
     assert_eq!(bench.theirs.receive(9, |_| ()), Ok(6));
 }
 

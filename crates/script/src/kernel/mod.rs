@@ -147,7 +147,7 @@ impl Machine for KernelMachine {
         let sent = self.tap.transmit(1, |frame| {
             let room = frame.get_mut(..packet.len())?;
             room.copy_from_slice(packet);
-            Some(TxFrame { length: packet.len() })
+            Some(TxFrame::whole(packet.len()))
         });
         match sent {
             Ok(1) => Ok(()),

@@ -1,6 +1,6 @@
 //! The link between the host and the script: packets in memory, which take no time.
 
-use linerate_stack::{Capabilities, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, TxFrame};
 use linerate_units::Instant;
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ impl Link for Cable {
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
         let count = self.arrived.len().min(budget);
         for (arrived, bytes) in self.arrived.drain(..count) {
-            on_frame(RxFrame { bytes: &bytes, arrived, checksum: RxChecksum::Unverified });
+            on_frame(RxFrame::plain(&bytes, arrived));
         }
         Ok(count)
     }
@@ -48,7 +48,7 @@ impl Link for Cable {
         let room = budget.min(ROOM.saturating_sub(self.sent.len()));
         for count in 0..room {
             let mut packet = vec![0; self.mtu];
-            let Some(TxFrame { length }) = fill(&mut packet) else { return Ok(count) };
+            let Some(TxFrame { length, .. }) = fill(&mut packet) else { return Ok(count) };
             packet.truncate(length);
             self.sent.push_back(packet);
         }
@@ -56,6 +56,6 @@ impl Link for Cable {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { medium: Medium::Ip, mtu: self.mtu, rate: None }
+        Capabilities::new(Medium::Ip, self.mtu)
     }
 }

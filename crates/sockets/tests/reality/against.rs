@@ -205,7 +205,7 @@ fn carry(near: &mut Impair<Tap>, far: &mut Tap, over: &AtomicBool) {
 fn fill(queue: &mut VecDeque<Vec<u8>>, bytes: &mut [u8]) -> Option<TxFrame> {
     let frame = queue.pop_front()?;
     bytes[..frame.len()].copy_from_slice(&frame);
-    Some(TxFrame { length: frame.len() })
+    Some(TxFrame::whole(frame.len()))
 }
 
 /// Until a device has a frame, or one that is under way arrives, or it is time to look whether it is over.

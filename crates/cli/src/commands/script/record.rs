@@ -60,7 +60,7 @@ impl Capture {
 
     pub(super) fn add(&mut self, named: &ScriptFile, report: &Report) {
         let mtu = usize::from(named.script.settings.mtu);
-        let capabilities = Capabilities { medium: Medium::Ip, mtu, rate: None };
+        let capabilities = Capabilities::new(Medium::Ip, mtu);
         let interface = self.writer.add_interface(&named.name, &capabilities);
         for packet in &report.trace {
             self.writer.write(&Record {

@@ -146,7 +146,7 @@ impl<'a> Writer<'a> {
                 let sum = copy_and_sum(&buffer[sent..sent + length], &mut frame[HEADERS..HEADERS + length]);
                 frame[..2].copy_from_slice(&sum.finish().to_be_bytes());
                 sent += length;
-                Some(TxFrame { length: HEADERS + length })
+                Some(TxFrame::whole(HEADERS + length))
             });
             if frames.map_err(broken)? == 0 {
                 self.patient.wait(interrupt)?;

@@ -63,7 +63,7 @@ impl<'a> Story<'a> {
         config.answer_broadcast_echo = choices.yes();
         config.tcp.send_buffer = choices.of(&[1_000, 20_000]).into();
         config.tcp.receive_buffer = choices.of(&[1_000, 20_000]).into();
-        let capabilities = Capabilities { medium: Medium::Ethernet, mtu: MTU, rate: None };
+        let capabilities = Capabilities::new(Medium::Ethernet, MTU);
         let link = TestLink::new(capabilities, choices.of(&[256, 1]));
         let mut host = Host::new(Stack::new(config, [7; 32]), link);
         let options = ListenOptions { backlog: 2, syn_backlog: 3, ..ListenOptions::default() };

@@ -86,7 +86,7 @@ impl<'a> Frames<'a> {
         while !is_sent {
             let sent = self.tap.transmit(1, |frame| {
                 is_sent = true;
-                Some(TxFrame { length: headers.write(buffer, frame) })
+                Some(TxFrame::whole(headers.write(buffer, frame)))
             });
             if sent.map_err(broken)? == 0 {
                 self.watch.wait(&mut self.tap, Instant::NEVER)?;
