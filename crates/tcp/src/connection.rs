@@ -309,8 +309,13 @@ impl Connection {
             self.watch_user_timeout(now);
         }
         self.tune_send_buffer(data.len());
+        let was_empty = self.sender.buffer.len() == 0;
         let taken = self.sender.buffer.append(data, &self.memory);
         self.output_due |= taken > 0;
+        self.sender.write_refused = taken < data.len();
+        if was_empty {
+            self.sender.busy.note(now, self.occupation());
+        }
         Ok(taken)
     }
 
@@ -636,7 +641,9 @@ impl Connection {
             announced_mss: self.path.mss(),
             delayed_ack: self.config.delayed_ack,
             last_sent: self.sender.last_sent,
+            last_data_received: self.receiver.last_data,
             last_heard: self.heard,
+            busy: self.sender.busy,
             receive_round_trip: self.receiver.autotune.round_trip(),
             read_in_a_round_trip: self.receiver.autotune.best(),
             pacing_rate: self.pacing_rate(),
@@ -650,6 +657,7 @@ impl Connection {
             in_flight: self.in_flight(),
             sacked: self.sender.scoreboard.sacked(),
             lost: self.sender.scoreboard.lost(),
+            repeated_in_flight: self.repeated_in_flight(),
             delivered: self.sender.account.delivered(),
             lost_in_total: self.sender.account.lost(),
             delivery_rate: self.sender.account.latest.map(RateSample::rate),

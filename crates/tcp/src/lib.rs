@@ -87,6 +87,7 @@ pub use output::Transmit;
 pub use output::reset::Reset;
 pub use receive::ack_policy::AckRule;
 pub use ring::SMALLEST_BUFFER_MEMORY;
+pub use send::busy_time::BusyTime;
 pub use send::pacing::PacingRule;
 pub use send::path_mtu::PathSearch;
 pub use send::rtt::RtoLimits;

@@ -1,6 +1,7 @@
 //! What a connection has counted, and how it stands.
 
 use crate::input::predict::MissReason;
+use crate::send::busy_time::BusyTime;
 use linerate_units::{Duration, Instant, Rate};
 
 /// Counters of one connection's life.
@@ -12,6 +13,8 @@ pub struct Statistics {
     pub bytes_received: u64,
     /// Segments that went out, of every kind.
     pub segments_sent: u64,
+    /// Of these, the ones with data, again or for the first time; what a SYN bears is not counted.
+    pub data_segments_sent: u64,
     /// Bytes of data sent, each counted once.
     pub bytes_sent: u64,
     /// Bytes of data that the peer has acknowledged.
@@ -30,6 +33,8 @@ pub struct Statistics {
     pub tail_probes: u64,
     /// Times that a loss turned out to be none, and the window was given back.
     pub spurious_recoveries: u64,
+    /// Times that what was delivered showed that the path changes the order of segments.
+    pub reorderings: u64,
     /// Duplicates of ours that the peer has told of (RFC 2883).
     pub duplicates_told: u64,
     /// Times that the peer had thrown away what it had named (RFC 2018 §8).
@@ -85,6 +90,14 @@ pub struct Statistics {
     pub prediction: PredictionStatistics,
 }
 
+impl Statistics {
+    /// Segments with data that came in, wanted or not.
+    #[must_use]
+    pub const fn data_segments_received(&self) -> u64 {
+        self.prediction.data + self.prediction.missed_data
+    }
+}
+
 /// How often header prediction was right, and why it was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PredictionStatistics {
@@ -92,6 +105,8 @@ pub struct PredictionStatistics {
     pub acks: u64,
     /// Data segments answered by the fast path.
     pub data: u64,
+    /// Segments with data that took the slow path.
+    pub(crate) missed_data: u64,
     misses: [u64; MissReason::ALL.len()],
 }
 
@@ -150,7 +165,9 @@ pub enum RecoveryState {
 /// | `pmtu` | [`Self::path_mtu`] |
 /// | `unacked` | what was written and not acknowledged, less [`Self::unsent`], in segments |
 /// | `sacked`, `lost` | [`Self::sacked`], [`Self::lost`] in bytes; what is lost and was sent again is in flight here |
-/// | `last_data_sent`, `last_ack_recv` | since [`Self::last_sent`], [`Self::last_heard`] |
+/// | `retrans` | [`Self::repeated_in_flight`], in bytes |
+/// | `last_data_sent`, `last_data_recv`, `last_ack_recv` | since [`Self::last_sent`], [`Self::last_data_received`], [`Self::last_heard`] |
+/// | `busy_time`, `rwnd_limited`, `sndbuf_limited` | [`Self::busy`] |
 /// | `rtt`, `rttvar`, `min_rtt` | [`Self::smoothed_round_trip`], [`Self::round_trip_variation`], [`Self::shortest_round_trip`] |
 /// | `rcv_rtt`, `rcv_space` | [`Self::receive_round_trip`], [`Self::read_in_a_round_trip`] |
 /// | `snd_cwnd`, `snd_ssthresh` | [`Self::congestion_window`], [`Self::slow_start_threshold`], in bytes |
@@ -158,17 +175,17 @@ pub enum RecoveryState {
 /// | `pacing_rate` | [`Self::pacing_rate`] |
 /// | `notsent_bytes` | [`Self::unsent`] |
 /// | `delivered`, `delivery_rate`, `delivery_rate_app_limited` | [`Self::delivered`] in bytes, [`Self::delivery_rate`], [`Self::delivery_rate_is_application_limited`] |
-/// | `reord_seen` | [`Self::reordering_seen`]: whether, not how often |
+/// | `reord_seen` | [`Statistics::reorderings`] |
 /// | `bytes_acked`, `bytes_received` | [`Statistics::bytes_acknowledged`], [`Statistics::bytes_received`] |
 /// | `bytes_sent`, `bytes_retrans` | [`Statistics::bytes_sent`], which counts each byte once, and [`Statistics::bytes_retransmitted`] |
 /// | `segs_out`, `segs_in`, `total_retrans`, `rcv_ooopack` | [`Statistics::segments_sent`], [`Statistics::segments_received`], [`Statistics::retransmitted_segments`], [`Statistics::out_of_order_segments`] |
+/// | `data_segs_out`, `data_segs_in` | [`Statistics::data_segments_sent`], [`Statistics::data_segments_received`] |
 /// | `dsack_dups`, `total_rto` | [`Statistics::duplicates_told`], [`Statistics::retransmission_timeouts`] |
 ///
 /// No meaning here have `max_pacing_rate` (there is no limit to set), `reordering` (a degree that RACK does
 /// without), `fackets` (Linux has no use for it any more either), `last_ack_sent` (which Linux does not
 /// remember) and `rcv_ssthresh` (the window is what the buffer has room for, and is not reckoned down by
-/// what a packet's memory costs). Not counted yet: 16 of `options` (a mark was seen), `retrans`, `last_data_recv`, `data_segs_in`,
-/// `data_segs_out`, `delivered_ce`, `busy_time`, `rwnd_limited`, `sndbuf_limited`.
+/// what a packet's memory costs). Not counted yet: 16 of `options` (a mark was seen), `delivered_ce`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Information {
     /// What the sender makes of losses.
@@ -193,6 +210,10 @@ pub struct Information {
     pub delayed_ack: Duration,
     /// When data last left.
     pub last_sent: Instant,
+    /// When data last came in order; when the connection began, if none has.
+    pub last_data_received: Instant,
+    /// For how long there was something to send, and what it waited for.
+    pub busy: BusyTime,
     /// When the last acceptable segment came.
     pub last_heard: Instant,
     /// The round trip that the receiver measures to tune its buffer, once it has.
@@ -223,6 +244,8 @@ pub struct Information {
     pub sacked: u32,
     /// Bytes believed to be lost and not sent again since.
     pub lost: u32,
+    /// Bytes that were sent again and are believed to be in the network.
+    pub repeated_in_flight: u32,
     /// Bytes delivered in the connection's life, as far as acknowledgements tell.
     pub delivered: u64,
     /// Bytes found lost in the connection's life.

@@ -6,6 +6,7 @@ use super::acceptable::Text;
 use crate::congestion::Acknowledged;
 use crate::event::Events;
 use crate::output::reset::Reset;
+use crate::send::busy_time::Occupation;
 use crate::send::loss::TimerVerdict;
 use crate::send::recovery::News;
 use crate::timers::Timer;
@@ -159,6 +160,9 @@ impl Connection {
         if released > 0 {
             self.statistics.bytes_acknowledged += released as u64;
             self.events |= Events::WRITABLE;
+            if self.sender.buffer.len() == 0 {
+                self.sender.busy.note(now, Occupation::Idle);
+            }
         }
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {
             self.sender.urgent = None;
@@ -193,6 +197,16 @@ impl Connection {
     /// believed to be in the network.
     pub(crate) fn in_flight(&self) -> u32 {
         if self.agreement.selective_acks { self.sender.scoreboard.in_flight() } else { self.snd.flight() }
+    }
+
+    /// What of it was sent more than once. Without names for what has arrived: all up to where was last
+    /// repeated.
+    pub(crate) fn repeated_in_flight(&self) -> u32 {
+        if self.agreement.selective_acks {
+            return self.sender.scoreboard.repeated_in_flight();
+        }
+        self.sender.loss.repeated_to.later(self.snd.una).earlier(self.snd.nxt.later(self.snd.una))
+            - self.snd.una
     }
 
     /// Takes the round trip into account, and returns what the timestamps say of it.

@@ -65,6 +65,7 @@ impl Connection {
         self.statistics.bytes_received += u64::from(next - self.rcv.nxt);
         self.receiver.deliver(&mut self.rcv, next);
         self.receiver.largest_segment = self.receiver.largest_segment.max(length);
+        self.receiver.last_data = now;
         self.events |= Events::READABLE;
         let received = self.received();
         // Filling a hole, or a part of one, is told at once (RFC 5681 §4.2).

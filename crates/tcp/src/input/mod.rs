@@ -85,6 +85,7 @@ impl Connection {
     }
 
     fn handle_unpredicted(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+        self.statistics.prediction.missed_data += u64::from(!segment.payload.is_empty());
         match self.state {
             State::Closed => Disposition::Refused(Refusal::Closed),
             State::SynSent => self.handle_in_syn_sent(now, segment),

@@ -43,6 +43,7 @@ impl Connection {
             self.sender.probe_due = false;
             self.sender.held_back = self.is_held_back();
             self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
+            self.sender.busy.note(now, self.occupation());
             self.note_application_limit();
             self.watch_small_window(now);
             self.watch_pacer(now);
@@ -123,6 +124,7 @@ impl Connection {
         } else if !self.agreement.selective_acks {
             self.sender.rtt.start_timing(end, now);
         }
+        self.statistics.data_segments_sent += u64::from(piece.length > 0);
         let full = self.full_segment();
         if piece.length > full {
             self.sender.scoreboard.end_burst();

@@ -68,6 +68,8 @@ pub(crate) struct Receiver {
     pub(crate) shut: bool,
     /// The largest segment seen, the peer's idea of a full one.
     pub(crate) largest_segment: u32,
+    /// When data last came in order.
+    pub(crate) last_data: Instant,
     /// The most that the window field can express.
     pub(crate) largest_window: u32,
     /// What has arrived twice, until an acknowledgement has told of it (RFC 2883).
@@ -90,6 +92,7 @@ impl Receiver {
             urgent: None,
             shut: false,
             largest_segment: usual_segment,
+            last_data: now,
             largest_window: u32::from(u16::MAX),
             duplicate: None,
             unanswered: 0,

@@ -1,6 +1,7 @@
 //! The sending half: what was written, what is in flight, and what the peer and the network allow.
 
 mod buffer;
+pub(crate) mod busy_time;
 pub(crate) mod delivery;
 mod duplicates;
 pub(crate) mod frto;
@@ -21,6 +22,7 @@ use crate::Config;
 use crate::congestion::Congestion;
 use alloc::boxed::Box;
 use buffer::SendBuffer;
+use busy_time::BusyTime;
 use delivery::DeliveryAccount;
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
@@ -93,6 +95,9 @@ pub(crate) struct Sender {
     /// When we could last send, the congestion window, or pacing, was what stopped us.
     pub(crate) held_back: bool,
     pub(crate) usage: Usage,
+    pub(crate) busy: BusyTime,
+    /// There was no room for all that the application has written last.
+    pub(crate) write_refused: bool,
     /// The end of the last segment that was sent although not full (Minshall's SND.SML).
     pub(crate) small_end: SeqNum,
     /// SND.UP while urgent data is not acknowledged: the number after it.
@@ -132,6 +137,8 @@ impl Sender {
             undo: None,
             held_back: false,
             usage: Usage::new(iss),
+            busy: BusyTime::new(now),
+            write_refused: false,
             small_end: iss,
             urgent: None,
             probe_due: false,

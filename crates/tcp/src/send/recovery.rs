@@ -139,6 +139,7 @@ impl Connection {
     }
 
     fn observe_order(&mut self, now: Instant, news: &News<'_>) {
+        self.statistics.reorderings += u64::from(news.delivery.reordered);
         let shortest = self.sender.rtt.shortest();
         let (rack, timestamps) = (&mut self.sender.rack, &self.timestamps);
         rack.observe(now, &news.delivery, shortest, |sent| {

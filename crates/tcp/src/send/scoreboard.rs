@@ -92,6 +92,12 @@ impl Scoreboard {
         self.span.1 - self.span.0 - self.sacked - self.lost
     }
 
+    /// Bytes that were sent more than once and are believed to be in the network. Looks at each stretch.
+    pub(crate) fn repeated_in_flight(&self) -> u32 {
+        let repeated = |stretch: &&Stretch| stretch.fate == Fate::InFlight && stretch.departure.again;
+        self.stretches.iter().filter(repeated).map(Stretch::length).sum()
+    }
+
     /// The order of the last departure.
     pub(crate) const fn last_order(&self) -> u64 {
         self.departures

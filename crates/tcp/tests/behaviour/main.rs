@@ -10,6 +10,7 @@ mod fast_open;
 mod fast_path;
 mod handshake;
 mod icmp;
+mod information;
 mod keep_alive;
 mod nagle;
 mod pacing;

@@ -1,0 +1,94 @@
+//! For how long there was something to send, and what kept it back meanwhile.
+
+use crate::Connection;
+use linerate_units::{Duration, Instant};
+
+/// What the sender is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occupation {
+    /// Everything that was written is acknowledged.
+    Idle,
+    /// Something is not, and the path decides how soon that changes.
+    Path,
+    /// The peer's window keeps back what could leave.
+    PeerWindow,
+    /// Everything has left, and the application would write more if the buffer had room.
+    SendBuffer,
+}
+
+/// For how long a connection has had data that was not acknowledged, and for how much of that time it waited
+/// for the peer's window or for room in its own buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusyTime {
+    now: Occupation,
+    since: Instant,
+    path: Duration,
+    peer_window: Duration,
+    send_buffer: Duration,
+}
+
+impl BusyTime {
+    pub(crate) const fn new(now: Instant) -> Self {
+        let none = Duration::ZERO;
+        Self { now: Occupation::Idle, since: now, path: none, peer_window: none, send_buffer: none }
+    }
+
+    /// From `now` on the sender is about `occupation`.
+    #[inline]
+    pub(crate) fn note(&mut self, now: Instant, occupation: Occupation) {
+        if occupation != self.now {
+            *self = Self { now: occupation, since: now, ..self.until(now) };
+        }
+    }
+
+    /// With what has passed since the last change.
+    fn until(mut self, now: Instant) -> Self {
+        let passed = now.since(self.since);
+        match self.now {
+            Occupation::Idle => {}
+            Occupation::Path => self.path += passed,
+            Occupation::PeerWindow => self.peer_window += passed,
+            Occupation::SendBuffer => self.send_buffer += passed,
+        }
+        self
+    }
+
+    /// How long until `now` something was written and not acknowledged.
+    #[must_use]
+    pub fn total(&self, now: Instant) -> Duration {
+        let spent = self.until(now);
+        spent.path + spent.peer_window + spent.send_buffer
+    }
+
+    /// For how much of it, until `now`, the peer's window kept back what could have left.
+    #[must_use]
+    pub fn for_peer_window(&self, now: Instant) -> Duration {
+        self.until(now).peer_window
+    }
+
+    /// For how much of it, until `now`, everything had left, and the application had more to write than the
+    /// send buffer took.
+    #[must_use]
+    pub fn for_send_buffer(&self, now: Instant) -> Duration {
+        self.until(now).send_buffer
+    }
+}
+
+impl Connection {
+    /// Nothing more can leave now: what is the sender waiting for?
+    pub(crate) fn occupation(&self) -> Occupation {
+        if self.sender.buffer.len() == 0 {
+            return Occupation::Idle;
+        }
+        let end = self.sender.buffer.end();
+        let unsent = end - self.snd.nxt.earlier(end);
+        let allowed = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una);
+        if unsent == 0 && self.sender.write_refused {
+            Occupation::SendBuffer
+        } else if !self.sender.held_back && allowed < unsent.min(self.full_segment()) {
+            Occupation::PeerWindow
+        } else {
+            Occupation::Path
+        }
+    }
+}

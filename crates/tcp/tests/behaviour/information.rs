@@ -1,0 +1,66 @@
+//! What a connection tells of itself that its wire does not show: what its sender has waited for.
+
+use crate::ms;
+use linerate_tcp::{BufferSize, Config};
+use linerate_testkit::Script;
+use linerate_units::Duration;
+
+/// Total, for the peer's window, for the send buffer: milliseconds.
+fn busy(host: &Script) -> [u64; 3] {
+    let (busy, now) = (host.connection.information().busy, host.now);
+    [busy.total(now), busy.for_peer_window(now), busy.for_send_buffer(now)].map(Duration::as_millis)
+}
+
+#[test]
+fn a_sender_is_busy_until_everything_is_acknowledged() {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1000");
+    host.pass_time(ms(50));
+    assert_eq!(busy(&host), [0, 0, 0]);
+    host.write(2_000);
+    host.expect(". 1:1001(1000) ack 1");
+    host.expect("P. 1001:2001(1000) ack 1");
+    host.pass_time(ms(30));
+    assert_eq!(busy(&host), [30, 0, 0], "the present counts");
+    host.send(". 1:1(0) ack 1001 win 65535");
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 2001 win 65535");
+    host.pass_time(ms(100));
+    assert_eq!(busy(&host), [40, 0, 0]);
+}
+
+#[test]
+fn a_small_window_of_the_peer_is_told_from_a_busy_path() {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");
+    host.write(2_000);
+    host.expect(". 1:1001(1000) ack 1");
+    host.expect_nothing();
+    host.pass_time(ms(20));
+    assert_eq!(busy(&host), [20, 20, 0]);
+    host.send(". 1:1(0) ack 1001 win 1000");
+    host.expect("P. 1001:2001(1000) ack 1");
+    host.expect_nothing();
+    host.pass_time(ms(20));
+    assert_eq!(busy(&host), [40, 20, 0], "everything has left");
+}
+
+#[test]
+fn an_application_that_finds_no_room_is_waited_for_only_when_everything_has_left() {
+    let config = Config { send_buffer: BufferSize::Fixed(4_096), no_delay: true, ..Config::modern() };
+    let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 4000 mss 1024");
+    assert_eq!(host.try_write(5_000), Ok(4_096));
+    for seq in [1, 1_025, 2_049] {
+        host.expect(&format!(". {seq}:{}(1024) ack 1", seq + 1_024));
+    }
+    host.expect_nothing();
+    host.pass_time(ms(10));
+    assert_eq!(busy(&host), [10, 10, 0], "the window is in the way");
+    host.send(". 1:1(0) ack 1 win 65535");
+    host.expect("P. 3073:4097(1024) ack 1");
+    host.expect_nothing();
+    host.pass_time(ms(20));
+    assert_eq!(busy(&host), [30, 10, 20], "now it is the buffer");
+    host.send(". 1:1(0) ack 4097 win 65535");
+    host.expect_nothing();
+    host.pass_time(ms(40));
+    assert_eq!(busy(&host), [30, 10, 20]);
+}
