@@ -177,7 +177,8 @@ impl Stack {
     /// Takes in packets that this host has sent to itself, at most `budget`; returns how many.
     pub fn handle_local(&mut self, now: Instant, budget: usize) -> usize {
         self.pass_time(now);
-        let arrival = Arrival { at: self.now, verified: true, to_all_stations: false, local: true };
+        let arrival =
+            Arrival { at: self.now, verified: true, joined: None, to_all_stations: false, local: true };
         let step = |stack: &mut Self| stack.handle_next_local(arrival) || stack.transmit_local(now, arrival);
         (0..budget).take_while(|_| step(self)).count()
     }

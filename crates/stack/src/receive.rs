@@ -2,6 +2,7 @@
 
 use crate::link::{Medium, RxChecksum, RxFrame};
 use crate::stack::Stack;
+use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::{EtherType, EthernetFrame, MacAddress};
 
@@ -12,6 +13,8 @@ pub(crate) struct Arrival {
     pub(crate) at: Instant,
     /// Does the link vouch for the checksum inside?
     pub(crate) verified: bool,
+    /// If it is a super-frame: bytes of payload in each of its segments.
+    pub(crate) joined: Option<NonZeroU16>,
     /// Was the frame for all stations?
     pub(crate) to_all_stations: bool,
     /// Did it come from this host itself?
@@ -27,7 +30,8 @@ impl Stack {
         self.counted.receive.packets += 1;
         self.counted.receive.bytes += frame.bytes.len() as u64;
         let verified = frame.checksum != RxChecksum::Unverified;
-        let arrival = Arrival { at: self.now, verified, to_all_stations: false, local: false };
+        let joined = frame.segment;
+        let arrival = Arrival { at: self.now, verified, joined, to_all_stations: false, local: false };
         match self.interface.capabilities.medium {
             Medium::Ip => self.handle_packet(arrival, frame.bytes),
             Medium::Ethernet => self.handle_ethernet(arrival, frame.bytes),

@@ -3,12 +3,15 @@
 use crate::input::predict::MissReason;
 use crate::send::busy_time::BusyTime;
 use linerate_units::{Duration, Instant, Rate};
+use linerate_wire::Segment;
 
 /// Counters of one connection's life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Segments that came in, of every kind.
+    /// Segments that came in, of every kind; those that a link has joined to one are counted one by one.
     pub segments_received: u64,
+    /// Segments that a link had joined to the ones before them: header prediction has not seen them as such.
+    pub segments_joined: u64,
     /// Bytes of data received in order.
     pub bytes_received: u64,
     /// Segments that went out, of every kind.
@@ -94,7 +97,7 @@ impl Statistics {
     /// Segments with data that came in, wanted or not.
     #[must_use]
     pub const fn data_segments_received(&self) -> u64 {
-        self.prediction.data + self.prediction.missed_data
+        self.prediction.data + self.prediction.missed_data + self.segments_joined
     }
 }
 
@@ -128,8 +131,9 @@ impl PredictionStatistics {
         self.acks + self.data
     }
 
-    pub(crate) fn count_miss(&mut self, reason: MissReason) {
+    pub(crate) fn count_miss(&mut self, reason: MissReason, segment: &Segment<'_>) {
         self.misses[reason as usize] += 1;
+        self.missed_data += u64::from(!segment.payload.is_empty());
     }
 }
 

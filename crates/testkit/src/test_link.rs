@@ -1,8 +1,18 @@
 //! A link that keeps frames until a test fetches them, and hands over those that a test puts in.
 
-use linerate_stack::{Capabilities, Link, LinkError, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, Link, LinkError, RxChecksum, RxFrame, TxFrame};
 use linerate_units::Instant;
 use std::collections::VecDeque;
+use std::num::NonZeroU16;
+
+/// A frame that arrives, and what the link says of it.
+#[derive(Debug)]
+struct Arrived {
+    at: Instant,
+    bytes: Vec<u8>,
+    checksum: RxChecksum,
+    segment: Option<NonZeroU16>,
+}
 
 /// A bounded queue each way.
 #[derive(Debug)]
@@ -10,7 +20,7 @@ pub struct TestLink {
     capabilities: Capabilities,
     /// Frames that the link takes before somebody fetches them.
     capacity: usize,
-    arrived: VecDeque<(Instant, Vec<u8>)>,
+    arrived: VecDeque<Arrived>,
     sent: VecDeque<Vec<u8>>,
     /// Is the link down?
     pub down: bool,
@@ -25,7 +35,12 @@ impl TestLink {
 
     /// Has a frame arrive.
     pub fn put(&mut self, at: Instant, frame: Vec<u8>) {
-        self.arrived.push_back((at, frame));
+        self.put_as(at, frame, RxChecksum::Unverified, None);
+    }
+
+    /// Has a frame arrive, of which the link says so much.
+    pub fn put_as(&mut self, at: Instant, bytes: Vec<u8>, checksum: RxChecksum, segment: Option<NonZeroU16>) {
+        self.arrived.push_back(Arrived { at, bytes, checksum, segment });
     }
 
     /// Fetches the next frame that the host has sent.
@@ -46,8 +61,8 @@ impl Link for TestLink {
             return Err(LinkError::Down);
         }
         let count = self.arrived.len().min(budget);
-        for (arrived, frame) in self.arrived.drain(..count) {
-            on_frame(RxFrame::plain(&frame, arrived));
+        for Arrived { at, bytes, checksum, segment } in self.arrived.drain(..count) {
+            on_frame(RxFrame { bytes: &bytes, arrived: at, checksum, segment });
         }
         Ok(count)
     }

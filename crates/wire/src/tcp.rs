@@ -5,6 +5,7 @@ use crate::tcp_options::TIMESTAMPS_PREFIX;
 use crate::{Malformed, SeqNum, Sum, TcpOptions, Timestamps};
 use bitflags::bitflags;
 use core::fmt;
+use core::num::NonZeroU16;
 
 bitflags! {
     /// The control bits of a segment.
@@ -51,6 +52,9 @@ pub struct Segment<'a> {
     pub options: &'a [u8],
     /// The data.
     pub payload: &'a [u8],
+    /// If a link has joined several segments to this one: bytes of data in each of them but the last, which
+    /// may have had fewer. The header does not tell; [`parse`](Self::parse) says that it is a single one.
+    pub joined: Option<NonZeroU16>,
 }
 
 impl<'a> Segment<'a> {
@@ -88,7 +92,23 @@ impl<'a> Segment<'a> {
             urgent: half(fixed, 18),
             options,
             payload,
+            joined: None,
         })
+    }
+
+    /// How many segments the peer has sent for this one: as many as its data fills, and one if it has none.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.joined.map_or(1, |size| {
+            let count = self.payload.len().div_ceil(usize::from(size.get())).max(1);
+            u32::try_from(count).unwrap_or(u32::MAX)
+        })
+    }
+
+    /// Bytes of data in the largest of these.
+    #[must_use]
+    pub fn largest_piece(&self) -> usize {
+        self.joined.map_or(self.payload.len(), |size| self.payload.len().min(usize::from(size.get())))
     }
 
     /// The control bits.

@@ -134,6 +134,7 @@ impl Kept {
             urgent: 0,
             options: &field[..length],
             payload: &[],
+            joined: None,
         }
     }
 

@@ -15,10 +15,14 @@ use linerate_wire::{
 impl Stack {
     pub(crate) fn handle_tcp(&mut self, arrived: &Arrived<'_>) {
         self.counted.tcp.in_segments += 1;
-        let Ok(segment) = Segment::parse(arrived.payload) else {
+        let Ok(mut segment) = Segment::parse(arrived.payload) else {
             self.counted.tcp.in_errors += 1;
             return;
         };
+        segment.joined = arrived.arrival.joined;
+        if segment.joined.is_some() {
+            self.counted.tcp.in_segments += u64::from(segment.count() - 1);
+        }
         if !arrived.arrival.verified {
             let pseudo = arrived.header.pseudo_header(arrived.payload.len());
             if !(pseudo + Sum::of(arrived.payload)).is_valid() {

@@ -14,6 +14,10 @@ pub(crate) struct Text<'a> {
     pub(crate) seq: SeqNum,
     /// Data that fits the window.
     pub(crate) payload: &'a [u8],
+    /// Bytes of data in the largest of the segments that the peer has sent for it.
+    pub(crate) piece: u32,
+    /// How many these were.
+    pub(crate) count: u32,
     /// Does a FIN follow the data?
     pub(crate) fin: bool,
     /// Was the segment pushed?
@@ -75,7 +79,7 @@ impl Connection {
             return Ok(text);
         }
         if !segment.payload.is_empty() {
-            self.statistics.duplicate_segments += 1;
+            self.statistics.duplicate_segments += u64::from(segment.count());
         }
         // What we acknowledged last, once more: the acknowledgement was lost. The answer echoes this copy,
         // or the sender would take its own timeout for a round trip (RFC 7323 §4.3 (2); Linux, too,
@@ -103,7 +107,7 @@ impl Connection {
     fn text_of_repeated_syn<'a>(&self, segment: &Segment<'a>) -> Text<'a> {
         // Data on a SYN is left to be sent again: it is ours to refuse before the handshake ends.
         let (seq, payload) = (self.rcv.nxt, &segment.payload[..0]);
-        Text { seq, payload, fin: false, pushed: false, cut: false }
+        Text { seq, payload, piece: 0, count: 1, fin: false, pushed: false, cut: false }
     }
 }
 
@@ -117,6 +121,8 @@ pub(crate) fn cut_to_window<'a>(rcv: &ReceiveSequence, segment: &Segment<'a>) ->
     let mut text = Text {
         seq: segment.seq,
         payload: segment.payload,
+        piece: saturated(segment.largest_piece()),
+        count: segment.count(),
         fin: flags.contains(TcpFlags::FIN),
         pushed: flags.contains(TcpFlags::PSH),
         cut: false,
@@ -169,6 +175,7 @@ mod tests {
             urgent: 0,
             options: &[],
             payload,
+            joined: None,
         };
         cut_to_window(rcv, &segment).map(|text| (text.seq.number(), text.payload, text.fin))
     }

@@ -27,11 +27,11 @@ impl Connection {
             Keep::NoMemory => return Err(self.refuse_for_memory()),
         }
         if text.seq == self.rcv.nxt {
-            self.deliver(now, saturated(text.payload.len()), text.pushed);
+            self.deliver(now, saturated(text.payload.len()), text.piece, text.pushed);
         } else {
             // A duplicate acknowledgement tells the sender of the hole (RFC 5681 §4.2).
-            self.statistics.out_of_order_segments += 1;
-            self.receiver.note_out_of_order();
+            self.statistics.out_of_order_segments += u64::from(text.count);
+            self.receiver.note_out_of_order(text.count);
             self.owe_ack();
         }
         Ok(())
@@ -56,15 +56,15 @@ impl Connection {
         }
     }
 
-    /// `length` bytes at `rcv.nxt` are in place: they, and what they join to, can be read. Both
-    /// paths end here.
-    pub(super) fn deliver(&mut self, now: Instant, length: u32, pushed: bool) {
+    /// `length` bytes at `rcv.nxt` are in place: they, and what they join to, can be read. They came in
+    /// segments of which the largest brought `piece`. Both paths end here.
+    pub(super) fn deliver(&mut self, now: Instant, length: u32, piece: u32, pushed: bool) {
         let had_holes = !self.receiver.assembler.is_empty();
         let arrived = self.rcv.nxt + length;
         let next = if had_holes { self.receiver.fill_hole(arrived) } else { arrived };
         self.statistics.bytes_received += u64::from(next - self.rcv.nxt);
         self.receiver.deliver(&mut self.rcv, next);
-        self.receiver.largest_segment = self.receiver.largest_segment.max(length);
+        self.receiver.largest_segment = self.receiver.largest_segment.max(piece);
         self.receiver.last_data = now;
         self.events |= Events::READABLE;
         let received = self.received();

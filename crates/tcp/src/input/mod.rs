@@ -12,6 +12,7 @@ pub(crate) mod predict;
 mod reset;
 mod urgent;
 
+use crate::receive::saturated;
 use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Segment, TcpFlags};
@@ -57,12 +58,34 @@ pub enum Refusal {
 impl Connection {
     /// Takes a segment whose checksum was found right and whose ports are this connection's.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+        if segment.joined.is_some() {
+            return self.handle_joined_segment(now, segment);
+        }
         self.statistics.segments_received += 1;
+        self.take_segment(now, segment, saturated(segment.payload.len()))
+    }
+
+    /// One that a link has made of several.
+    #[inline(never)]
+    fn handle_joined_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+        self.count_joined(segment);
+        self.take_segment(now, segment, saturated(segment.largest_piece()))
+    }
+
+    fn count_joined(&mut self, segment: &Segment<'_>) {
+        let count = u64::from(segment.count());
+        self.statistics.segments_received += count;
+        self.statistics.segments_joined += count - 1;
+    }
+
+    /// `piece` bytes of data were in the largest of the segments that the peer has sent for it.
+    #[inline]
+    fn take_segment(&mut self, now: Instant, segment: &Segment<'_>, piece: u32) -> Disposition {
         match predict(self, segment) {
-            Prediction::Data { .. } => return self.take_predicted_data(now, segment),
+            Prediction::Data { .. } => return self.take_predicted_data(now, segment, piece),
             Prediction::Ack { acked } => self.take_predicted_ack(now, segment, acked),
             Prediction::Miss(reason) => {
-                self.statistics.prediction.count_miss(reason);
+                self.statistics.prediction.count_miss(reason, segment);
                 let disposition = self.handle_unpredicted(now, segment);
                 self.refresh_prediction();
                 return disposition;
@@ -73,8 +96,8 @@ impl Connection {
 
     /// The same for a segment whose packet bore the mark of a congested router, CE (RFC 3168 §6.1.3).
     pub fn handle_marked_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
-        self.statistics.segments_received += 1;
-        self.statistics.prediction.count_miss(MissReason::Mark);
+        self.count_joined(segment);
+        self.statistics.prediction.count_miss(MissReason::Mark, segment);
         let disposition = self.handle_unpredicted(now, segment);
         // On anything but data inside the window the mark could be anybody's (§6.1.5).
         if disposition == Disposition::Accepted && !segment.payload.is_empty() {
@@ -85,7 +108,6 @@ impl Connection {
     }
 
     fn handle_unpredicted(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
-        self.statistics.prediction.missed_data += u64::from(!segment.payload.is_empty());
         match self.state {
             State::Closed => Disposition::Refused(Refusal::Closed),
             State::SynSent => self.handle_in_syn_sent(now, segment),

@@ -214,8 +214,13 @@ impl Connection {
         self.update_window(segment);
     }
 
-    /// The data arm. It touches the receiver's state only.
-    pub(super) fn take_predicted_data(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+    /// The data arm; `piece` bytes were in the largest segment that the peer has sent. It touches the receiver's state only.
+    pub(super) fn take_predicted_data(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        piece: u32,
+    ) -> Disposition {
         self.statistics.prediction.data += 1;
         self.heard = now;
         self.note_predicted_timestamp(now, segment);
@@ -224,7 +229,7 @@ impl Connection {
             return Disposition::Refused(self.refuse_for_memory());
         }
         let pushed = segment.flags().contains(TcpFlags::PSH);
-        self.deliver(now, saturated(segment.payload.len()), pushed);
+        self.deliver(now, saturated(segment.payload.len()), piece, pushed);
         Disposition::Accepted
     }
 

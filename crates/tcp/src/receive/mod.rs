@@ -165,9 +165,9 @@ impl Receiver {
         }
     }
 
-    /// A segment beyond a hole has come.
-    pub(crate) fn note_out_of_order(&mut self) {
-        self.unanswered = self.unanswered.saturating_add(1);
+    /// `count` segments beyond a hole have come, joined to one.
+    pub(crate) fn note_out_of_order(&mut self, count: u32) {
+        self.unanswered = self.unanswered.saturating_add(u8::try_from(count).unwrap_or(u8::MAX));
     }
 
     /// Everything before `next` has arrived, and there were holes: up to where there are none. What came

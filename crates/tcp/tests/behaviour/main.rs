@@ -11,6 +11,7 @@ mod fast_path;
 mod handshake;
 mod icmp;
 mod information;
+mod joined;
 mod keep_alive;
 mod nagle;
 mod pacing;

@@ -18,6 +18,7 @@ use linerate_tcp::{
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 use std::collections::VecDeque;
+use std::num::NonZeroU16;
 
 /// Where the connection's numbers begin: close to the end of the circle, so that every script
 /// crosses it.
@@ -45,7 +46,9 @@ pub struct Sent {
 }
 
 /// How a segment is given to a connection: with a mark or without.
-type Handle = fn(&mut Connection, Instant, &Segment<'_>) -> Disposition;
+trait Handle: Fn(&mut Connection, Instant, &Segment<'_>) -> Disposition {}
+
+impl<F: Fn(&mut Connection, Instant, &Segment<'_>) -> Disposition> Handle for F {}
 
 /// A connection, and a peer played by the test.
 #[derive(Debug)]
@@ -146,14 +149,25 @@ impl Script {
     #[track_caller]
     pub fn send_marked(&mut self, text: &str) {
         self.flush();
-        let _ = self.deliver(text, Connection::handle_marked_segment);
+        let _ = self.deliver(text, &Connection::handle_marked_segment);
     }
 
     /// The peer's segment arrives; what the connection makes of it.
     #[track_caller]
     pub fn judge(&mut self, text: &str) -> Disposition {
         self.flush();
-        self.deliver(text, Connection::handle_segment)
+        self.deliver(text, &Connection::handle_segment)
+    }
+
+    /// Segments of the peer with `size` bytes of data each, but the last, arrive as the one that a link has made
+    /// of them.
+    #[track_caller]
+    pub fn send_joined(&mut self, text: &str, size: u16) -> Disposition {
+        self.flush();
+        let joined = NonZeroU16::new(size);
+        self.deliver(text, &|connection: &mut Connection, now, segment: &Segment<'_>| {
+            connection.handle_segment(now, &Segment { joined, ..*segment })
+        })
     }
 
     /// Segments of the peer arrive so close together that nothing can leave between them.
@@ -161,12 +175,12 @@ impl Script {
     pub fn send_together(&mut self, texts: &[&str]) {
         self.flush();
         for text in texts {
-            let _ = self.deliver(text, Connection::handle_segment);
+            let _ = self.deliver(text, &Connection::handle_segment);
         }
     }
 
     #[track_caller]
-    fn deliver(&mut self, text: &str, handle: Handle) -> Disposition {
+    fn deliver(&mut self, text: &str, handle: &impl Handle) -> Disposition {
         let mut says = Notation::parse(text);
         if says.options.timestamps.is_some() {
             self.peer_stamps = true;
@@ -188,7 +202,7 @@ impl Script {
         low_word(at.as_millis()).wrapping_add(TIMESTAMP_OFFSET)
     }
 
-    fn arrive(&mut self, bytes: &[u8], handle: Handle) -> Disposition {
+    fn arrive(&mut self, bytes: &[u8], handle: &impl Handle) -> Disposition {
         let segment = Segment::parse(bytes).expect("a segment");
         let mut twin = self.connection.clone();
         twin.set_header_prediction(false);

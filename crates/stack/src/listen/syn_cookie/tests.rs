@@ -30,6 +30,7 @@ fn ack<'a>(kept: &Kept, cookie: SeqNum, now: Instant, field: &'a mut [u8; 40]) -
         urgent: 0,
         options: &field[..length],
         payload: &[],
+        joined: None,
     }
 }
 

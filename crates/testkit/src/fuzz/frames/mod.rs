@@ -7,13 +7,17 @@ mod neighbor;
 use super::choices::Choices;
 use crate::pair::Side;
 use crate::test_link::TestLink;
-use linerate_stack::{Capabilities, Host, ListenHandle, ListenOptions, Medium, Stack, TcpHandle, UdpHandle};
+use linerate_stack::{
+    Capabilities, Host, ListenHandle, ListenOptions, Medium, PartialChecksum, RxChecksum, Stack, TcpHandle,
+    UdpHandle,
+};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{
     ArpPacket, EtherType, EthernetFrame, IcmpMessage, Ipv4Packet, Protocol, Segment, SeqNum, TcpHeader,
     UdpDatagram,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::num::NonZeroU16;
 
 const MTU: usize = 1_500;
 const HOST: Side = Side::Right;
@@ -49,6 +53,19 @@ struct Story<'a> {
     connections: Vec<TcpHandle>,
     datagrams: Vec<UdpHandle>,
     flows: Vec<Flow>,
+    /// What the link says of the next frame.
+    said: Said,
+}
+
+/// What a link says of a frame, which may be nonsense.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    checksum: RxChecksum,
+    segment: Option<NonZeroU16>,
+}
+
+impl Said {
+    const NOTHING: Self = Self { checksum: RxChecksum::Unverified, segment: None };
 }
 
 impl<'a> Story<'a> {
@@ -77,6 +94,7 @@ impl<'a> Story<'a> {
             connections: Vec::new(),
             datagrams: Vec::new(),
             flows: Vec::new(),
+            said: Said::NOTHING,
         };
         story.bind();
         if story.choices.byte() < 200 {
@@ -88,7 +106,11 @@ impl<'a> Story<'a> {
     }
 
     fn step(&mut self) {
-        match self.choices.byte() & 15 {
+        let choice = self.choices.byte();
+        if choice >= 0xd0 {
+            self.said = self.link_s_word();
+        }
+        match choice & 15 {
             0..=3 => self.tcp(),
             4 => self.open(),
             5 => self.arp(),
@@ -160,6 +182,15 @@ impl<'a> Story<'a> {
         self.flows.retain(|known| (known.port, known.peer) != (flow.port, flow.peer));
         self.flows.insert(0, flow);
         self.flows.truncate(8);
+    }
+
+    /// A link may say anything of the next frame.
+    fn link_s_word(&mut self) -> Said {
+        let place = PartialChecksum { start: self.choices.half(), offset: self.choices.half() };
+        let checksum =
+            self.choices.of(&[RxChecksum::Partial(place), RxChecksum::Verified, RxChecksum::Unverified]);
+        let size = self.choices.of(&[1_400, 100, 1, u16::MAX, 0]);
+        Said { checksum, segment: NonZeroU16::new(size) }
     }
 
     fn pass_time(&mut self) {

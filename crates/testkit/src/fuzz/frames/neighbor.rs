@@ -1,6 +1,6 @@
 //! A neighbour that is honest as a rule.
 
-use super::{HOST, PEER, Story};
+use super::{HOST, PEER, Said, Story};
 use crate::hostile::mend_checksums;
 use linerate_wire::{
     ArpPacket, EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, SeqNum, TcpFlags, TcpHeader,
@@ -47,10 +47,11 @@ impl Story<'_> {
         } else {
             TcpOptions::default()
         };
-        let mut bytes = vec![0x5a; TcpHeader::MAX_LENGTH + 1_400];
+        let most = if self.said.segment.is_some() { 40 * 1_400 } else { 1_400 };
+        let mut bytes = vec![0x5a; TcpHeader::MAX_LENGTH + most];
         let options_length = options.emit(&mut bytes[TcpHeader::LENGTH..]);
         header.emit(options_length, &mut bytes);
-        let data = self.choices.of(&[0, 0, 1, 100, 1_400]);
+        let data = self.choices.of(&[0, 0, 1, 100, 1_400]) * (most / 1_400);
         bytes.truncate(TcpHeader::LENGTH + options_length + data);
         self.packet(*source.ip(), Protocol::TCP, &bytes);
     }
@@ -191,6 +192,7 @@ impl Story<'_> {
     }
 
     fn put(&mut self, frame: Vec<u8>) {
-        self.host.link_mut().put(self.now, frame);
+        let Said { checksum, segment } = std::mem::replace(&mut self.said, Said::NOTHING);
+        self.host.link_mut().put_as(self.now, frame, checksum, segment);
     }
 }

@@ -1,0 +1,74 @@
+//! Frames of which the link knows more than their bytes say: checksums that were never completed, and
+//! segments that were joined to one.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_stack::{PartialChecksum, RxChecksum, TcpHandle};
+use linerate_testkit::transfer::{established, listen};
+use linerate_testkit::{Fate, Pair, Setup, Side};
+use linerate_units::Duration;
+use linerate_wire::{EthernetHeader, Ipv4Header, TcpHeader};
+use std::cell::RefCell;
+use std::num::NonZeroU16;
+use std::rc::Rc;
+
+const TCP: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
+const DATA: usize = 1_000;
+
+/// Two hosts with a connection, and a frame with data for the right one whose checksum was not completed.
+/// It is still on its way.
+fn with_an_incomplete_frame() -> (Pair, TcpHandle, Vec<u8>) {
+    let mut pair = Pair::new(&Setup::default(), |_, _| {});
+    let listener = listen(&mut pair);
+    let (left, right) = established(&mut pair, listener);
+    let caught = Rc::new(RefCell::new(Vec::new()));
+    let catch = Rc::clone(&caught);
+    pair.set_filter(move |_, side, frame| {
+        let is_data = side == Side::Left && frame.len() > DATA;
+        is_data.then(|| {
+            *catch.borrow_mut() = frame.to_vec();
+            Fate::Lose
+        })
+    });
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_write(now, left, &[7; DATA]).unwrap();
+    pair.run_for(Duration::from_millis(1));
+    let mut frame = caught.take();
+    let field = TCP + TcpHeader::CHECKSUM_OFFSET;
+    frame[field] = !frame[field];
+    (pair, right, frame)
+}
+
+fn arrive(pair: &mut Pair, frame: Vec<u8>, checksum: RxChecksum, segment: Option<NonZeroU16>) {
+    let now = pair.now;
+    pair.host(Side::Right).link_mut().put_as(now, frame, checksum, segment);
+    pair.turn();
+}
+
+fn partial() -> RxChecksum {
+    let [start, offset] = [TCP, TcpHeader::CHECKSUM_OFFSET].map(|place| u16::try_from(place).unwrap());
+    RxChecksum::Partial(PartialChecksum { start, offset })
+}
+
+#[test]
+fn data_whose_checksum_was_left_to_the_link_is_taken_only_if_the_link_says_so() {
+    let (mut pair, right, frame) = with_an_incomplete_frame();
+    arrive(&mut pair, frame.clone(), RxChecksum::Unverified, None);
+    assert_eq!(pair.stack(Side::Right).counters().tcp.in_checksum_errors, 1);
+    assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().readable_bytes(), 0);
+    arrive(&mut pair, frame, partial(), None);
+    assert_eq!(pair.stack(Side::Right).counters().tcp.in_checksum_errors, 1);
+    assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().readable_bytes(), DATA);
+}
+
+#[test]
+fn a_super_frame_is_one_frame_of_the_link_and_as_many_segments_as_the_peer_has_sent() {
+    let (mut pair, right, frame) = with_an_incomplete_frame();
+    let before = pair.stack(Side::Right).counters();
+    arrive(&mut pair, frame, partial(), NonZeroU16::new(100));
+    let after = pair.stack(Side::Right).counters();
+    assert_eq!(after.tcp.in_segments - before.tcp.in_segments, 10);
+    assert_eq!(after.receive.packets - before.receive.packets, 1);
+    assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().readable_bytes(), DATA);
+    assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().statistics().prediction.data, 1);
+}
