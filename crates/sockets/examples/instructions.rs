@@ -68,10 +68,10 @@ fn handshake() -> (Connection, Connection) {
     let seeds = |number| Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: 0 };
     let now = Instant::ZERO;
     let mut frame = [0; 1_480];
-    let mut sender = Connection::connect(&Config::modern(), PATH, seeds(1), now);
+    let mut sender = Connection::connect(Config::modern(), PATH, seeds(1), now);
     let syn = sender.poll_transmit(now, &mut frame).expect("a SYN");
     let segment = Segment::parse(&frame[..syn.length]).expect("a segment");
-    let mut receiver = Connection::accept(&Config::modern(), PATH, seeds(2), &segment, now);
+    let mut receiver = Connection::accept(Config::modern(), PATH, seeds(2), &segment, now);
     carry(now, &mut receiver, &mut sender);
     carry(now, &mut sender, &mut receiver);
     (sender, receiver)

@@ -24,6 +24,7 @@ use crate::ports::Ports;
 use crate::ready::{Ready, Sender};
 use crate::route::{Route, Routes};
 use crate::sockets::{ListenHandle, Socket, Sockets};
+use crate::tcp::TcpConfigs;
 use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
 use crate::transmit::Reply;
@@ -61,7 +62,7 @@ pub struct Stack {
     /// Connections that were opened fast and whose handshake is not complete, with the listener that counts
     /// them: no more than its limit each.
     pub(crate) pending_fast: BTreeMap<u32, ListenHandle>,
-    pub(crate) tcp_config: linerate_tcp::Config,
+    pub(crate) tcp_configs: TcpConfigs,
     /// When connections want to be looked after.
     pub(crate) timers: TimerWheel,
     /// Connections stand in one queue at a time: `time_wait`, or one of a listener.
@@ -118,7 +119,7 @@ impl Stack {
             mint: FastOpenMint::new(&keys),
             fast_opens: FastOpenCache::new(limits.fast_open_servers, &keys),
             pending_fast: BTreeMap::new(),
-            tcp_config: config.tcp,
+            tcp_configs: TcpConfigs::new(config.tcp),
             timers: TimerWheel::new(),
             queues: Links::new(),
             time_wait: List::EMPTY,

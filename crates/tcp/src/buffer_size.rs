@@ -1,6 +1,7 @@
 //! How large a socket buffer is, and whether it may become larger.
 
 use crate::receive::saturated;
+use crate::rest::pack::{Pack, Packer, Unpacker};
 
 /// The largest socket buffer: what a scaled window can offer (RFC 7323 §2.3).
 pub const LARGEST_BUFFER: usize = 1 << 30;
@@ -17,6 +18,23 @@ pub enum BufferSize {
         /// What it never exceeds.
         most: u32,
     },
+}
+
+/// A fixed size is one that is the most without being the first.
+impl Pack for BufferSize {
+    fn pack(&self, into: &mut Packer<'_>) {
+        match *self {
+            Self::Fixed(size) => (0_u32, size).pack(into),
+            Self::Tuned { initial, most } => (initial, most).pack(into),
+        }
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        match Pack::unpack(from) {
+            (0, size) => Self::Fixed(size),
+            (initial, most) => Self::Tuned { initial, most },
+        }
+    }
 }
 
 impl BufferSize {

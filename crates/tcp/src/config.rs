@@ -1,6 +1,7 @@
 //! What a connection is told once, at its birth: sizes, rules and patience; and the profiles, sets
 //! of these that belong together.
 
+use crate::rest::pack::packed;
 use crate::{
     AckRule, BufferSize, CongestionName, EcnRule, LARGEST_BUFFER, PacingRule, PathSearch, RtoLimits,
 };
@@ -37,6 +38,8 @@ pub struct KeepAlive {
     /// answers can be lost (RFC 9293 MUST-29).
     pub probes: u32,
 }
+
+packed!(KeepAlive { idle, interval, probes });
 
 impl KeepAlive {
     pub(crate) fn within_limits(self) -> Self {

@@ -1,6 +1,5 @@
 //! The connection: its parts, and its methods in the order of a connection's life.
 
-use crate::config::Config;
 use crate::congestion::RateSample;
 use crate::congestion::{Congestion, CongestionName};
 use crate::ecn::Notification;
@@ -10,13 +9,15 @@ use crate::options::{Agreement, TimestampState};
 use crate::output::reset::Reset;
 use crate::receive::ack_policy::{AckPolicy, Received};
 use crate::receive::{ReceiveSequence, Receiver, saturated};
+use crate::rest::pack::packed;
 use crate::send::loss::R1;
 use crate::send::path_mtu::PathMtu;
 use crate::send::rtt::RoundTrip;
 use crate::send::{SendSequence, Sender};
+use crate::shared_config::{Preferences, SharedConfig};
 use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
-use crate::{Error, Information, KeepAlive, LARGEST_BUFFER, MemoryGrant, State, Statistics, Trouble};
+use crate::{Config, Error, Information, KeepAlive, LARGEST_BUFFER, MemoryGrant, State, Statistics, Trouble};
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpHeader, TcpOptions};
@@ -47,6 +48,8 @@ pub struct Path {
     /// The largest window to offer on this route.
     pub window_clamp: Option<u32>,
 }
+
+packed!(Path { mtu_payload, link_payload, is_estimated, ip_header, window_clamp });
 
 impl Path {
     /// A path over IPv4 that takes what its first link does, for all that is known.
@@ -125,7 +128,8 @@ pub struct Connection {
     /// What the host lets the buffers take.
     pub(crate) memory: MemoryGrant,
     pub(crate) ecn: Notification,
-    pub(crate) config: Config,
+    pub(crate) config: SharedConfig,
+    pub(crate) preferences: Preferences,
     pub(crate) path: Path,
     pub(crate) user_timeouts: UserTimeouts,
     /// When the last of the probes since the peer was last heard was due, and how many they were.
@@ -147,11 +151,20 @@ pub struct Connection {
     pub(crate) error: Option<Error>,
 }
 
+packed!(Connection {
+    predicted, state, events, ack_due, challenge_due, output_due, rcv, snd, timestamps, heard, acks,
+    receiver, timers, statistics, sender, agreement, memory, ecn, preferences, path, user_timeouts,
+    keep_alive_probed, next_challenge, fast_open, keep_alive_probes, keep_alive_due, syn_due, active,
+    released, error
+} known {
+    reset_due: |_config| None, config: |shared| shared.clone()
+});
+
 impl Connection {
     /// An active open: the SYN leaves at the next [`Connection::poll_transmit`].
     #[must_use]
-    pub fn connect(config: &Config, path: Path, seeds: Seeds, now: Instant) -> Self {
-        let mut connection = Self::new(config, path, seeds, State::SynSent, now);
+    pub fn connect(config: impl Into<SharedConfig>, path: Path, seeds: Seeds, now: Instant) -> Self {
+        let mut connection = Self::new(config.into(), path, seeds, State::SynSent, now);
         connection.active = true;
         connection
     }
@@ -159,8 +172,14 @@ impl Connection {
     /// A passive open: `syn` was judged by [`crate::judge_listen`]; the SYN-ACK leaves at the next
     /// [`Connection::poll_transmit`].
     #[must_use]
-    pub fn accept(config: &Config, path: Path, seeds: Seeds, syn: &Segment<'_>, now: Instant) -> Self {
-        let mut connection = Self::new(config, path, seeds, State::SynReceived, now);
+    pub fn accept(
+        config: impl Into<SharedConfig>,
+        path: Path,
+        seeds: Seeds,
+        syn: &Segment<'_>,
+        now: Instant,
+    ) -> Self {
+        let mut connection = Self::new(config.into(), path, seeds, State::SynReceived, now);
         connection.learn_from_syn(syn, now);
         connection
     }
@@ -171,7 +190,7 @@ impl Connection {
     /// nothing of the round trip: the timestamp that comes back had bits of the cookie in it.
     #[must_use]
     pub fn accept_by_cookie(
-        config: &Config,
+        config: impl Into<SharedConfig>,
         path: Path,
         seeds: Seeds,
         (syn, ack): (&Segment<'_>, &Segment<'_>),
@@ -187,10 +206,10 @@ impl Connection {
         connection
     }
 
-    fn new(config: &Config, path: Path, seeds: Seeds, state: State, now: Instant) -> Self {
-        let config = config.within_limits();
+    fn new(config: SharedConfig, path: Path, seeds: Seeds, state: State, now: Instant) -> Self {
         let clamp = path.window_clamp.map_or(LARGEST_BUFFER, |clamp| clamp.max(1) as usize);
-        let config = Config { receive_buffer: config.receive_buffer.within(clamp), ..config };
+        let preferences = Preferences::of(&config, clamp);
+        let receive_buffer = preferences.receive_buffer;
         let iss = seeds.initial_sequence;
         Self {
             predicted: 0,
@@ -204,16 +223,17 @@ impl Connection {
             timestamps: TimestampState::new(seeds.timestamp_offset),
             heard: now,
             acks: AckPolicy::new(config.acks),
-            receiver: Receiver::new(config.receive_buffer, u32::from(DEFAULT_PEER_MSS), now),
+            receiver: Receiver::new(receive_buffer, u32::from(DEFAULT_PEER_MSS), now),
             timers: Timers::new(config.delayed_ack_tick, config.slow_tick),
             statistics: Statistics::default(),
             sender: Sender::new(&config, iss, u32::from(DEFAULT_PEER_MSS), path.search(), now),
-            agreement: Agreement::offer(&config, config.receive_buffer.most()),
+            agreement: Agreement::offer(&config, receive_buffer.most()),
             memory: MemoryGrant::UNLIMITED,
             ecn: Notification::new(config.ecn),
-            config,
-            path,
             user_timeouts: UserTimeouts::new(config.user_timeout, config.user_timeout_option),
+            config,
+            preferences,
+            path,
             keep_alive_probes: 0,
             keep_alive_probed: now,
             keep_alive_due: false,
@@ -284,12 +304,13 @@ impl Connection {
         if self.sender.fin {
             self.state = self.state.after_close();
         }
-        if let Some(keep_alive) = self.config.keep_alive {
+        if let Some(keep_alive) = self.preferences.keep_alive {
             self.timers.set(Timer::KeepAlive, now, keep_alive.idle);
         }
         if self.snd.max.after(ack) || self.sender.has_unsent(self.snd.nxt) {
             self.watch_user_timeout(now);
         }
+        self.watch_idle_buffers(now);
         self.output_due = true;
     }
 
@@ -457,7 +478,7 @@ impl Connection {
         } else if self.state == State::TimeWait {
             // The peer has our FIN and can be told nothing more; old segments must die all the same.
             self.receiver.shut();
-        } else if !self.receiver.buffer.is_empty() || self.config.linger == Some(Duration::ZERO) {
+        } else if !self.receiver.buffer.is_empty() || self.preferences.linger == Some(Duration::ZERO) {
             self.abort(now);
         } else {
             self.shutdown_write(now);
@@ -468,7 +489,7 @@ impl Connection {
     /// The timer of a connection that nobody holds: its linger time, or in FIN-WAIT-2 the time for
     /// the peer's FIN.
     pub(crate) fn start_orphan_timer(&mut self, now: Instant) {
-        let patience = match (self.state, self.config.linger) {
+        let patience = match (self.state, self.preferences.linger) {
             (State::FinWait2, _) => self.config.orphan_patience,
             (state, Some(linger)) if state != State::TimeWait && state != State::Closed => linger,
             _ => return,
@@ -530,6 +551,7 @@ impl Connection {
         self.ecn.forget();
         self.timers.clear_all();
         self.timers.set(Timer::TimeWait, now, self.config.msl * 2);
+        self.watch_idle_buffers(now);
     }
 
     /// An acknowledgement must leave at the next opportunity.
@@ -710,25 +732,25 @@ impl Connection {
 
     /// Send segments that are not full at once (`TCP_NODELAY`)?
     pub fn set_no_delay(&mut self, no_delay: bool) {
-        self.config.no_delay = no_delay;
+        self.preferences.no_delay = no_delay;
         self.output_due = true;
     }
 
     /// Are segments that are not full sent at once?
     #[must_use]
     pub const fn no_delay(&self) -> bool {
-        self.config.no_delay
+        self.preferences.no_delay
     }
 
     /// Use header prediction? Off, every segment takes the slow path, which does the same.
     pub fn set_header_prediction(&mut self, on: bool) {
-        self.config.header_prediction = on;
+        self.preferences.header_prediction = on;
         self.refresh_prediction();
     }
 
     /// Probe a silent peer?
     pub fn set_keep_alive(&mut self, now: Instant, keep_alive: Option<KeepAlive>) {
-        self.config.keep_alive = keep_alive.map(KeepAlive::within_limits);
+        self.preferences.keep_alive = keep_alive.map(KeepAlive::within_limits);
         self.keep_alive_probes = 0;
         match keep_alive {
             Some(keep_alive) if self.state.is_synchronized() && self.state != State::TimeWait => {
@@ -741,18 +763,18 @@ impl Connection {
     /// How a silent peer is probed, if it is.
     #[must_use]
     pub const fn keep_alive(&self) -> Option<KeepAlive> {
-        self.config.keep_alive
+        self.preferences.keep_alive
     }
 
     /// How long unsent data is cared for after [`Connection::close`].
     pub fn set_linger(&mut self, linger: Option<Duration>) {
-        self.config.linger = linger;
+        self.preferences.linger = linger;
     }
 
     /// How long unsent data is cared for after [`Connection::close`].
     #[must_use]
     pub const fn linger(&self) -> Option<Duration> {
-        self.config.linger
+        self.preferences.linger
     }
 }
 

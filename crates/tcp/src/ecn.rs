@@ -2,6 +2,7 @@
 //! to the peer, and the echoes that the peer's acknowledgements bring. Which bits a packet bears in its IP
 //! header is told by [`crate::Transmit::ecn`], and learned by [`crate::Connection::handle_marked_segment`].
 
+use crate::rest::pack::{packed, packed_enum};
 use crate::send::loss::Phase;
 use crate::{Connection, State};
 use linerate_units::Instant;
@@ -22,6 +23,8 @@ pub enum EcnRule {
     Request,
 }
 
+packed_enum!(EcnRule { Off, Accept, Request });
+
 /// Which kinds of SYN, or SYN-ACK, have gone one way (RFC 3168 §6.1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Syns {
@@ -30,6 +33,8 @@ struct Syns {
     /// One that says no.
     plain: bool,
 }
+
+packed!(Syns { setup, plain });
 
 impl Syns {
     fn note(&mut self, flags: TcpFlags) {
@@ -61,6 +66,8 @@ pub(crate) struct Notification {
     /// Bytes that had been sent when an echo last reduced the window: echoes of these tell nothing new.
     reduced_at: Option<u64>,
 }
+
+packed!(Notification { rule, sent, heard, codepoint, echo, cwr_due, reduced_at });
 
 impl Notification {
     pub(crate) const fn new(rule: EcnRule) -> Self {

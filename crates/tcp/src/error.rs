@@ -1,5 +1,6 @@
 //! Why a call on a connection failed, or a connection ended.
 
+use crate::rest::pack::packed_enum;
 use thiserror::Error;
 
 /// What went wrong, and whose doing it was.
@@ -30,3 +31,5 @@ pub enum Error {
     #[error("the peer sent data after the application had closed: the connection was reset")]
     DataAfterClose,
 }
+
+packed_enum!(Error { WouldBlock, Shutdown, Refused, Reset, Aborted, TimedOut, Unreachable, DataAfterClose });

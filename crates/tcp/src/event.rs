@@ -1,5 +1,6 @@
 //! What happened to a connection that its application may want to know.
 
+use crate::rest::pack::{Pack, Packer, Unpacker};
 use bitflags::bitflags;
 
 /// What may yet become the end of a connection (RFC 9293 §3.9.1.8).
@@ -47,6 +48,16 @@ bitflags! {
         const TROUBLE = 32;
         const PATH_MTU = 64;
         const CLOSED = 128;
+    }
+}
+
+impl Pack for Events {
+    fn pack(&self, into: &mut Packer<'_>) {
+        self.bits().pack(into);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Self::from_bits_truncate(Pack::unpack(from))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::event::Events;
 use crate::receive::{Keep, saturated};
+use crate::rest::pack::packed;
 use crate::send::scoreboard::Verdict;
 use crate::{Connection, Error, State};
 use linerate_wire::{FastOpenCookie, Segment, SeqNum, TcpOptions};
@@ -42,6 +43,8 @@ pub struct FastOpenLesson {
     pub refused: bool,
 }
 
+packed!(FastOpenLesson { cookie, mss, accepted, refused });
+
 /// What both ends know of it while the handshake goes on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FastOpen {
@@ -59,6 +62,8 @@ pub(crate) struct FastOpen {
     accepted: bool,
     lesson: Option<FastOpenLesson>,
 }
+
+packed!(FastOpen { option, mss, tried, data_sent, opened, accepted, lesson });
 
 impl Connection {
     /// Lets the SYN of an active open ask for a cookie, or bring one, with what is written before it leaves

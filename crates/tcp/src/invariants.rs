@@ -17,6 +17,7 @@ impl Connection {
             self.receiver.check(&self.rcv);
         }
         self.check_timers();
+        self.check_rest();
         assert_eq!(
             self.predicted,
             self.expected_header(),
@@ -36,9 +37,16 @@ impl Connection {
     /// If the two differ.
     pub fn assert_agrees_with(&self, twin: &mut Self) {
         twin.predicted = self.predicted;
-        twin.config.header_prediction = self.config.header_prediction;
+        twin.preferences.header_prediction = self.preferences.header_prediction;
         twin.statistics.prediction = self.statistics.prediction.clone();
         assert_eq!(self, twin, "the fast and the slow path have parted");
+    }
+
+    /// If it can rest, it comes back as it was.
+    fn check_rest(&self) {
+        if let Some(resting) = self.rest() {
+            assert_eq!(resting.look(), *self, "rest has changed the connection");
+        }
     }
 
     fn check_scoreboard(&self) {

@@ -17,10 +17,10 @@
 //!
 //! // The client's SYN makes the server.
 //! let mut frame = [0; 1_480];
-//! let mut client = Connection::connect(&Config::modern(), path, seeds(1), now);
+//! let mut client = Connection::connect(Config::modern(), path, seeds(1), now);
 //! let syn = client.poll_transmit(now, &mut frame).unwrap();
 //! let segment = Segment::parse(&frame[..syn.length]).unwrap();
-//! let mut server = Connection::accept(&Config::modern(), path, seeds(2), &segment, now);
+//! let mut server = Connection::accept(Config::modern(), path, seeds(2), &segment, now);
 //!
 //! // Whatever one says, the other hears, until both are silent.
 //! client.write(now, b"line rate").unwrap();
@@ -62,8 +62,10 @@ mod memory;
 mod options;
 mod output;
 mod receive;
+mod rest;
 mod ring;
 mod send;
+mod shared_config;
 mod state;
 mod stats;
 mod timeout;
@@ -86,10 +88,12 @@ pub use memory::MemoryGrant;
 pub use output::Transmit;
 pub use output::reset::Reset;
 pub use receive::ack_policy::AckRule;
+pub use rest::Resting;
 pub use ring::SMALLEST_BUFFER_MEMORY;
 pub use send::busy_time::BusyTime;
 pub use send::pacing::PacingRule;
 pub use send::path_mtu::PathSearch;
 pub use send::rtt::RtoLimits;
+pub use shared_config::SharedConfig;
 pub use state::State;
 pub use stats::{Information, PredictionStatistics, RecoveryState, Statistics};

@@ -2,6 +2,7 @@
 //! given back.
 
 use crate::receive::saturated;
+use crate::rest::pack::{Pack, Packer, Unpacker};
 use crate::timers::Timer;
 use crate::{BufferSize, Connection, LARGEST_BUFFER, State};
 use linerate_units::{Duration, Instant};
@@ -22,6 +23,24 @@ pub struct MemoryGrant {
     /// Others wait for memory to write into: a send buffer is filled to half of what it holds, so that the
     /// other half comes free as it is acknowledged.
     pub is_awaited: bool,
+}
+
+/// As much as there is takes a bit: a host says anew what it grants before each step.
+impl Pack for MemoryGrant {
+    fn pack(&self, into: &mut Packer<'_>) {
+        let limited =
+            (*self != Self::UNLIMITED).then_some(((self.room, self.least), (self.tuning, self.is_awaited)));
+        limited.pack(into);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Option::unpack(from).map_or(Self::UNLIMITED, |((room, least), (tuning, is_awaited))| Self {
+            room,
+            least,
+            tuning,
+            is_awaited,
+        })
+    }
 }
 
 impl MemoryGrant {
@@ -67,7 +86,7 @@ impl Connection {
     /// stays there.
     pub fn set_send_buffer(&mut self, size: usize) {
         let size = BufferSize::from(size).within(LARGEST_BUFFER);
-        self.config.send_buffer = size;
+        self.preferences.send_buffer = size;
         self.sender.buffer.set_capacity(size.initial());
     }
 
@@ -77,7 +96,7 @@ impl Connection {
     pub fn set_receive_buffer(&mut self, size: usize) {
         let clamp = self.path.window_clamp.map_or(LARGEST_BUFFER, |clamp| clamp as usize);
         let size = BufferSize::from(size).within(clamp);
-        self.config.receive_buffer = size;
+        self.preferences.receive_buffer = size;
         self.receiver.autotune.fix();
         self.receiver.buffer.set_capacity(size.initial(), self.rcv.window() as usize);
         self.owe_ack_if_window_grew();
@@ -87,7 +106,7 @@ impl Connection {
     /// The application has read `count` bytes: should the buffer have another size?
     pub(crate) fn tune_receive_buffer(&mut self, now: Instant, count: usize) {
         let capacity = self.receiver.buffer.capacity();
-        if let BufferSize::Fixed(size) = self.config.receive_buffer {
+        if let BufferSize::Fixed(size) = self.preferences.receive_buffer {
             let size = size as usize;
             if capacity > size {
                 self.receiver.buffer.set_capacity(size, self.rcv.window() as usize);
@@ -120,7 +139,7 @@ impl Connection {
     /// The application has more to write than there is room for: twice the congestion window, so that one
     /// is in flight and another one is ready when its acknowledgements come.
     pub(crate) fn tune_send_buffer(&mut self, more: usize) {
-        let BufferSize::Tuned { most, .. } = self.config.send_buffer else { return };
+        let BufferSize::Tuned { most, .. } = self.preferences.send_buffer else { return };
         if more <= self.sender.buffer.free() || !self.memory.tuning {
             return;
         }
@@ -130,7 +149,8 @@ impl Connection {
         }
     }
 
-    /// A buffer is empty: if it stays so, its memory is given back.
+    /// A buffer is empty, or nothing has happened yet: if that stays so, memory is given back, and the
+    /// connection can rest.
     #[inline]
     pub(crate) fn watch_idle_buffers(&mut self, now: Instant) {
         if !self.timers.is_set(Timer::IdleBuffers) && self.state != State::Closed {
@@ -144,6 +164,10 @@ impl Connection {
         if idle < IDLE {
             self.timers.set(Timer::IdleBuffers, now, IDLE - idle);
             return;
+        }
+        if self.snd.flight() == 0 {
+            // Whatever could have told that the last loss was none has arrived long ago.
+            self.sender.undo = None;
         }
         if self.receiver.buffer.is_empty() && self.receiver.assembler.is_empty() {
             self.receiver.buffer.give_back();
@@ -174,7 +198,7 @@ impl Connection {
     /// there was any.
     pub fn give_memory_back(&mut self, now: Instant, must: bool) -> bool {
         let pruned = must && self.receiver.drop_beyond_holes();
-        let initial = self.config.receive_buffer.initial();
+        let initial = self.preferences.receive_buffer.initial();
         if must && self.receiver.buffer.capacity() > initial {
             self.receiver.buffer.set_capacity(initial, self.rcv.window() as usize);
             self.receiver.autotune.start_over();

@@ -1,6 +1,7 @@
 //! What the two SYNs agreed on.
 
 use crate::Config;
+use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpOptions, Timestamps};
 
@@ -22,6 +23,8 @@ pub(crate) struct TimestampState {
     /// Added to the clock, so that it does not tell the host's uptime (RFC 7323 §5.4).
     offset: u32,
 }
+
+packed!(TimestampState { on, recent, recent_at, offset });
 
 impl TimestampState {
     pub(crate) const fn new(offset: u32) -> Self {
@@ -95,6 +98,8 @@ pub(crate) struct Agreement {
     /// May we send SACK blocks?
     pub(crate) selective_acks: bool,
 }
+
+packed!(Agreement { receive_shift, send_shift, scaling, selective_acks });
 
 impl Agreement {
     /// What our SYN offers.

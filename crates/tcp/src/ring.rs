@@ -2,6 +2,7 @@
 
 use crate::MemoryGrant;
 use crate::receive::saturated;
+use crate::rest::pack::packed;
 use alloc::vec::Vec;
 use linerate_units::{Duration, Instant};
 use linerate_wire::checksum::{Sum, copy_and_sum};
@@ -21,6 +22,8 @@ pub(crate) struct Ring {
     used: u32,
     period: u32,
 }
+
+packed!(Ring { head, used, period } known { storage: |_config| Vec::new() });
 
 impl Ring {
     /// A ring without memory.

@@ -1,5 +1,7 @@
 //! The states of a connection and the arrows between them (RFC 9293 §3.3.2, figure 5).
 
+use crate::rest::pack::packed_enum;
+
 /// Where a connection stands. LISTEN is missing on purpose: a listener is no connection, it makes
 /// them (see [`crate::judge_listen`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +27,19 @@ pub enum State {
     /// There is no connection any more.
     Closed,
 }
+
+packed_enum!(State {
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+    Closed
+});
 
 impl State {
     /// Has the handshake been completed, and is the connection not over?

@@ -1,6 +1,7 @@
 //! What a connection has counted, and how it stands.
 
 use crate::input::predict::MissReason;
+use crate::rest::pack::packed;
 use crate::send::busy_time::BusyTime;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::Segment;
@@ -100,6 +101,49 @@ impl Statistics {
         self.prediction.data + self.prediction.missed_data + self.segments_joined
     }
 }
+packed!(Statistics {
+    segments_received,
+    segments_joined,
+    bytes_received,
+    segments_sent,
+    data_segments_sent,
+    bytes_sent,
+    bytes_acknowledged,
+    pure_acks_sent,
+    retransmitted_segments,
+    bytes_retransmitted,
+    fast_retransmissions,
+    retransmission_timeouts,
+    tail_probes,
+    spurious_recoveries,
+    reorderings,
+    duplicates_told,
+    reneged,
+    path_probes,
+    path_probes_passed,
+    path_probes_failed,
+    black_holes,
+    path_sizes_withdrawn,
+    reports_held,
+    duplicate_acks,
+    out_of_order_segments,
+    duplicate_segments,
+    reassembly_full,
+    memory_refusals,
+    pruned,
+    delayed_ack_timeouts,
+    window_probes,
+    small_window_timeouts,
+    keep_alive_probes,
+    challenge_acks,
+    challenges_withheld,
+    old_timestamps,
+    marked_segments,
+    mark_echoes,
+    mark_reductions,
+    zero_windows_heard,
+    prediction
+});
 
 /// How often header prediction was right, and why it was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,6 +156,8 @@ pub struct PredictionStatistics {
     pub(crate) missed_data: u64,
     misses: [u64; MissReason::ALL.len()],
 }
+
+packed!(PredictionStatistics { acks, data, misses, missed_data });
 
 impl PredictionStatistics {
     /// Segments that took the slow path for this reason.

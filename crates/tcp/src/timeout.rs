@@ -57,7 +57,7 @@ impl Connection {
     /// RFC 9293 §3.8.4. The timer is not touched when segments arrive; it looks here how long ago
     /// the last one was.
     fn on_keep_alive(&mut self, now: Instant) {
-        let Some(keep_alive) = self.config.keep_alive else { return };
+        let Some(keep_alive) = self.preferences.keep_alive else { return };
         if !self.state.is_synchronized() {
             return;
         }

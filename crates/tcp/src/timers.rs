@@ -1,5 +1,6 @@
 //! The timers of one connection: deadlines, and the clock ticks they fall on.
 
+use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant};
 
 /// What a timer is for.
@@ -19,7 +20,7 @@ pub(crate) enum Timer {
     TimeWait,
     /// What was written has not been acknowledged for as long as was asked for (RFC 5482).
     UserTimeout,
-    /// A buffer has been empty for a while.
+    /// A buffer has been empty for a while, or nothing has happened: the connection may rest.
     IdleBuffers,
     /// No application holds the connection, and its patience has a limit.
     Orphan,
@@ -52,6 +53,13 @@ pub(crate) struct Timers {
     /// Everything else but pacing expires at ticks of this length (4.3BSD: 500 ms); zero for no ticks.
     slow_tick: Duration,
 }
+
+packed!(Timers {
+    deadlines
+} known {
+    delayed_ack_tick: |config| config.delayed_ack_tick, slow_tick: |config|
+    config.slow_tick
+});
 
 impl Timers {
     pub(crate) const fn new(delayed_ack_tick: Duration, slow_tick: Duration) -> Self {

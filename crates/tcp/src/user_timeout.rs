@@ -6,6 +6,7 @@
 //! Linux, it counts all data that was written and not acknowledged, also behind a closed window.
 
 use crate::Connection;
+use crate::rest::pack::packed;
 use crate::timers::Timer;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{TcpOptions, UserTimeout};
@@ -20,6 +21,8 @@ pub(crate) struct UserTimeouts {
     /// The next segment says what ours is.
     pub(crate) due: bool,
 }
+
+packed!(UserTimeouts { local, remote, due });
 
 impl UserTimeouts {
     /// The option goes with the first segment after the SYN, too (RFC 5482 §3), for a peer that could

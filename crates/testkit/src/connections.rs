@@ -357,8 +357,7 @@ impl Connections {
 
     fn listen(&mut self, segment: &Segment<'_>) {
         if judge_listen(segment) == ListenVerdict::Open {
-            let mut server =
-                Connection::accept(&self.server_config, self.path, self.seeds, segment, self.now);
+            let mut server = Connection::accept(self.server_config, self.path, self.seeds, segment, self.now);
             if segment.options().fast_open.is_some() {
                 if self.lets_in {
                     server.open_fast(segment);

@@ -32,7 +32,7 @@ impl Stack {
         let mut field = [0; 40];
         let remembered = kept.syn(syn, &mut field);
         let mut bytes = [0; TcpHeader::MAX_LENGTH];
-        let mut connection = Connection::accept(&config, path, seeds, &remembered, now);
+        let mut connection = Connection::accept(config, path, seeds, &remembered, now);
         let Some(sent) = connection.poll_transmit(now, &mut bytes) else { return };
         self.answer_segment(arrived, syn, &bytes[..sent.length], sent.sum);
         self.counted.tcp_extra.syn_cookies_sent += 1;
@@ -73,7 +73,7 @@ impl Stack {
         let grant = self.memory.grant(0, 0);
         let open = |path, seeds| {
             let seeds = Seeds { initial_sequence: ack.ack - 1, ..seeds };
-            Connection::accept_by_cookie(&config, path, seeds, (&syn, ack), grant, arrived.arrival.at)
+            Connection::accept_by_cookie(config, path, seeds, (&syn, ack), grant, arrived.arrival.at)
         };
         let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open);
         self.counted.tcp.passive_opens += 1;

@@ -23,7 +23,7 @@ use crate::tcp::Owner;
 use alloc::boxed::Box;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use fast_open::{Admission, Pending};
-use linerate_tcp::{Config, Connection, Event};
+use linerate_tcp::{Config, Connection, Event, SharedConfig};
 use linerate_units::Instant;
 use linerate_wire::Segment;
 
@@ -284,7 +284,7 @@ impl Stack {
         let is_fast = matches!(admission, Admission::Fast(_));
         let grant = self.memory.grant(0, 0);
         let open = |path, seeds| {
-            let mut connection = Connection::accept(&config, path, seeds, syn, arrived.arrival.at);
+            let mut connection = Connection::accept(config, path, seeds, syn, arrived.arrival.at);
             if let Some(cookie) = cookie {
                 connection.give_cookie(cookie);
             }
@@ -309,9 +309,9 @@ impl Stack {
     }
 
     /// The rules of a listener's connections.
-    fn config_of(&mut self, index: u32) -> Config {
-        let own = self.sockets.listener_at(index).and_then(|listener| listener.options.config);
-        own.unwrap_or(self.tcp_config)
+    fn config_of(&mut self, index: u32) -> SharedConfig {
+        let own = self.sockets.listener_at(index).and_then(|listener| listener.options.config.as_ref());
+        self.tcp_configs.shared(own)
     }
 
     /// Counts a SYN that comes to nothing.

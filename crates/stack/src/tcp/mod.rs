@@ -1,11 +1,13 @@
 //! A TCP connection as a socket of a host: what lies beside it, and what the host does after each
 //! step of it.
 
+mod configs;
 mod headers;
 mod input;
 mod output;
 mod sockets;
 
+pub(crate) use configs::TcpConfigs;
 pub use sockets::ConnectOptions;
 
 use crate::demux::Flow;

@@ -52,10 +52,10 @@ impl Stack {
             return Err(Error::AddressNotOurs(address));
         }
         let local = self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote)?;
-        let config = options.config.unwrap_or(self.tcp_config);
+        let config = self.tcp_configs.shared(options.config.as_ref());
         let offer = if options.fast_open { self.offer_fast_open(now, local, remote) } else { None };
         let open = |path, seeds| {
-            let mut connection = Connection::connect(&config, path, seeds, now);
+            let mut connection = Connection::connect(config, path, seeds, now);
             if let Some(offer) = offer {
                 connection.try_fast_open(offer);
             }

@@ -4,6 +4,7 @@
 use super::curve::Curve;
 use super::hystart::HyStart;
 use super::{Acknowledged, Controller, FastRecovery, Window};
+use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant};
 
 /// β = 7/10 (RFC 9438 §4.6).
@@ -25,6 +26,8 @@ pub(crate) struct Cubic {
     /// The current congestion avoidance stage.
     stage: Option<Stage>,
 }
+
+packed!(Cubic { window, hystart, w_max, cwnd_prior, stage });
 
 impl Cubic {
     pub(super) const fn new(window: Window) -> Self {
@@ -151,6 +154,8 @@ struct Stage {
     cwnd_rest: Rest,
 }
 
+packed!(Stage { curve, began, unused_since, w_est, w_est_rest, cwnd_rest });
+
 impl Stage {
     fn begin(now: Instant, cwnd: u32, w_max: u32, mss: u32) -> Self {
         Self {
@@ -211,6 +216,8 @@ impl Stage {
 /// What whole bytes left over.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Rest(u64);
+
+packed!(Rest(0));
 
 impl Rest {
     /// The whole part of `numerator / divisor` and what was left over before; keeps the rest.

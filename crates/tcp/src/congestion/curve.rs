@@ -1,6 +1,7 @@
 //! CUBIC's curve, W_cubic(t) = C·(t − K)³ + W_max (RFC 9438 §4.2), in whole numbers: windows in bytes,
 //! time in units of 2⁻²⁰ s, so that a window costs multiplications and shifts.
 
+use crate::rest::pack::packed;
 use linerate_units::Duration;
 
 /// C = 2/5 segments per cubic second (RFC 9438 §5.1), with 16 binary places.
@@ -19,6 +20,8 @@ pub(super) struct Curve {
     /// K in units of time.
     k: u64,
 }
+
+packed!(Curve { w_max, k });
 
 impl Curve {
     /// The curve that begins at `cwnd` and is flat at `w_max`; if it has got so far, it is flat here

@@ -2,9 +2,12 @@
 //! no control in between. Not for networks that others use.
 
 use super::{Controller, FastRecovery, Window};
+use crate::rest::pack::packed;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fixed(Window);
+
+packed!(Fixed(0));
 
 impl Fixed {
     /// A window of so many segments, whatever their size.

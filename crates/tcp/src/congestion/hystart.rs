@@ -1,6 +1,7 @@
 //! HyStart++: the first slow start ends when the round trips grow, before anything is lost (RFC 9406).
 
 use super::Acknowledged;
+use crate::rest::pack::{Pack, Packer, Unpacker, packed};
 use linerate_units::Duration;
 use linerate_wire::SeqNum;
 
@@ -37,6 +38,23 @@ pub(super) struct HyStart {
     current_round_min: Duration,
     samples: u32,
 }
+
+impl Pack for Phase {
+    fn pack(&self, into: &mut Packer<'_>) {
+        let conservative = match *self {
+            Self::SlowStart => None,
+            Self::Conservative { baseline, rounds } => Some((baseline, rounds)),
+        };
+        conservative.pack(into);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Option::unpack(from)
+            .map_or(Self::SlowStart, |(baseline, rounds)| Self::Conservative { baseline, rounds })
+    }
+}
+
+packed!(HyStart { phase, window_end, last_round_min, current_round_min, samples });
 
 impl HyStart {
     pub(super) const fn new() -> Self {

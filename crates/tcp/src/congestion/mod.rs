@@ -13,6 +13,7 @@ mod reno;
 mod tahoe;
 mod window;
 
+use crate::rest::pack::{Pack, Packer, Unpacker, packed};
 use bbr::Bbr;
 use cubic::Cubic;
 use fixed::Fixed;
@@ -156,6 +157,8 @@ pub(crate) struct RateSample {
     pub(crate) lost: u64,
 }
 
+packed!(RateSample { delivered, prior_delivered, interval, application_limited, in_flight_at_send, lost });
+
 impl RateSample {
     /// The rate that was measured (RS.delivery_rate).
     pub(crate) fn rate(self) -> Rate {
@@ -252,6 +255,48 @@ pub(crate) enum Congestion {
     Cubic(Cubic),
     Bbr(Box<Bbr>),
     Fixed(Fixed),
+}
+
+impl Pack for Congestion {
+    fn pack(&self, into: &mut Packer<'_>) {
+        match self {
+            Self::Cubic(cubic) => {
+                0_u8.pack(into);
+                cubic.pack(into);
+            }
+            Self::Bbr(bbr) => {
+                1_u8.pack(into);
+                bbr.pack(into);
+            }
+            Self::NewReno(new_reno) => {
+                2_u8.pack(into);
+                new_reno.pack(into);
+            }
+            Self::Reno(reno) => {
+                3_u8.pack(into);
+                reno.pack(into);
+            }
+            Self::Tahoe(tahoe) => {
+                4_u8.pack(into);
+                tahoe.pack(into);
+            }
+            Self::Fixed(fixed) => {
+                5_u8.pack(into);
+                fixed.pack(into);
+            }
+        }
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        match u8::unpack(from) {
+            1 => Self::Bbr(Pack::unpack(from)),
+            2 => Self::NewReno(Pack::unpack(from)),
+            3 => Self::Reno(Pack::unpack(from)),
+            4 => Self::Tahoe(Pack::unpack(from)),
+            5 => Self::Fixed(Pack::unpack(from)),
+            _ => Self::Cubic(Pack::unpack(from)),
+        }
+    }
 }
 
 impl Congestion {

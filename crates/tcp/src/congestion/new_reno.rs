@@ -2,9 +2,12 @@
 //! at the loss is acknowledged (RFC 6582).
 
 use super::{Controller, FastRecovery, Window};
+use crate::rest::pack::packed;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NewReno(Window);
+
+packed!(NewReno(0));
 
 impl NewReno {
     pub(super) const fn new(window: Window) -> Self {

@@ -2,9 +2,12 @@
 //! until the first new acknowledgement (RFC 5681 §3.2).
 
 use super::{Controller, FastRecovery, Window};
+use crate::rest::pack::packed;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reno(Window);
+
+packed!(Reno(0));
 
 impl Reno {
     pub(super) const fn new(window: Window) -> Self {

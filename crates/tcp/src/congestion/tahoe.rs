@@ -2,9 +2,12 @@
 //! "Congestion Avoidance and Control").
 
 use super::{Controller, FastRecovery, Window};
+use crate::rest::pack::packed;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tahoe(Window);
+
+packed!(Tahoe(0));
 
 impl Tahoe {
     pub(super) const fn new(window: Window) -> Self {

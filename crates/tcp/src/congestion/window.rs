@@ -1,5 +1,7 @@
 //! The congestion window: CWND, SSTHRESH, and how they grow (RFC 5681 §3.1).
 
+use crate::rest::pack::packed;
+
 /// The largest window any controller may reach: what window scaling can offer at most.
 const MOST: u32 = 1 << 30;
 
@@ -19,6 +21,8 @@ pub(crate) struct Window {
     /// What the connection may begin with, and begin with again after it was idle.
     initial: u32,
 }
+
+packed!(Window { cwnd, ssthresh, mss, credit, initial });
 
 impl Window {
     pub(crate) fn new(mss: u32, initial_segments: u32) -> Self {

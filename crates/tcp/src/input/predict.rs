@@ -172,7 +172,7 @@ fn why_the_timestamp_differs(segment: &Segment<'_>) -> MissReason {
 
 /// What forbids any prediction now.
 fn spoiler(c: &Connection) -> Option<MissReason> {
-    if !c.config.header_prediction {
+    if !c.preferences.header_prediction {
         Some(MissReason::Disabled)
     } else if c.state != State::Established {
         Some(MissReason::State)

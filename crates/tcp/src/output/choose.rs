@@ -180,7 +180,7 @@ impl Connection {
 
     /// May a segment that is not full leave now?
     fn nagle_allows(&self) -> bool {
-        if self.config.no_delay || self.snd.nxt == self.snd.una {
+        if self.preferences.no_delay || self.snd.nxt == self.snd.una {
             return true;
         }
         match self.config.nagle {

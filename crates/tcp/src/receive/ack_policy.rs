@@ -3,6 +3,8 @@
 //!
 //! Pure decisions: the caller knows the buffer and sets the timer.
 
+use crate::rest::pack::packed;
+
 /// The two traditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRule {
@@ -51,6 +53,8 @@ pub(crate) struct AckPolicy {
     /// Data segments since this end last sent data; 2 stands for more.
     unanswered: u8,
 }
+
+packed!(AckPolicy { quick, pushed, talks, unanswered } known { rule: |config| config.acks });
 
 impl AckPolicy {
     pub(crate) const fn new(rule: AckRule) -> Self {

@@ -1,6 +1,7 @@
 //! Which stretches of sequence space have arrived beyond a hole. The bytes themselves lie in the
 //! receive buffer already, at their places.
 
+use crate::rest::pack::packed;
 use alloc::vec::Vec;
 use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
@@ -14,6 +15,8 @@ pub(crate) struct Assembler {
     /// How many in front have changed since they were named.
     unnamed: usize,
 }
+
+packed!(Assembler { unnamed } known { stretches: |_config| Vec::new() });
 
 impl Assembler {
     /// Notes that `left` up to, not including, `right` has arrived. False when there are `most`

@@ -9,6 +9,7 @@
 //! on one segment in a round trip, for which header prediction is switched off; before the first, and
 //! without timestamps, it is what the sending half knows from the handshake.
 
+use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant};
 
 /// Segments that are added to the measured amount, so that a small one does not stay small by rounding.
@@ -36,6 +37,8 @@ pub(crate) struct Autotune {
     /// Bytes read in the round trip in which most was read.
     best: u32,
 }
+
+packed!(Autotune { most, round_trip, wants_echo, since, read, best });
 
 impl Autotune {
     /// A reader of whom nothing is known, and a buffer that may become `most` bytes large, or is fixed

@@ -2,6 +2,7 @@
 //! where data beyond a hole already lies in place.
 
 use crate::MemoryGrant;
+use crate::rest::pack::packed;
 use crate::ring::Ring;
 use linerate_units::Instant;
 
@@ -14,6 +15,8 @@ pub(crate) struct ReceiveBuffer {
     length: usize,
     capacity: usize,
 }
+
+packed!(ReceiveBuffer { ring, length, capacity });
 
 impl ReceiveBuffer {
     pub(crate) const fn new(capacity: usize) -> Self {

@@ -5,6 +5,7 @@ mod assembler;
 pub(crate) mod autotune;
 mod buffer;
 
+use crate::rest::pack::packed;
 use crate::{BufferSize, MemoryGrant};
 use assembler::Assembler;
 use autotune::Autotune;
@@ -26,6 +27,8 @@ pub(crate) struct ReceiveSequence {
     /// IRS: the peer's initial number.
     pub(crate) irs: SeqNum,
 }
+
+packed!(ReceiveSequence { nxt, edge, acked, irs });
 
 impl ReceiveSequence {
     pub(crate) fn new(irs: SeqNum) -> Self {
@@ -77,6 +80,20 @@ pub(crate) struct Receiver {
     /// Segments out of order that no acknowledgement has answered, for a peer that can only count them.
     unanswered: u8,
 }
+
+packed!(Receiver {
+    buffer,
+    assembler,
+    autotune,
+    fin,
+    urgent,
+    shut,
+    largest_segment,
+    largest_window,
+    duplicate,
+    unanswered,
+    last_data
+});
 
 /// Blocks that fit the options beside timestamps.
 const BLOCKS_THAT_FIT: usize = 3;

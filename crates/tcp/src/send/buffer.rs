@@ -2,6 +2,7 @@
 //! the sequence number of its first byte.
 
 use crate::MemoryGrant;
+use crate::rest::pack::packed;
 use crate::ring::{Ring, SMALLEST_BUFFER_MEMORY};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
@@ -19,6 +20,8 @@ pub(crate) struct SendBuffer {
     length: usize,
     capacity: usize,
 }
+
+packed!(SendBuffer { ring, prepared, start, length, capacity });
 
 impl SendBuffer {
     pub(crate) const fn new(start: SeqNum, capacity: usize) -> Self {

@@ -1,6 +1,7 @@
 //! For how long there was something to send, and what kept it back meanwhile.
 
 use crate::Connection;
+use crate::rest::pack::{packed, packed_enum};
 use linerate_units::{Duration, Instant};
 
 /// What the sender is about.
@@ -16,6 +17,8 @@ pub(crate) enum Occupation {
     SendBuffer,
 }
 
+packed_enum!(Occupation { Idle, Path, PeerWindow, SendBuffer });
+
 /// For how long a connection has had data that was not acknowledged, and for how much of that time it waited
 /// for the peer's window or for room in its own buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub struct BusyTime {
     peer_window: Duration,
     send_buffer: Duration,
 }
+
+packed!(BusyTime { now, since, path, peer_window, send_buffer });
 
 impl BusyTime {
     pub(crate) const fn new(now: Instant) -> Self {

@@ -3,6 +3,7 @@
 
 use super::scoreboard::Stretch;
 use crate::congestion::{Lost, RateSample};
+use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
@@ -117,6 +118,8 @@ pub(crate) struct DeliveryAccount {
     /// The last measurement of the rate.
     pub(crate) latest: Option<RateSample>,
 }
+
+packed!(DeliveryAccount { delivered, delivered_at, first_sent, lost, limited_until, latest });
 
 impl DeliveryAccount {
     pub(crate) const fn new(now: Instant) -> Self {

@@ -3,6 +3,7 @@
 //! acknowledged nevertheless, it was never lost.
 
 use super::delivery::Delivery;
+use crate::rest::pack::packed_enum;
 use linerate_wire::SeqNum;
 
 /// Where the algorithm stands.
@@ -15,6 +16,8 @@ pub(crate) enum Frto {
     /// Step 2: the answer was new, and new data was sent instead of old.
     SentNew,
 }
+
+packed_enum!(Frto { Off, Retransmitted, SentNew });
 
 /// What an acknowledgement after a timeout shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

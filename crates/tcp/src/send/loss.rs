@@ -5,6 +5,7 @@
 use super::frto::Frto;
 use super::probe::TailProbe;
 use crate::event::Events;
+use crate::rest::pack::{packed, packed_enum};
 use crate::{Connection, Error, RecoveryState, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
@@ -23,6 +24,8 @@ pub(crate) enum Phase {
     /// that answer these repetitions must not look like another loss (RFC 6582 §3.2 step 2).
     AfterTimeout,
 }
+
+packed_enum!(Phase { Open, FastRecovery, AfterTimeout });
 
 /// The state of loss detection.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +55,21 @@ pub(crate) struct Loss {
     /// The end of what was sent again last.
     pub(crate) repeated_to: SeqNum,
 }
+
+packed!(Loss {
+    phase,
+    recover,
+    retransmit_due,
+    duplicates,
+    flight,
+    timer_restarted,
+    probes_tail,
+    probes_single,
+    tail_probe_due,
+    tail_probe,
+    frto,
+    repeated_to
+});
 
 impl Loss {
     /// Nothing is known to be missing; a recovery ends, or has ended, at `recover`.

@@ -20,6 +20,7 @@ mod usage;
 
 use crate::Config;
 use crate::congestion::Congestion;
+use crate::rest::pack::packed;
 use alloc::boxed::Box;
 use buffer::SendBuffer;
 use busy_time::BusyTime;
@@ -60,6 +61,9 @@ pub(crate) struct SendSequence {
     /// ISS: our initial number.
     pub(crate) iss: SeqNum,
 }
+
+// The first lies beside the peer's numbers, the others beside each other.
+packed!(SendSequence { wl1, una, wl2, nxt, max, iss, wnd, max_wnd });
 
 impl SendSequence {
     pub(crate) const fn new(iss: SeqNum) -> Self {
@@ -118,6 +122,35 @@ pub(crate) struct Sender {
     /// When a segment with data last left that was no probe of a closed window.
     pub(crate) last_sent: Instant,
 }
+
+packed!(Sender {
+    buffer,
+    fin,
+    mss,
+    rtt,
+    path,
+    loss,
+    congestion,
+    pacer,
+    scoreboard,
+    account,
+    rack,
+    prr,
+    undo,
+    held_back,
+    usage,
+    small_end,
+    urgent,
+    probe_due,
+    probes,
+    silent_since,
+    unreachable,
+    expiries,
+    progressed,
+    last_sent,
+    busy,
+    write_refused,
+});
 
 impl Sender {
     pub(crate) fn new(config: &Config, iss: SeqNum, mss: u32, path: PathMtu, now: Instant) -> Self {

@@ -5,6 +5,7 @@
 //! is not paced at all.
 
 use crate::Connection;
+use crate::rest::pack::packed;
 use crate::timers::Timer;
 use linerate_units::{Bytes, Duration, Instant, Rate};
 
@@ -44,6 +45,8 @@ pub(crate) struct Pacer {
     /// The rate at which it is paid for; none if it costs nothing.
     rate: Option<Rate>,
 }
+
+packed!(Pacer { budget, spent, began, rate });
 
 impl Pacer {
     pub(crate) const fn new(now: Instant) -> Self {

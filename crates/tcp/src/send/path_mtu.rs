@@ -4,6 +4,7 @@
 //! Sizes are bytes of IP packets, headers counted (RFC 4821 §5.1). Nothing is sent and no window is changed
 //! here: `path_probe.rs` does what is decided.
 
+use crate::rest::pack::{packed, packed_enum};
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
@@ -23,6 +24,8 @@ pub enum PathSearch {
     /// are known to keep silent.
     Always,
 }
+
+packed_enum!(PathSearch { Off, WhenNarrow, Always });
 
 /// How long after a search has ended a larger packet is tried again (RFC 4821 §7.3: ten minutes, and no
 /// less than five).
@@ -70,6 +73,8 @@ struct Trial {
     missing_until: Option<SeqNum>,
 }
 
+packed!(Trial { left, right, size, missing_until });
+
 /// What has become of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -86,6 +91,8 @@ pub(crate) struct Tally {
     pub(crate) lost: u64,
 }
 
+packed!(Tally { delivered, lost });
+
 /// What was the case when the size was raised (RFC 4821 §7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Raised {
@@ -94,12 +101,16 @@ struct Raised {
     tally: Tally,
 }
 
+packed!(Raised { before, at, tally });
+
 /// A report that waits for a sign that it is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
     quoted: SeqNum,
     size: u32,
 }
+
+packed!(Held { quoted, size });
 
 /// What a report of a router is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +144,8 @@ pub(crate) struct PathMtu {
     search: Option<Box<Search>>,
 }
 
+packed!(PathMtu { effective, limit, rule, can_probe, first_full, proven, search });
+
 /// A search, and what else is not certain of a path.
 ///
 /// Invariant: `low ≤ effective ≤ high ≤ limit`.
@@ -157,6 +170,8 @@ struct Search {
     /// What segments were like before that. It is tried first: if it passes, it was an outage.
     suspect: Option<u32>,
 }
+
+packed!(Search { low, high, next_probe, complete, ready, trial, raised, held, unconfirmed, suspect });
 
 impl PathMtu {
     /// A path whose first link takes `limit`, and which is said to take `effective`.

@@ -4,6 +4,7 @@
 use super::loss::Phase;
 use super::rack::Rack;
 use crate::Connection;
+use crate::rest::pack::packed;
 use crate::timers::Timer;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SackBlock;
@@ -29,6 +30,8 @@ pub(crate) struct TailProbe {
     /// A round trip was measured before that.
     measured: bool,
 }
+
+packed!(TailProbe { end, again, order, answered, measured });
 
 impl TailProbe {
     pub(crate) const fn new(order: u64, end: SeqNum, again: bool) -> Self {

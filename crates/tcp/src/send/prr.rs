@@ -2,6 +2,8 @@
 //! window of data has been delivered, paced by what is delivered (RFC 6937, with the slow-start bound
 //! chosen per acknowledgement and the byte counts of its successor, draft-ietf-tcpm-prr-rfc6937bis).
 
+use crate::rest::pack::packed;
+
 /// The account of one recovery, in bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Prr {
@@ -15,6 +17,8 @@ pub(crate) struct Prr {
     /// with no turn to send in between, and each counts.
     credit: u64,
 }
+
+packed!(Prr { flight, delivered, sent, credit });
 
 impl Prr {
     /// Recovery begins with `flight` bytes on their way, those counted that the acknowledgement that

@@ -2,6 +2,7 @@
 
 use super::delivery::{Delivery, Newest};
 use super::scoreboard::{Stretch, Verdict};
+use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
@@ -41,6 +42,8 @@ pub(crate) struct Rack {
     /// RACK.dsack_round: one duplicate a round trip widens the window.
     widened_until: Option<SeqNum>,
 }
+
+packed!(Rack { order, end, round_trip, forward, reordering_seen, multiplier, persist, widened_until });
 
 impl Rack {
     pub(crate) const fn new(start: SeqNum) -> Self {

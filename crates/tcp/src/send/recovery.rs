@@ -115,6 +115,7 @@ impl Connection {
     fn watch_what_is_left(&mut self, now: Instant) {
         if self.snd.flight() == 0 {
             self.timers.clear(Timer::Retransmit);
+            self.watch_idle_buffers(now);
         } else {
             self.watch_with_probe(now);
         }

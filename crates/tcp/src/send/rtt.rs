@@ -1,5 +1,6 @@
 //! The round-trip time and the retransmission timeout drawn from it (RFC 6298).
 
+use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
@@ -38,6 +39,12 @@ pub(crate) struct RoundTrip {
     /// The shortest round trip of late (RACK.min_RTT), and since when it stands.
     shortest: Option<(Duration, Instant)>,
 }
+
+packed!(RoundTrip {
+    smoothed, variation, rto, backoff, expired, timed, shortest
+} known {
+    limits: |config| config.rto
+});
 
 impl RoundTrip {
     pub(crate) const fn new(limits: RtoLimits) -> Self {

@@ -6,6 +6,7 @@
 //! only cut where a selective acknowledgement cuts it. It never knows why something counts as lost.
 
 use super::delivery::{Delivery, Departure};
+use crate::rest::pack::packed;
 use alloc::collections::VecDeque;
 use linerate_wire::{SackBlock, SeqNum};
 
@@ -58,6 +59,13 @@ pub(crate) struct Scoreboard {
     /// Blocks that were not believed, for want of room.
     pub(crate) refused_blocks: u64,
 }
+
+packed!(Scoreboard {
+    span, sacked, lost, departures, search_from, refused_blocks
+} known {
+    stretches: |_config|
+    VecDeque::new()
+});
 
 impl Scoreboard {
     pub(crate) const fn new(start: SeqNum) -> Self {

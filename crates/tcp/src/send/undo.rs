@@ -3,6 +3,7 @@
 //! (`frto.rs`).
 
 use crate::congestion::Congestion;
+use crate::rest::pack::packed;
 use linerate_wire::SeqNum;
 
 /// How things were before the window was reduced.
@@ -19,6 +20,8 @@ pub(crate) struct Undo {
     /// Bytes sent again that the peer has not reported as duplicates; `None` once that cannot be told.
     pub(crate) unexplained: Option<u32>,
 }
+
+packed!(Undo { before, from, to, first_repetition, unexplained });
 
 impl Undo {
     pub(crate) const fn new(before: Congestion, from: SeqNum, to: SeqNum) -> Self {

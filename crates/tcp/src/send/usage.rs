@@ -1,5 +1,6 @@
 //! How much of the congestion window the application makes use of (RFC 7661 §4.2).
 
+use crate::rest::pack::packed;
 use linerate_wire::SeqNum;
 
 /// The largest flight of late.
@@ -10,6 +11,8 @@ pub(crate) struct Usage {
     /// What it ended with: when that is acknowledged, the next flight counts, however small.
     until: SeqNum,
 }
+
+packed!(Usage { largest, until });
 
 impl Usage {
     pub(crate) const fn new(start: SeqNum) -> Self {

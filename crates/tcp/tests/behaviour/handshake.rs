@@ -56,7 +56,7 @@ fn two_of_us_can_open_at_the_same_time() {
     let path = Path::ipv4(1_500);
     let open = |number| {
         let seeds = Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: number };
-        Connection::connect(&Config::modern(), path, seeds, now)
+        Connection::connect(Config::modern(), path, seeds, now)
     };
     let mut ends = [open(100), open(u32::MAX)];
     let mut frames = [[0; 1_480]; 2];

@@ -20,6 +20,7 @@ mod reassembly;
 mod recovery;
 mod requirements;
 mod reset;
+mod rest;
 mod retransmission;
 mod timestamps;
 mod transfer;

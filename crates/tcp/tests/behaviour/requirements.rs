@@ -24,7 +24,7 @@ impl RawPeer {
         let seeds = Seeds { initial_sequence: SeqNum::new(100), timestamp_offset: 0 };
         let path = Path::ipv4(1_500);
         let now = Instant::ZERO + secs(1);
-        let connection = Connection::connect(&Config::modern(), path, seeds, now);
+        let connection = Connection::connect(Config::modern(), path, seeds, now);
         let mut peer = Self { connection, now };
         peer.take_sent();
         let _ = peer.send(TcpFlags::SYN | TcpFlags::ACK, 900, options, b"");

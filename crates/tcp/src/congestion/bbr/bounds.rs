@@ -3,6 +3,7 @@
 
 use super::{Bbr, Phase, Step};
 use crate::congestion::Lost;
+use crate::rest::pack::packed;
 use linerate_units::Rate;
 
 /// `LossThresh`: thousandths of what was in flight that may be lost.
@@ -29,6 +30,8 @@ pub(super) struct Latest {
     pub(super) round_started: bool,
 }
 
+packed!(Latest { bandwidth, inflight, loss, stretches, round_end, round_started });
+
 /// Bounds of the model; none is infinity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Bounds {
@@ -40,6 +43,8 @@ pub(super) struct Bounds {
     pub(super) longterm: Option<u32>,
 }
 
+packed!(Bounds { bandwidth, inflight, longterm });
+
 /// What is taken back if the losses prove to be none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Undo {
@@ -47,6 +52,8 @@ pub(super) struct Undo {
     pub(super) phase: Option<Phase>,
     bounds: Bounds,
 }
+
+packed!(Undo { phase, bounds });
 
 impl Bbr {
     /// `UpdateLatestDeliverySignals`, near the start of an acknowledgement.

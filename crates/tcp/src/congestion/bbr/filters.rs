@@ -1,6 +1,7 @@
 //! What BBR remembers of the path: the largest bandwidth of two probing cycles, the shortest round trip
 //! of ten seconds, and how acknowledgements clump (draft-ietf-ccwg-bbr §5.5).
 
+use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant, Rate};
 
 /// `MinRTTFilterLen`.
@@ -14,6 +15,8 @@ pub(super) struct MaxBandwidth {
     this_cycle: Rate,
     last_cycle: Rate,
 }
+
+packed!(MaxBandwidth { this_cycle, last_cycle });
 
 impl MaxBandwidth {
     pub(super) fn best(&self) -> Rate {
@@ -39,6 +42,8 @@ pub(super) struct ShortestRoundTrip {
     recent: Option<Duration>,
     recent_found: Instant,
 }
+
+packed!(ShortestRoundTrip { shortest, found, recent, recent_found });
 
 impl ShortestRoundTrip {
     pub(super) const fn new(now: Instant) -> Self {
@@ -84,6 +89,8 @@ pub(super) struct Aggregation {
     most: WindowedMax,
 }
 
+packed!(Aggregation { began, delivered, most });
+
 impl Aggregation {
     pub(super) fn new(now: Instant) -> Self {
         Self { began: now, delivered: 0, most: WindowedMax::default() }
@@ -125,6 +132,8 @@ struct WindowedMax {
     /// Round and value, the largest first.
     best: [(u64, u64); 3],
 }
+
+packed!(WindowedMax { best });
 
 impl WindowedMax {
     const fn best(&self) -> u64 {

@@ -13,6 +13,7 @@ mod rounds;
 mod startup;
 
 use super::{Acknowledged, Controller, FastRecovery, Lost, RateSample, Window};
+use crate::rest::pack::{packed, packed_enum};
 use bounds::{Bounds, Latest, Undo, share};
 use filters::{Aggregation, MaxBandwidth, ShortestRoundTrip};
 use linerate_units::{Bytes, Duration, Instant, Rate};
@@ -53,6 +54,8 @@ enum Phase {
     /// `ProbeRTT`: half in flight, to measure the round trip.
     ProbeRtt,
 }
+
+packed_enum!(Phase { Startup, Drain, Down, Cruise, Refill, Up, ProbeRtt });
 
 impl Phase {
     const fn is_probe_bandwidth(self) -> bool {
@@ -137,6 +140,33 @@ pub(crate) struct Bbr {
     /// Losses are being made up for.
     recovering: bool,
 }
+
+packed!(Bbr {
+    window,
+    phase,
+    random,
+    rounds,
+    bandwidth,
+    round_trip,
+    aggregation,
+    full_pipe,
+    latest,
+    bounds,
+    undo,
+    probe,
+    pause,
+    initial,
+    rate,
+    knows_round_trip,
+    acknowledged,
+    now,
+    delivered,
+    limited_until,
+    window_limited,
+    drain_began,
+    idle_restart,
+    recovering
+});
 
 impl Bbr {
     /// A connection begins; everything random is drawn from `seed`.

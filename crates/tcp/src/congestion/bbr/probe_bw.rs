@@ -2,6 +2,7 @@
 //! more, slower to make up for it, and otherwise as fast (draft-ietf-ccwg-bbr §5.3.3).
 
 use super::{Bbr, Phase, Step, bounds};
+use crate::rest::pack::{packed, packed_enum};
 use linerate_units::{Duration, Instant, Rate};
 
 /// Probes are at least so far apart, and at most a second more.
@@ -20,6 +21,8 @@ enum Feedback {
     Probing,
     Stopping,
 }
+
+packed_enum!(Feedback { None, Refilling, Starting, Probing, Stopping });
 
 /// The probing cycle.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +47,19 @@ pub(super) struct Probe {
     /// `prev_probe_precautionary`.
     precautionary: bool,
 }
+
+packed!(Probe {
+    feedback,
+    is_sample,
+    began,
+    wait,
+    rounds,
+    doublings,
+    acked,
+    acked_per_step,
+    too_high,
+    precautionary
+});
 
 impl Probe {
     pub(super) const fn new(now: Instant) -> Self {

@@ -2,6 +2,7 @@
 //! a moment, so that the queue drains and the round trip can be measured (draft-ietf-ccwg-bbr §5.3.4).
 
 use super::{Bbr, Phase, Step};
+use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant};
 
 /// `ProbeRTTDuration`.
@@ -19,6 +20,8 @@ pub(super) struct Pause {
     /// `prior_cwnd`: the last window that neither a recovery nor a pause had changed.
     window_before: u32,
 }
+
+packed!(Pause { ends, round_done, window_before });
 
 impl Bbr {
     /// `CheckProbeRTT`; `expired` says that it is time to look.

@@ -1,8 +1,12 @@
 //! Chance for the times of probes, so that flows that began together do not probe together: numbers that
 //! follow from a seed and nothing else (splitmix64).
 
+use crate::rest::pack::packed;
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Random(u64);
+
+packed!(Random(0));
 
 impl Random {
     pub(super) const fn new(seed: u64) -> Self {

@@ -1,6 +1,8 @@
 //! Round trips counted by packets: one begins when a segment leaves, and ends when it, or one that left
 //! later, is delivered (draft-ietf-ccwg-bbr §5.5.1).
 
+use crate::rest::pack::packed;
+
 /// The present round. Amounts are bytes delivered in the connection's life.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rounds {
@@ -11,6 +13,8 @@ pub(super) struct Rounds {
     /// `round_start`: has this acknowledgement begun a round?
     pub(super) started: bool,
 }
+
+packed!(Rounds { end, count, started });
 
 impl Rounds {
     /// A segment is delivered that left when `prior` bytes had been, `delivered` have by now

@@ -2,6 +2,7 @@
 //! drains the queue that this has made (draft-ietf-ccwg-bbr §5.3.1, §5.3.2).
 
 use super::{Bbr, Phase, Step, bounds};
+use crate::rest::pack::packed;
 use linerate_units::Rate;
 
 /// Rounds without growth after which the pipe is full.
@@ -25,6 +26,8 @@ pub(super) struct FullPipe {
     /// `full_bw_reached`: has it ever been?
     pub(super) reached: bool,
 }
+
+packed!(FullPipe { baseline, rounds, now, reached });
 
 impl FullPipe {
     /// Begins anew from `baseline` (`ResetFullBW`).

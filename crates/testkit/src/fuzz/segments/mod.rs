@@ -62,7 +62,7 @@ impl<'a> Story<'a> {
         let irs = SeqNum::new(choices.of(&[0, 5_000, u32::MAX - 3_000, u32::MAX >> 1]));
         let seeds = Seeds { initial_sequence: iss, timestamp_offset: choices.of(&[0, u32::MAX - 500]) };
         let connection = if choices.yes() {
-            let mut connection = Connection::connect(&config, PATH, seeds, now);
+            let mut connection = Connection::connect(config, PATH, seeds, now);
             // The numbers say whether it opens fast, so that stories that were kept still mean what they
             // meant.
             if seeds.timestamp_offset > 0 {
@@ -81,7 +81,7 @@ impl<'a> Story<'a> {
             if judge_listen(&syn) != ListenVerdict::Open {
                 return None;
             }
-            let mut connection = Connection::accept(&config, PATH, seeds, &syn, now);
+            let mut connection = Connection::accept(config, PATH, seeds, &syn, now);
             if syn.payload.len() % 4 == 1 {
                 connection.open_fast(&syn);
             }

@@ -1,0 +1,403 @@
+//! Numbers in as few bytes as they need: eight of them behind a byte that says which are not zero, each of
+//! these in groups of seven bits. Numbers of sequence space and points in time stand there as the distance
+//! from the one before, because those of one connection lie close together.
+
+use crate::SharedConfig;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use linerate_units::{Duration, Instant, Rate};
+use linerate_wire::{Ecn, FastOpenCookie, SackBlock, SeqNum, TcpFlags};
+
+/// Numbers that share a byte of marks.
+const GROUP: u32 = 8;
+
+/// What is the same when packed and when unpacked, and what the next number is told from.
+#[derive(Debug)]
+struct Context<'a> {
+    config: &'a SharedConfig,
+    seq: SeqNum,
+    instant: Instant,
+}
+
+impl<'a> Context<'a> {
+    const fn new(config: &'a SharedConfig) -> Self {
+        Self { config, seq: SeqNum::new(0), instant: Instant::ZERO }
+    }
+}
+
+/// Takes numbers in.
+#[derive(Debug)]
+pub(crate) struct Packer<'a> {
+    context: Context<'a>,
+    bytes: Vec<u8>,
+    /// Where the marks of the present group stand, and how many numbers it has.
+    marks: usize,
+    count: u32,
+    /// Something had another value than it would come back with.
+    refused: bool,
+}
+
+impl<'a> Packer<'a> {
+    pub(crate) fn new(config: &'a SharedConfig) -> Self {
+        let bytes = Vec::with_capacity(256);
+        Self { context: Context::new(config), bytes, marks: 0, count: GROUP, refused: false }
+    }
+
+    /// What has been taken in; `None` if it would not come back the same.
+    pub(crate) fn finish(self) -> Option<Box<[u8]>> {
+        (!self.refused).then(|| self.bytes.into_boxed_slice())
+    }
+
+    /// The rules of the connection, which are not packed.
+    pub(crate) const fn config(&self) -> &'a SharedConfig {
+        self.context.config
+    }
+
+    /// Goes on only if `is_known`: what is left out has the value that it will come back with.
+    pub(crate) const fn expect(&mut self, is_known: bool) {
+        self.refused |= !is_known;
+    }
+
+    fn put(&mut self, mut number: u64) {
+        if self.count == GROUP {
+            (self.marks, self.count) = (self.bytes.len(), 0);
+            self.bytes.push(0);
+        }
+        if number > 0 {
+            self.bytes[self.marks] |= 1 << self.count;
+            while number > 0x7f {
+                self.bytes.push(number.to_le_bytes()[0] | 0x80);
+                number >>= 7;
+            }
+            self.bytes.push(number.to_le_bytes()[0]);
+        }
+        self.count += 1;
+    }
+}
+
+/// Gives the same numbers back in the same order.
+#[derive(Debug)]
+pub(crate) struct Unpacker<'a> {
+    context: Context<'a>,
+    bytes: core::slice::Iter<'a, u8>,
+    marks: u8,
+    count: u32,
+}
+
+impl<'a> Unpacker<'a> {
+    pub(crate) fn new(config: &'a SharedConfig, bytes: &'a [u8]) -> Self {
+        Self { context: Context::new(config), bytes: bytes.iter(), marks: 0, count: GROUP }
+    }
+
+    /// The rules of the connection.
+    pub(crate) const fn config(&self) -> &'a SharedConfig {
+        self.context.config
+    }
+
+    fn take(&mut self) -> u64 {
+        if self.count == GROUP {
+            (self.marks, self.count) = (self.bytes.next().copied().unwrap_or(0), 0);
+        }
+        self.count += 1;
+        let is_zero = self.marks & 1 == 0;
+        self.marks >>= 1;
+        if is_zero {
+            return 0;
+        }
+        let (mut number, mut shift) = (0, 0);
+        for &byte in self.bytes.by_ref() {
+            number |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        number
+    }
+}
+
+/// What can be packed, and comes back equal.
+pub(crate) trait Pack: Sized {
+    fn pack(&self, into: &mut Packer<'_>);
+    fn unpack(from: &mut Unpacker<'_>) -> Self;
+}
+
+/// Packs a struct: its fields in this order, and those of `known` not at all, which come back with the
+/// value that is said there. What has another value just now cannot be packed.
+macro_rules! packed {
+    ($part:ident(0)) => {
+        impl $crate::rest::pack::Pack for $part {
+            fn pack(&self, into: &mut $crate::rest::pack::Packer<'_>) {
+                self.0.pack(into);
+            }
+
+            fn unpack(from: &mut $crate::rest::pack::Unpacker<'_>) -> Self {
+                Self($crate::rest::pack::Pack::unpack(from))
+            }
+        }
+    };
+    ($part:ty { $($field:ident),* $(,)? } $(known { $($known:ident: |$config:ident| $value:expr),* $(,)? })?) => {
+        impl $crate::rest::pack::Pack for $part {
+            fn pack(&self, into: &mut $crate::rest::pack::Packer<'_>) {
+                let Self { $($field,)* $($($known,)*)? } = self;
+                $($crate::rest::pack::Pack::pack($field, into);)*
+                $($({
+                    let $config = into.config();
+                    let _ = $config;
+                    into.expect(*$known == $value);
+                })*)?
+            }
+
+            fn unpack(from: &mut $crate::rest::pack::Unpacker<'_>) -> Self {
+                $(let $field = $crate::rest::pack::Pack::unpack(from);)*
+                $($(let $known = {
+                    let $config = from.config();
+                    let _ = $config;
+                    $value
+                };)*)?
+                Self { $($field,)* $($($known,)*)? }
+            }
+        }
+    };
+}
+
+/// Packs an enum whose variants hold nothing, the usual one first.
+macro_rules! packed_enum {
+    ($part:ty { $first:ident $(, $variant:ident)* $(,)? }) => {
+        impl $crate::rest::pack::Pack for $part {
+            fn pack(&self, into: &mut $crate::rest::pack::Packer<'_>) {
+                match self { Self::$first $(| Self::$variant)* => {} }
+                let others: &[Self] = &[$(Self::$variant),*];
+                let number = others.iter().position(|other| other == self).map_or(0, |at| at + 1);
+                $crate::rest::pack::Pack::pack(&number, into);
+            }
+
+            fn unpack(from: &mut $crate::rest::pack::Unpacker<'_>) -> Self {
+                let others: &[Self] = &[$(Self::$variant),*];
+                let number: usize = $crate::rest::pack::Pack::unpack(from);
+                number.checked_sub(1).and_then(|at| others.get(at).copied()).unwrap_or(Self::$first)
+            }
+        }
+    };
+}
+
+pub(crate) use {packed, packed_enum};
+
+impl Pack for u64 {
+    fn pack(&self, into: &mut Packer<'_>) {
+        into.put(*self);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        from.take()
+    }
+}
+
+/// What is no wider than 64 bits comes back as it went.
+macro_rules! packed_number {
+    ($($number:ty),*) => {$(
+        impl Pack for $number {
+            fn pack(&self, into: &mut Packer<'_>) {
+                into.put(u64::from(*self));
+            }
+
+            fn unpack(from: &mut Unpacker<'_>) -> Self {
+                Self::try_from(from.take()).unwrap_or(Self::MAX)
+            }
+        }
+    )*};
+}
+
+packed_number!(u8, u16, u32);
+
+impl Pack for usize {
+    fn pack(&self, into: &mut Packer<'_>) {
+        into.put(*self as u64);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Self::try_from(from.take()).unwrap_or(Self::MAX)
+    }
+}
+
+impl Pack for bool {
+    fn pack(&self, into: &mut Packer<'_>) {
+        into.put(u64::from(*self));
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        from.take() != 0
+    }
+}
+
+impl Pack for SeqNum {
+    fn pack(&self, into: &mut Packer<'_>) {
+        let step = (*self - into.context.seq).cast_signed();
+        into.context.seq = *self;
+        into.put(u64::from(((step << 1) ^ (step >> 31)).cast_unsigned()));
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let folded = u32::unpack(from);
+        from.context.seq += (folded >> 1) ^ (folded & 1).wrapping_neg();
+        from.context.seq
+    }
+}
+
+/// Zero is the same as before, and one is never.
+impl Pack for Instant {
+    fn pack(&self, into: &mut Packer<'_>) {
+        if *self == Self::NEVER {
+            into.put(1);
+            return;
+        }
+        let step = self.as_nanos().wrapping_sub(into.context.instant.as_nanos()).cast_signed();
+        let folded = ((step << 1) ^ (step >> 63)).cast_unsigned();
+        into.expect(folded < u64::MAX);
+        into.put(if folded == 0 { 0 } else { folded.saturating_add(1) });
+        into.context.instant = *self;
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let folded = match from.take() {
+            1 => return Self::NEVER,
+            number => number.saturating_sub(1),
+        };
+        let step = (folded >> 1) ^ (folded & 1).wrapping_neg();
+        from.context.instant = Self::from_nanos(from.context.instant.as_nanos().wrapping_add(step));
+        from.context.instant
+    }
+}
+
+impl Pack for Duration {
+    fn pack(&self, into: &mut Packer<'_>) {
+        into.put(self.as_nanos());
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Self::from_nanos(from.take())
+    }
+}
+
+impl Pack for Rate {
+    fn pack(&self, into: &mut Packer<'_>) {
+        into.put(self.bits_per_second());
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Self::from_bits_per_second(from.take())
+    }
+}
+
+impl Pack for TcpFlags {
+    fn pack(&self, into: &mut Packer<'_>) {
+        self.bits().pack(into);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Self::from_bits_retain(Pack::unpack(from))
+    }
+}
+
+packed_enum!(Ecn { NotEct, Ect1, Ect0, Ce });
+packed!(SackBlock { left, right });
+
+impl Pack for FastOpenCookie {
+    fn pack(&self, into: &mut Packer<'_>) {
+        self.as_bytes().len().pack(into);
+        self.as_bytes().iter().for_each(|byte| byte.pack(into));
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let bytes: Vec<u8> = (0..usize::unpack(from)).map(|_| u8::unpack(from)).collect();
+        Self::new(&bytes).unwrap_or(Self::REQUEST)
+    }
+}
+
+impl<T: Pack> Pack for Option<T> {
+    fn pack(&self, into: &mut Packer<'_>) {
+        self.is_some().pack(into);
+        if let Some(content) = self {
+            content.pack(into);
+        }
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        bool::unpack(from).then(|| T::unpack(from))
+    }
+}
+
+impl<T: Pack> Pack for Box<T> {
+    fn pack(&self, into: &mut Packer<'_>) {
+        self.as_ref().pack(into);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Self::new(T::unpack(from))
+    }
+}
+
+impl<A: Pack, B: Pack> Pack for (A, B) {
+    fn pack(&self, into: &mut Packer<'_>) {
+        self.0.pack(into);
+        self.1.pack(into);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        (A::unpack(from), B::unpack(from))
+    }
+}
+
+impl<T: Pack, const N: usize> Pack for [T; N] {
+    fn pack(&self, into: &mut Packer<'_>) {
+        self.iter().for_each(|item| item.pack(into));
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        core::array::from_fn(|_| T::unpack(from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use core::fmt::Debug;
+    use proptest::prelude::*;
+
+    fn comes_back<T: Pack + PartialEq + Debug>(value: &T) -> usize {
+        let config = Config::modern().into();
+        let mut packer = Packer::new(&config);
+        value.pack(&mut packer);
+        let bytes = packer.finish().expect("nothing is known here");
+        assert_eq!(T::unpack(&mut Unpacker::new(&config, &bytes)), *value);
+        bytes.len()
+    }
+
+    #[test]
+    fn what_is_zero_takes_a_bit_and_what_is_small_a_byte() {
+        assert_eq!(comes_back(&[0_u64; 16]), 2);
+        assert_eq!(comes_back(&[127_u32; 8]), 9);
+        assert_eq!(comes_back(&[Some(3_u8), None, Some(200)]), 1 + 2 + 3);
+    }
+
+    #[test]
+    fn numbers_that_lie_together_take_little() {
+        let now = Instant::from_nanos(1 << 60);
+        let times = [now, now, Instant::NEVER, now - Duration::from_nanos(60), now];
+        assert_eq!(comes_back(&times), 1 + 9 + 1 + 1 + 1);
+        let seqs = [0xffff_fff0, 0x10, 0xffff_fff0].map(SeqNum::new);
+        assert_eq!(comes_back(&seqs), 1 + 1 + 1 + 1);
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_comes_back(numbers in prop::collection::vec((any::<u64>(), 0_u32..64), 24)) {
+            let numbers: [u64; 24] = core::array::from_fn(|at| numbers[at].0 >> numbers[at].1);
+            comes_back(&numbers);
+            comes_back(&numbers.map(Duration::from_nanos));
+            comes_back(&numbers.map(|number| SeqNum::new(number.to_le_bytes()[0].into()) - (number >> 40) as u32));
+            comes_back(&numbers.map(|number| Instant::from_nanos(number >> 1)));
+        }
+    }
+}

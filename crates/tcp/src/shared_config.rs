@@ -1,0 +1,109 @@
+//! One configuration for thousands of connections, and what each application may change of it later.
+
+use crate::rest::pack::{Pack, Packer, Unpacker};
+use crate::{BufferSize, Config, KeepAlive, LARGEST_BUFFER};
+use alloc::sync::Arc;
+use core::ops::Deref;
+use linerate_units::Duration;
+
+/// A [`Config`] with every size in the range that the protocol can express, kept once for all connections
+/// that are made with it. A connection that is made of a plain `Config` has one of its own.
+#[derive(Clone, Debug)]
+pub struct SharedConfig(Arc<Config>);
+
+impl Deref for SharedConfig {
+    type Target = Config;
+
+    #[inline]
+    fn deref(&self) -> &Config {
+        &self.0
+    }
+}
+
+impl PartialEq for SharedConfig {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl From<Config> for SharedConfig {
+    fn from(config: Config) -> Self {
+        Self(Arc::new(config.within_limits()))
+    }
+}
+
+impl From<&Config> for SharedConfig {
+    fn from(config: &Config) -> Self {
+        (*config).into()
+    }
+}
+
+impl From<&Self> for SharedConfig {
+    fn from(config: &Self) -> Self {
+        config.clone()
+    }
+}
+
+/// What an application may change of its connection's configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Preferences {
+    pub(crate) send_buffer: BufferSize,
+    pub(crate) receive_buffer: BufferSize,
+    pub(crate) keep_alive: Option<KeepAlive>,
+    pub(crate) linger: Option<Duration>,
+    pub(crate) no_delay: bool,
+    pub(crate) header_prediction: bool,
+}
+
+/// What is as the configuration says takes a bit.
+impl Pack for Preferences {
+    fn pack(&self, into: &mut Packer<'_>) {
+        let usual = Self::of(into.config(), LARGEST_BUFFER);
+        (self.send_buffer != usual.send_buffer).then_some(self.send_buffer).pack(into);
+        (self.receive_buffer != usual.receive_buffer).then_some(self.receive_buffer).pack(into);
+        (self.keep_alive != usual.keep_alive).then_some(self.keep_alive).pack(into);
+        (self.linger != usual.linger).then_some(self.linger).pack(into);
+        self.no_delay.pack(into);
+        self.header_prediction.pack(into);
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let usual = Self::of(from.config(), LARGEST_BUFFER);
+        Self {
+            send_buffer: Option::unpack(from).unwrap_or(usual.send_buffer),
+            receive_buffer: Option::unpack(from).unwrap_or(usual.receive_buffer),
+            keep_alive: Option::unpack(from).unwrap_or(usual.keep_alive),
+            linger: Option::unpack(from).unwrap_or(usual.linger),
+            no_delay: bool::unpack(from),
+            header_prediction: bool::unpack(from),
+        }
+    }
+}
+
+impl Preferences {
+    /// Nothing was changed yet; the route lets no more than `clamp` bytes of window be offered.
+    pub(crate) fn of(config: &Config, clamp: usize) -> Self {
+        Self {
+            send_buffer: config.send_buffer,
+            receive_buffer: config.receive_buffer.within(clamp),
+            keep_alive: config.keep_alive,
+            linger: config.linger,
+            no_delay: config.no_delay,
+            header_prediction: config.header_prediction,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_configuration_is_within_the_limits_of_the_protocol() {
+        let wild = Config { send_buffer: BufferSize::Fixed(u32::MAX), ..Config::modern() };
+        let shared = SharedConfig::from(wild);
+        assert_eq!(shared.send_buffer, BufferSize::Fixed(1 << 30));
+        assert_eq!(SharedConfig::from(&shared), shared);
+        assert_eq!(SharedConfig::from(wild), shared, "equal is who has equal rules");
+    }
+}
