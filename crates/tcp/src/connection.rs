@@ -335,7 +335,7 @@ impl Connection {
         self.output_due |= taken > 0;
         self.sender.write_refused = taken < data.len();
         if was_empty {
-            self.sender.busy.note(now, self.occupation());
+            self.start_business(now);
         }
         Ok(taken)
     }
@@ -462,6 +462,7 @@ impl Connection {
         }
     }
 
+    #[cold]
     pub(crate) fn owe_ack_if_window_grew(&mut self) {
         if self.state.takes_data() && self.acks.on_read(&self.received()) {
             self.owe_ack();
@@ -665,7 +666,7 @@ impl Connection {
             last_sent: self.sender.last_sent,
             last_data_received: self.receiver.last_data,
             last_heard: self.heard,
-            busy: self.sender.busy,
+            busy: self.busy_time(),
             receive_round_trip: self.receiver.autotune.round_trip(),
             read_in_a_round_trip: self.receiver.autotune.best(),
             pacing_rate: self.pacing_rate(),

@@ -2,7 +2,7 @@
 //! right, whether a peer is worth trying, and how many may wait is the host's business.
 
 use crate::event::Events;
-use crate::receive::{Keep, saturated};
+use crate::receive::saturated;
 use crate::rest::pack::packed;
 use crate::send::scoreboard::Verdict;
 use crate::{Connection, Error, State};
@@ -212,14 +212,11 @@ impl Connection {
     fn take_data_of_syn(&mut self, syn: &Segment<'_>) -> usize {
         let length = syn.payload.len().min(self.receiver.buffer.free()).min(usize::from(u16::MAX));
         let data = &syn.payload[..length];
-        let most = self.config.reassembly_stretches;
-        if data.is_empty()
-            || self.receiver.keep(&self.rcv, self.rcv.nxt, data, most, &self.memory) != Keep::Kept
-        {
+        if data.is_empty() || !self.receiver.buffer.append(data, &self.memory) {
             return 0;
         }
-        let next = self.rcv.nxt + saturated(length);
-        self.receiver.deliver(&mut self.rcv, next);
+        self.rcv.nxt += saturated(length);
+        self.rcv.edge = self.rcv.edge.later(self.rcv.nxt);
         self.receiver.largest_segment = self.receiver.largest_segment.max(saturated(length));
         self.statistics.bytes_received += length as u64;
         self.events |= Events::READABLE;

@@ -108,10 +108,19 @@ impl Ring {
     }
 
     /// Writes `bytes` at `offset` from the head.
+    #[inline]
     pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
         let at = self.at(offset);
-        let (first, second) = bytes.split_at(bytes.len().min(self.storage.len() - at));
-        self.storage[at..at + first.len()].copy_from_slice(first);
+        match self.storage.get_mut(at..at + bytes.len()) {
+            Some(place) => place.copy_from_slice(bytes),
+            None => self.write_around_the_end(at, bytes),
+        }
+    }
+
+    #[cold]
+    fn write_around_the_end(&mut self, at: usize, bytes: &[u8]) {
+        let (first, second) = bytes.split_at(self.storage.len() - at);
+        self.storage[at..].copy_from_slice(first);
         self.storage[..second.len()].copy_from_slice(second);
     }
 

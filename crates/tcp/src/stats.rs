@@ -98,7 +98,8 @@ impl Statistics {
     /// Segments with data that came in, wanted or not.
     #[must_use]
     pub const fn data_segments_received(&self) -> u64 {
-        self.prediction.data + self.prediction.missed_data + self.segments_joined
+        let prediction = &self.prediction;
+        prediction.data + prediction.both + prediction.missed_data + self.segments_joined
     }
 }
 packed!(Statistics {
@@ -150,14 +151,16 @@ packed!(Statistics {
 pub struct PredictionStatistics {
     /// Pure acknowledgements answered by the fast path.
     pub acks: u64,
-    /// Data segments answered by the fast path.
+    /// Data segments that acknowledged nothing new, answered by the fast path.
     pub data: u64,
+    /// Data segments that acknowledged something as well, answered by the fast path.
+    pub both: u64,
     /// Segments with data that took the slow path.
     pub(crate) missed_data: u64,
     misses: [u64; MissReason::ALL.len()],
 }
 
-packed!(PredictionStatistics { acks, data, misses, missed_data });
+packed!(PredictionStatistics { acks, data, both, misses, missed_data });
 
 impl PredictionStatistics {
     /// Segments that took the slow path for this reason.
@@ -174,7 +177,7 @@ impl PredictionStatistics {
     /// Segments that took the fast path.
     #[must_use]
     pub const fn hits(&self) -> u64 {
-        self.acks + self.data
+        self.acks + self.data + self.both
     }
 
     pub(crate) fn count_miss(&mut self, reason: MissReason, segment: &Segment<'_>) {

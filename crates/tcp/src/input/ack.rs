@@ -6,7 +6,6 @@ use super::acceptable::Text;
 use crate::congestion::Acknowledged;
 use crate::event::Events;
 use crate::output::reset::Reset;
-use crate::send::busy_time::Occupation;
 use crate::send::loss::TimerVerdict;
 use crate::send::recovery::News;
 use crate::timers::Timer;
@@ -161,7 +160,7 @@ impl Connection {
             self.statistics.bytes_acknowledged += released as u64;
             self.events |= Events::WRITABLE;
             if self.sender.buffer.len() == 0 {
-                self.sender.busy.note(now, Occupation::Idle);
+                self.note_occupation(now);
             }
         }
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {

@@ -7,6 +7,7 @@ use crate::receive::{Keep, saturated};
 use crate::timers::Timer;
 use crate::{Connection, Error};
 use linerate_units::Instant;
+use linerate_wire::SeqNum;
 
 impl Connection {
     pub(super) fn take_text(&mut self, now: Instant, text: &Text<'_>) -> Result<(), Refusal> {
@@ -27,7 +28,7 @@ impl Connection {
             Keep::NoMemory => return Err(self.refuse_for_memory()),
         }
         if text.seq == self.rcv.nxt {
-            self.deliver(now, saturated(text.payload.len()), text.piece, text.pushed);
+            self.deliver_past_holes(now, saturated(text.payload.len()), text.piece, text.pushed);
         } else {
             // A duplicate acknowledgement tells the sender of the hole (RFC 5681 §4.2).
             self.statistics.out_of_order_segments += u64::from(text.count);
@@ -57,26 +58,41 @@ impl Connection {
     }
 
     /// `length` bytes at `rcv.nxt` are in place: they, and what they join to, can be read. They came in
-    /// segments of which the largest brought `piece`. Both paths end here.
-    pub(super) fn deliver(&mut self, now: Instant, length: u32, piece: u32, pushed: bool) {
+    /// segments of which the largest brought `piece`.
+    fn deliver_past_holes(&mut self, now: Instant, length: u32, piece: u32, pushed: bool) {
         let had_holes = !self.receiver.assembler.is_empty();
         let arrived = self.rcv.nxt + length;
         let next = if had_holes { self.receiver.fill_hole(arrived) } else { arrived };
+        self.deliver(now, piece, next, pushed, had_holes);
+        // Nobody reads any more, but the peer's window must not close for that.
+        if self.receiver.shut {
+            self.owe_ack_if_window_grew();
+        }
+    }
+
+    /// What lies before `next` can be read, since segments of at most `piece` bytes were in order. Both paths
+    /// end here.
+    #[inline(always)]
+    pub(super) fn deliver(&mut self, now: Instant, piece: u32, next: SeqNum, pushed: bool, had_holes: bool) {
         self.statistics.bytes_received += u64::from(next - self.rcv.nxt);
-        self.receiver.deliver(&mut self.rcv, next);
-        self.receiver.largest_segment = self.receiver.largest_segment.max(piece);
+        self.rcv.nxt = next;
+        if piece > self.receiver.largest_segment {
+            self.receiver.largest_segment = piece;
+        }
         self.receiver.last_data = now;
         self.events |= Events::READABLE;
-        let received = self.received();
+        let (receiver, pending) = (&self.receiver, self.rcv.pending());
+        let must = self.acks.on_data(pending, receiver.largest_segment, pushed, || receiver.is_crowded());
         // Filling a hole, or a part of one, is told at once (RFC 5681 §4.2).
-        if self.acks.on_data(&received, pushed) || had_holes {
+        if must || had_holes {
             self.owe_ack();
         } else if !self.timers.is_set(Timer::DelayedAck) {
-            self.timers.set(Timer::DelayedAck, now, self.config.delayed_ack);
+            self.delay_ack(now);
         }
-        // Nobody reads any more, but the peer's window must not close for that.
-        if self.receiver.shut && self.acks.on_read(&self.received()) {
-            self.owe_ack();
-        }
+    }
+
+    #[inline(never)]
+    fn delay_ack(&mut self, now: Instant) {
+        self.timers.set(Timer::DelayedAck, now, self.config.delayed_ack);
     }
 }

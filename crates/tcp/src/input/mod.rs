@@ -82,8 +82,11 @@ impl Connection {
     #[inline]
     fn take_segment(&mut self, now: Instant, segment: &Segment<'_>, piece: u32) -> Disposition {
         match predict(self, segment) {
-            Prediction::Data { .. } => return self.take_predicted_data(now, segment, piece),
+            Prediction::Data { length } => return self.take_predicted_data(now, segment, length, piece),
             Prediction::Ack { acked } => self.take_predicted_ack(now, segment, acked),
+            Prediction::Both { length, .. } => {
+                return self.take_predicted_both(now, segment, length, piece);
+            }
             Prediction::Miss(reason) => {
                 self.statistics.prediction.count_miss(reason, segment);
                 let disposition = self.handle_unpredicted(now, segment);

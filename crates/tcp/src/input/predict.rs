@@ -8,12 +8,12 @@
 //! puts it and not be old.
 //!
 //! What is left is a pure acknowledgement, and we are the sender: the acknowledged bytes leave the
-//! send buffer. Or it is data and acknowledges nothing new, and we are the receiver: it is appended
-//! to the receive buffer. Everything else takes the slow path, which alone could do all of it.
+//! send buffer. Or it is data, and we are the receiver: it is appended to the receive buffer. Or it is
+//! both, as in a dialogue. Everything else takes the slow path, which alone could do all of it.
 
 use super::Disposition;
 use crate::options::before;
-use crate::receive::{Keep, saturated};
+use crate::receive::saturated;
 use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Segment, TcpFlags, Timestamps};
@@ -36,6 +36,13 @@ pub enum Prediction {
         /// Bytes of data.
         length: u32,
     },
+    /// Data in order that acknowledges something new as well.
+    Both {
+        /// Newly acknowledged bytes.
+        acked: u32,
+        /// Bytes of data.
+        length: u32,
+    },
     /// The slow path must look at it, for this reason.
     Miss(MissReason),
 }
@@ -46,7 +53,7 @@ pub enum Prediction {
 pub enum MissReason {
     /// Prediction is switched off.
     Disabled,
-    /// The connection is not in ESTABLISHED: opening or closing.
+    /// The connection is not in ESTABLISHED: opening or closing; or nobody reads any more.
     State,
     /// SYN, FIN, RST, URG, an ECN bit, or no ACK.
     Flags,
@@ -64,8 +71,6 @@ pub enum MissReason {
     Timestamp,
     /// A duplicate or impossible acknowledgement.
     Acknowledgement,
-    /// Data that also acknowledges something new: traffic in both directions.
-    DataWithAck,
     /// More data than the window has room for.
     Room,
     /// A round trip is being measured, to tune the receive buffer: once in a round trip.
@@ -74,7 +79,7 @@ pub enum MissReason {
 
 impl MissReason {
     /// All reasons.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 12] = [
         Self::Disabled,
         Self::State,
         Self::Flags,
@@ -85,7 +90,6 @@ impl MissReason {
         Self::Recovery,
         Self::Timestamp,
         Self::Acknowledgement,
-        Self::DataWithAck,
         Self::Room,
         Self::Measurement,
     ];
@@ -104,7 +108,6 @@ impl MissReason {
             Self::Recovery => "recovery",
             Self::Timestamp => "timestamp",
             Self::Acknowledgement => "acknowledgement",
-            Self::DataWithAck => "data with ack",
             Self::Room => "room",
             Self::Measurement => "measurement",
         }
@@ -112,6 +115,7 @@ impl MissReason {
 }
 
 /// What `segment` is predicted to mean. Changes nothing.
+#[inline]
 pub(crate) fn predict(c: &Connection, segment: &Segment<'_>) -> Prediction {
     if segment.offset_and_flags & COMPARED != c.predicted {
         return Prediction::Miss(why_the_header_differs(c, segment));
@@ -136,18 +140,24 @@ fn predict_ack(c: &Connection, segment: &Segment<'_>) -> Prediction {
     }
 }
 
-/// We are the receiver.
+/// We are the receiver, and perhaps a sender, too.
+#[inline]
 fn predict_data(c: &Connection, segment: &Segment<'_>) -> Prediction {
-    if segment.ack != c.snd.una {
-        return Prediction::Miss(MissReason::DataWithAck);
-    }
     let length = saturated(segment.payload.len());
     if length > c.rcv.window() {
         return Prediction::Miss(MissReason::Room);
     }
-    Prediction::Data { length }
+    let acked = segment.ack - c.snd.una;
+    if acked == 0 {
+        Prediction::Data { length }
+    } else if acked <= c.snd.flight() {
+        Prediction::Both { acked, length }
+    } else {
+        Prediction::Miss(MissReason::Acknowledgement)
+    }
 }
 
+#[inline]
 fn has_fresh_timestamp(c: &Connection, segment: &Segment<'_>) -> bool {
     Timestamps::alone(segment.options).is_some_and(|stamp| !before(stamp.value, c.timestamps.recent))
 }
@@ -174,7 +184,7 @@ fn why_the_timestamp_differs(segment: &Segment<'_>) -> MissReason {
 fn spoiler(c: &Connection) -> Option<MissReason> {
     if !c.preferences.header_prediction {
         Some(MissReason::Disabled)
-    } else if c.state != State::Established {
+    } else if c.state != State::Established || c.receiver.shut {
         Some(MissReason::State)
     } else if !c.receiver.assembler.is_empty() || c.receiver.urgent.is_some() || c.receiver.fin.is_some() {
         Some(MissReason::Reassembly)
@@ -206,38 +216,70 @@ impl Connection {
     /// The ACK arm.
     pub(super) fn take_predicted_ack(&mut self, now: Instant, segment: &Segment<'_>, acked: u32) {
         self.statistics.prediction.acks += 1;
-        self.heard = now;
-        self.note_predicted_timestamp(now, segment);
+        self.take_predicted_header(now, segment);
         if acked > 0 {
             self.acknowledge(now, segment, self.is_window_used());
         }
         self.update_window(segment);
     }
 
-    /// The data arm; `piece` bytes were in the largest segment that the peer has sent. It touches the receiver's state only.
+    /// The data arm: `length` bytes, of which the largest segment that the peer has sent brought `piece`. It
+    /// touches the receiver's state only.
+    #[inline(always)]
     pub(super) fn take_predicted_data(
         &mut self,
         now: Instant,
         segment: &Segment<'_>,
+        length: u32,
         piece: u32,
     ) -> Disposition {
         self.statistics.prediction.data += 1;
+        self.take_predicted_header(now, segment);
+        self.take_predicted_text(now, segment, length, piece)
+    }
+
+    /// Both in turn.
+    #[inline(never)]
+    pub(super) fn take_predicted_both(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        length: u32,
+        piece: u32,
+    ) -> Disposition {
+        self.statistics.prediction.both += 1;
+        self.take_predicted_header(now, segment);
+        self.acknowledge(now, segment, self.is_window_used());
+        self.take_predicted_text(now, segment, length, piece)
+    }
+
+    /// It was heard, and its timestamp, which is no older than the last, is echoed where the segment covers
+    /// what was acknowledged last (RFC 7323 §4.3).
+    #[inline]
+    fn take_predicted_header(&mut self, now: Instant, segment: &Segment<'_>) {
         self.heard = now;
-        self.note_predicted_timestamp(now, segment);
+        if self.timestamps.on
+            && !segment.seq.after(self.rcv.acked)
+            && let Some(timestamps) = Timestamps::alone(segment.options)
+        {
+            self.timestamps.take(timestamps, now);
+        }
+    }
+
+    #[inline(always)]
+    fn take_predicted_text(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        length: u32,
+        piece: u32,
+    ) -> Disposition {
         self.update_window(segment);
-        if self.receiver.keep(&self.rcv, segment.seq, segment.payload, 0, &self.memory) != Keep::Kept {
+        if !self.receiver.buffer.append(segment.payload, &self.memory) {
             return Disposition::Refused(self.refuse_for_memory());
         }
         let pushed = segment.flags().contains(TcpFlags::PSH);
-        self.deliver(now, saturated(segment.payload.len()), piece, pushed);
+        self.deliver(now, piece, self.rcv.nxt + length, pushed, false);
         Disposition::Accepted
-    }
-
-    fn note_predicted_timestamp(&mut self, now: Instant, segment: &Segment<'_>) {
-        if self.timestamps.on
-            && let Some(timestamps) = Timestamps::alone(segment.options)
-        {
-            self.timestamps.note(timestamps, segment.seq, self.rcv.acked, now);
-        }
     }
 }

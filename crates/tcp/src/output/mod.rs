@@ -43,7 +43,7 @@ impl Connection {
             self.sender.probe_due = false;
             self.sender.held_back = self.is_held_back();
             self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
-            self.sender.busy.note(now, self.occupation());
+            self.note_occupation(now);
             self.note_application_limit();
             self.watch_small_window(now);
             self.watch_pacer(now);

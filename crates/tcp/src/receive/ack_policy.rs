@@ -65,22 +65,28 @@ impl AckPolicy {
         Self { rule, quick, pushed: false, talks: false, unanswered: 0 }
     }
 
-    /// In-order data has arrived: must it be acknowledged at once?
-    pub(crate) fn on_data(&mut self, received: &Received, pushed: bool) -> bool {
+    /// In-order data has arrived, and `pending` bytes are not acknowledged, where a full segment has
+    /// `segment`: must they be at once? `is_crowded` says whether unread data fills more than half of the
+    /// window: then it waits for the reader, since the acknowledgement that he triggers carries a better one.
+    #[inline]
+    pub(crate) fn on_data(
+        &mut self,
+        pending: u32,
+        segment: u32,
+        pushed: bool,
+        is_crowded: impl FnOnce() -> bool,
+    ) -> bool {
         self.pushed = pushed;
-        self.unanswered = (self.unanswered + 1).min(2);
+        if self.unanswered < 2 {
+            self.unanswered += 1;
+        }
         match self.rule {
             AckRule::Bsd { .. } => false,
             AckRule::Modern { .. } if self.quick > 0 => {
                 self.quick -= 1;
                 true
             }
-            // A window that is more than half full of unread data waits for the reader: the
-            // acknowledgement that he triggers carries a better window.
-            AckRule::Modern { .. } => {
-                received.pending >= received.segment.saturating_mul(2)
-                    && received.unread <= received.capacity / 2
-            }
+            AckRule::Modern { .. } => pending >= segment.saturating_mul(2) && !is_crowded(),
         }
     }
 
@@ -148,23 +154,23 @@ mod tests {
     #[test]
     fn every_second_segment_is_acknowledged() {
         let mut policy = AckPolicy::new(MODERN);
-        assert!(!policy.on_data(&Received { pending: 1_460, unread: 1_460, ..IDLE }, false));
-        assert!(policy.on_data(&Received { pending: 2_920, unread: 2_920, ..IDLE }, false));
+        assert!(!policy.on_data(1_460, 1_460, false, || false));
+        assert!(policy.on_data(2_920, 1_460, false, || false));
+        assert!(!policy.on_data(2_920, 1_460, false, || true), "the reader is to come first");
     }
 
     #[test]
     fn the_first_segments_are_acknowledged_at_once() {
         let mut policy = AckPolicy::new(AckRule::Modern { quick: 1 });
-        let one = Received { pending: 1_460, ..IDLE };
-        assert!(policy.on_data(&one, false));
-        assert!(!policy.on_data(&one, false));
+        assert!(policy.on_data(1_460, 1_460, false, || false));
+        assert!(!policy.on_data(1_460, 1_460, false, || false));
     }
 
     #[test]
     fn a_pushed_segment_that_was_read_is_acknowledged_without_waiting_for_the_timer() {
         let mut policy = AckPolicy::new(MODERN);
         let one = Received { pending: 1_460, offered: 16 * 1_460, ..IDLE };
-        assert!(!policy.on_data(&Received { unread: 1_460, ..one }, true));
+        assert!(!policy.on_data(1_460, 1_460, true, || false));
         assert!(policy.on_read(&one));
     }
 
@@ -173,9 +179,9 @@ mod tests {
         let mut policy = AckPolicy::new(MODERN);
         policy.on_data_sent();
         let request = Received { pending: 10, offered: 17 * 1_460 - 10, ..IDLE };
-        policy.on_data(&request, true);
+        policy.on_data(10, 1_460, true, || false);
         assert!(!policy.on_read(&request));
-        policy.on_data(&request, true);
+        policy.on_data(10, 1_460, true, || false);
         assert!(policy.on_read(&request), "two requests in a row are no dialogue any more");
     }
 

@@ -121,6 +121,11 @@ impl Receiver {
         saturated(self.buffer.capacity()).min(self.largest_window)
     }
 
+    /// Does unread data fill more than half of what the window can be?
+    pub(crate) fn is_crowded(&self) -> bool {
+        saturated(self.buffer.len()) > self.capacity() / 2
+    }
+
     /// The right edge that could be offered now; never before the one that was.
     pub(crate) fn possible_edge(&self, rcv: &ReceiveSequence) -> SeqNum {
         (rcv.nxt + saturated(self.buffer.free()).min(self.largest_window)).later(rcv.edge)
@@ -136,11 +141,15 @@ impl Receiver {
         most: usize,
         grant: &MemoryGrant,
     ) -> Keep {
+        if seq == rcv.nxt {
+            let is_kept = self.shut || self.buffer.append(payload, grant);
+            return if is_kept { Keep::Kept } else { Keep::NoMemory };
+        }
         let offset = (seq - rcv.nxt) as usize;
         if !self.shut && !self.buffer.make_room(offset, payload.len(), grant) {
             return Keep::NoMemory;
         }
-        if seq != rcv.nxt && !self.assembler.insert(seq, seq + saturated(payload.len()), most) {
+        if !self.assembler.insert(seq, seq + saturated(payload.len()), most) {
             return Keep::TooManyStretches;
         }
         if !self.shut {
@@ -164,15 +173,6 @@ impl Receiver {
         self.buffer.give_back_unused(now, if self.shut { 0 } else { beyond });
     }
 
-    /// Everything up to `next` is in order: the application can have it.
-    pub(crate) fn deliver(&mut self, rcv: &mut ReceiveSequence, next: SeqNum) {
-        if !self.shut {
-            self.buffer.extend((next - rcv.nxt) as usize);
-        }
-        rcv.nxt = next;
-        rcv.edge = rcv.edge.later(next);
-    }
-
     /// `left` up to `right` has arrived: what of it had been here before, if anything?
     pub(crate) fn note_duplicate(&mut self, rcv: &ReceiveSequence, left: SeqNum, right: SeqNum) {
         if left.before(rcv.nxt) {
@@ -187,12 +187,16 @@ impl Receiver {
         self.unanswered = self.unanswered.saturating_add(u8::try_from(count).unwrap_or(u8::MAX));
     }
 
-    /// Everything before `next` has arrived, and there were holes: up to where there are none. What came
-    /// beyond them before is not told of by duplicates any more: with the new number they would tell of
-    /// another hole.
-    pub(crate) fn fill_hole(&mut self, next: SeqNum) -> SeqNum {
+    /// Everything before `arrived` has arrived, and there were holes: up to where there are none, everything
+    /// can be read. What came beyond them before is not told of by duplicates any more: with the new number
+    /// they would tell of another hole.
+    pub(crate) fn fill_hole(&mut self, arrived: SeqNum) -> SeqNum {
         self.unanswered = 0;
-        self.assembler.advance(next)
+        let next = self.assembler.advance(arrived);
+        if !self.shut {
+            self.buffer.extend((next - arrived) as usize);
+        }
+        next
     }
 
     /// An acknowledgement with [`Receiver::blocks`] has left: each duplicate is told of once (RFC 2883 §4).

@@ -2,11 +2,12 @@
 
 use crate::Connection;
 use crate::rest::pack::{packed, packed_enum};
+use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 
 /// What the sender is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Occupation {
+enum Occupation {
     /// Everything that was written is acknowledged.
     Idle,
     /// Something is not, and the path decides how soon that changes.
@@ -40,7 +41,7 @@ impl BusyTime {
 
     /// From `now` on the sender is about `occupation`.
     #[inline]
-    pub(crate) fn note(&mut self, now: Instant, occupation: Occupation) {
+    fn note(&mut self, now: Instant, occupation: Occupation) {
         if occupation != self.now {
             *self = Self { now: occupation, since: now, ..self.until(now) };
         }
@@ -80,8 +81,28 @@ impl BusyTime {
 }
 
 impl Connection {
-    /// Nothing more can leave now: what is the sender waiting for?
-    pub(crate) fn occupation(&self) -> Occupation {
+    /// Nothing more can leave now, or everything has been acknowledged.
+    #[inline]
+    pub(crate) fn note_occupation(&mut self, now: Instant) {
+        let occupation = self.occupation();
+        if let Some(busy) = &mut self.sender.busy {
+            busy.note(now, occupation);
+        }
+    }
+
+    /// Something was written where nothing waited for its acknowledgement.
+    pub(crate) fn start_business(&mut self, now: Instant) {
+        self.sender.busy.get_or_insert_with(|| Box::new(BusyTime::new(now)));
+        self.note_occupation(now);
+    }
+
+    /// How long it was busy, and with what.
+    pub(crate) fn busy_time(&self) -> BusyTime {
+        self.sender.busy.as_deref().copied().unwrap_or_else(|| BusyTime::new(Instant::ZERO))
+    }
+
+    /// What is the sender waiting for?
+    fn occupation(&self) -> Occupation {
         if self.sender.buffer.len() == 0 {
             return Occupation::Idle;
         }

@@ -99,7 +99,8 @@ pub(crate) struct Sender {
     /// When we could last send, the congestion window, or pacing, was what stopped us.
     pub(crate) held_back: bool,
     pub(crate) usage: Usage,
-    pub(crate) busy: BusyTime,
+    /// Once something was written: those that wait in a flood shall not be larger for it.
+    pub(crate) busy: Option<Box<BusyTime>>,
     /// There was no room for all that the application has written last.
     pub(crate) write_refused: bool,
     /// The end of the last segment that was sent although not full (Minshall's SND.SML).
@@ -170,7 +171,7 @@ impl Sender {
             undo: None,
             held_back: false,
             usage: Usage::new(iss),
-            busy: BusyTime::new(now),
+            busy: None,
             write_refused: false,
             small_end: iss,
             urgent: None,

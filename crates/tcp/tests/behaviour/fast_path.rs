@@ -169,10 +169,25 @@ fn a_miss_during_recovery_is_the_recovery_s() {
 }
 
 #[test]
-fn data_that_acknowledges_is_traffic_in_both_directions() {
+fn data_that_acknowledges_hits_both_arms_at_once() {
+    for mut host in [established(), stamped()] {
+        host.write(200);
+        host.take_sent();
+        hits_for(&mut host, "P. 1:101(100) ack 101 win 50000");
+        hits_for(&mut host, "P. 101:201(100) ack 201");
+        let prediction = &host.connection.statistics().prediction;
+        assert_eq!((prediction.data, prediction.acks, prediction.both), (0, 0, 2));
+        assert_eq!(host.connection.statistics().data_segments_received(), 2);
+        assert_eq!((host.connection.readable_bytes(), host.connection.unacknowledged_bytes()), (200, 0));
+        misses_for(MissReason::Acknowledgement, &mut host, "P. 201:301(100) ack 301");
+    }
+}
+
+#[test]
+fn what_nobody_reads_is_a_miss_of_the_state() {
     let mut host = established();
-    host.write(100);
-    misses_for(MissReason::DataWithAck, &mut host, ". 1:101(100) ack 101");
+    host.application(Connection::shutdown_read);
+    misses_for(MissReason::State, &mut host, ". 1:101(100) ack 1");
 }
 
 #[test]

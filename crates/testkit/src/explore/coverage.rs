@@ -14,10 +14,11 @@ pub struct Coverage {
 type Counter = (&'static str, fn(&Statistics) -> u64);
 
 /// What is worth counting of a connection's life.
-const COUNTERS: [Counter; 27] = [
+const COUNTERS: [Counter; 28] = [
     ("segments received", |counted| counted.segments_received),
     ("fast path: data", |counted| counted.prediction.data),
     ("fast path: acknowledgements", |counted| counted.prediction.acks),
+    ("fast path: both at once", |counted| counted.prediction.both),
     ("segments sent again", |counted| counted.retransmitted_segments),
     ("fast retransmissions", |counted| counted.fast_retransmissions),
     ("retransmission timeouts", |counted| counted.retransmission_timeouts),
