@@ -115,7 +115,7 @@ fn send_all(mut link: MemoryLink, spins: u32) {
 fn tap() -> Result<(Vec<f64>, Vec<f64>), Box<dyn Error>> {
     const AT_ONCE: usize = 400;
     let kernel = Ipv4Addr::new(10, 0, 0, 1);
-    let mut tap = Tap::open(&TapConfig::default())?;
+    let mut tap = Tap::open(&TapConfig { offloads: false, ..TapConfig::default() })?;
     tap.interface().disable_ipv6()?;
     tap.interface().add_address(kernel, 24)?;
     tap.interface().set_up()?;

@@ -11,6 +11,9 @@ use std::os::fd::BorrowedFd;
 /// The link `L`, with every frame of both directions copied into a capture. A received frame has the
 /// time of its arrival, a sent one the time at which it was handed to the link.
 ///
+/// Frames are written down as they pass between the host and the link: a super-frame as one packet, and a
+/// checksum that one of the two leaves to the other as it is then, not completed.
+///
 /// Trouble with the capture never becomes trouble of the link: see [`CaptureWriter`].
 #[derive(Debug)]
 pub struct Capture<L, S: Sink = File, C = MonotonicClock> {

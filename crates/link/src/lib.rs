@@ -62,6 +62,7 @@ pub mod namespace;
 #[allow(unsafe_code, reason = "memory shared between threads, and system calls that take raw memory")]
 mod sys;
 pub mod tap;
+mod virtio;
 mod wait;
 
 pub use capture::Capture;

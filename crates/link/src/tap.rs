@@ -2,12 +2,18 @@
 //!
 //! Whatever the kernel sends out of the interface is received here, and the other way round. The
 //! interface goes with the link unless somebody made it to stay.
+//!
+//! With offloads the two do not cut what a wire would have them cut: super-frames of up to 64 KiB go whole
+//! both ways, and checksums, which would protect them from nothing, are left out.
 
 use crate::MonotonicClock;
 use crate::kernel_interface::{InterfaceError, KernelInterface, check_name};
-use crate::sys::tun::{NO_PACKET_INFORMATION, TAP, TUN, attach};
+use crate::sys::tun::{
+    NO_PACKET_INFORMATION, TAP, TUN, VIRTIO_HEADER, attach, set_header_length, set_offloads,
+};
+use crate::virtio;
 use crate::wait::Readiness;
-use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, Link, LinkError, Medium, Offloads, RxFrame, TxFrame};
 use linerate_units::{Bytes, Clock};
 use rustix::io::{Errno, ioctl_fionbio, read, write};
 use std::fs::File;
@@ -19,6 +25,11 @@ use thiserror::Error;
 const DEVICE: &str = "/dev/net/tun";
 /// The largest frame that can arrive: the largest IP packet behind a tagged Ethernet header.
 const LARGEST_FRAME: usize = 65_535 + 18;
+/// Bytes of the largest IP packet.
+const LARGEST_PACKET: usize = 65_535;
+/// Where a frame begins in its memory, behind the place of a virtio-net header: so that behind Ethernet's the
+/// IP header begins at a multiple of 32 bytes.
+const FRAME: usize = 18;
 
 /// Which interface is to be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,12 +40,16 @@ pub struct TapConfig {
     pub medium: Medium,
     /// Bytes of the largest IP packet. An interface that exists and has another MTU is changed.
     pub mtu: usize,
+    /// Whether the kernel and we leave to each other what they would leave to a network card: super-frames of
+    /// several segments of TCP over IPv4 go whole both ways (`IFF_VNET_HDR`), and checksums are not computed.
+    /// Each frame that is seen on the device without offloads is one that a wire could carry.
+    pub offloads: bool,
 }
 
-/// A TAP device `lr0`, or the next number that is free, of 1,500 bytes.
+/// A TAP device `lr0`, or the next number that is free, of 1,500 bytes, with offloads.
 impl Default for TapConfig {
     fn default() -> Self {
-        Self { name: "lr%d".to_owned(), medium: Medium::Ethernet, mtu: 1_500 }
+        Self { name: "lr%d".to_owned(), medium: Medium::Ethernet, mtu: 1_500, offloads: true }
     }
 }
 
@@ -44,13 +59,16 @@ pub struct Tap {
     device: OwnedFd,
     interface: KernelInterface,
     capabilities: Capabilities,
-    /// The frame that arrived last.
+    /// Bytes of the header that the kernel has in front of each frame: a virtio-net header's, or none.
+    header: usize,
+    /// The frame that arrived last, behind its header.
     arrival: Box<[u8]>,
-    /// The frame that is offered, or waits for the system to have room for it.
+    /// The frame that is offered, or waits for the system to have room for it, behind its header.
     departure: Box<[u8]>,
     /// Bytes of the waiting frame; 0 if none does.
     waiting: usize,
     refused: u64,
+    malformed: u64,
 }
 
 impl Tap {
@@ -67,8 +85,14 @@ impl Tap {
             Medium::Ethernet => TAP,
             Medium::Ip => TUN,
         };
-        let name = attach(device.as_fd(), padded(&config.name), kind | NO_PACKET_INFORMATION)
+        let header = if config.offloads { VIRTIO_HEADER } else { 0 };
+        let name = attach(device.as_fd(), padded(&config.name), kind | NO_PACKET_INFORMATION | header)
             .map_err(|errno| TapError::of_attaching(&config.name, errno))?;
+        let refused = |errno: Errno| TapError::Offloads { errno: errno.raw_os_error() };
+        if config.offloads {
+            set_header_length(device.as_fd(), virtio::LENGTH).map_err(refused)?;
+        }
+        set_offloads(device.as_fd(), config.offloads).map_err(refused)?;
         let interface = KernelInterface::named(&unpadded(&name))?;
         let mtu = Bytes::new(config.mtu as u64);
         if interface.state()?.mtu != mtu {
@@ -78,15 +102,19 @@ impl Tap {
     }
 
     fn over(device: OwnedFd, interface: KernelInterface, config: &TapConfig) -> Self {
-        let capabilities = Capabilities::new(config.medium, config.mtu);
+        let super_packet = if config.offloads { LARGEST_PACKET } else { 0 };
+        let offloads = Offloads { checksums: config.offloads, super_packet };
+        let capabilities = Capabilities { offloads, ..Capabilities::new(config.medium, config.mtu) };
         Self {
             device,
             interface,
             capabilities,
-            arrival: vec![0; LARGEST_FRAME].into(),
-            departure: vec![0; capabilities.frame_length() + 4].into(),
+            header: if config.offloads { virtio::LENGTH } else { 0 },
+            arrival: vec![0; FRAME + LARGEST_FRAME].into(),
+            departure: vec![0; FRAME + capabilities.room() + 4].into(),
             waiting: 0,
             refused: 0,
+            malformed: 0,
         }
     }
 
@@ -102,10 +130,16 @@ impl Tap {
         self.refused
     }
 
+    /// Frames that were dropped because the kernel has said of them what cannot be.
+    #[must_use]
+    pub const fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
     /// Writes the waiting frame, if there is one. False if it has to wait longer.
     fn depart(&mut self) -> Result<bool, LinkError> {
         while self.waiting > 0 {
-            match write(&self.device, &self.departure[..self.waiting]) {
+            match write(&self.device, &self.departure[FRAME - self.header..FRAME + self.waiting]) {
                 Ok(_) => self.waiting = 0,
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(Errno::INTR) => {}
@@ -127,13 +161,14 @@ impl Link for Tap {
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
         let mut received = 0;
         while received < budget {
-            match read(&self.device, &mut *self.arrival) {
-                Ok(length) => {
-                    let bytes = &self.arrival[..length];
-                    let arrived = MonotonicClock.now();
-                    on_frame(RxFrame::plain(bytes, arrived));
-                    received += 1;
-                }
+            match read(&self.device, &mut self.arrival[FRAME - self.header..]) {
+                Ok(length) => match arrived(&self.arrival, self.header, length) {
+                    Some(frame) => {
+                        on_frame(frame);
+                        received += 1;
+                    }
+                    None => self.malformed += 1,
+                },
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(explain("read a frame", errno)),
@@ -149,8 +184,12 @@ impl Link for Tap {
     ) -> Result<usize, LinkError> {
         let mut sent = 0;
         while self.depart()? && sent < budget {
-            let Some(frame) = fill(&mut self.departure) else { break };
-            self.waiting = frame.length.min(self.departure.len());
+            let Some(frame) = fill(&mut self.departure[FRAME..]) else { break };
+            self.waiting = frame.length.min(self.departure.len() - FRAME);
+            if self.header > 0 {
+                let header = virtio::header(&frame, &self.departure[FRAME..]);
+                self.departure[FRAME - virtio::LENGTH..FRAME].copy_from_slice(&header);
+            }
             sent += 1;
         }
         Ok(sent)
@@ -159,6 +198,18 @@ impl Link for Tap {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
+}
+
+/// What `length` bytes are, that the kernel has written with a header of `header` bytes before [`FRAME`];
+/// `None` if they cannot be a frame.
+fn arrived(memory: &[u8], header: usize, length: usize) -> Option<RxFrame<'_>> {
+    let bytes = memory.get(FRAME..(FRAME + length).checked_sub(header)?)?;
+    let frame = RxFrame::plain(bytes, MonotonicClock.now());
+    if header == 0 {
+        return Some(frame);
+    }
+    let said = virtio::read(*memory[..FRAME].last_chunk()?, bytes.len())?;
+    Some(RxFrame { checksum: said.checksum, segment: said.segment, ..frame })
 }
 
 impl Readiness for Tap {
@@ -239,6 +290,15 @@ pub enum TapError {
     /// The interface is there and cannot be set up as it was asked for.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
+    /// The kernel knows the device and not the offloads.
+    #[error(
+        "the kernel grants {DEVICE} no offloads (error {errno}: {}): open the interface without them",
+        io::Error::from_raw_os_error(*errno)
+    )]
+    Offloads {
+        /// The error number of the system.
+        errno: i32,
+    },
     /// The system refused for another reason.
     #[error("the system could not open {DEVICE} (error {errno}: {})", io::Error::from_raw_os_error(*errno))]
     Open {
@@ -264,13 +324,20 @@ mod tests {
     use super::*;
     use crate::Waiter;
     use crate::namespace::{isolated_test, skip_test};
+    use linerate_stack::{PartialChecksum, RxChecksum};
     use linerate_units::Instant;
     use std::net::{Ipv4Addr, UdpSocket};
+    use std::num::NonZeroU16;
     use std::os::unix::net::UnixDatagram;
 
     const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
     const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
     const OUR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+    /// Without offloads: what the tests send back is what they have received.
+    fn plain() -> TapConfig {
+        TapConfig { offloads: false, ..TapConfig::default() }
+    }
 
     /// A device of the kernel's, where the machine has any.
     fn open(config: &TapConfig) -> Option<Tap> {
@@ -338,7 +405,7 @@ mod tests {
     #[test]
     fn the_kernel_s_frames_arrive_and_ours_arrive_at_the_kernel() {
         isolated_test(|| {
-            let Some(mut tap) = open(&TapConfig::default()) else { return };
+            let Some(mut tap) = open(&plain()) else { return };
             bring_up(&tap);
             assert_eq!(tap.interface().name(), "lr0");
             let mac = tap.interface.state().unwrap().mac.unwrap();
@@ -361,7 +428,7 @@ mod tests {
     #[test]
     fn over_tun_frames_begin_with_the_packet() {
         isolated_test(|| {
-            let config = TapConfig { medium: Medium::Ip, mtu: 1_300, ..TapConfig::default() };
+            let config = TapConfig { medium: Medium::Ip, mtu: 1_300, ..plain() };
             let Some(mut tun) = open(&config) else { return };
             bring_up(&tun);
             assert_eq!(tun.interface.state().unwrap().mtu, Bytes::new(1_300));
@@ -378,7 +445,7 @@ mod tests {
     #[test]
     fn as_many_frames_wait_to_be_received_as_the_queue_of_the_interface_holds() {
         isolated_test(|| {
-            let Some(mut tap) = open(&TapConfig::default()) else { return };
+            let Some(mut tap) = open(&plain()) else { return };
             bring_up(&tap);
             let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
             socket.set_broadcast(true).unwrap();
@@ -395,7 +462,7 @@ mod tests {
     #[test]
     fn an_interface_that_was_taken_down_or_removed_is_a_link_that_is_down() {
         isolated_test(|| {
-            let Some(mut tap) = open(&TapConfig::default()) else { return };
+            let Some(mut tap) = open(&plain()) else { return };
             assert_eq!(send(&mut tap, &[vec![0; 60]]), Err(LinkError::Down));
             assert_eq!(tap.receive(1, |_| ()), Ok(0));
             bring_up(&tap);
@@ -421,12 +488,39 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_whose_header_says_what_cannot_be_is_dropped_and_counted() {
+        let (ours, theirs) = UnixDatagram::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let interface = KernelInterface::loopback().unwrap();
+        let mut tap = Tap::over(ours.into(), interface, &TapConfig::default());
+        let send = |header: [u8; 10], length: usize| {
+            let frame = [&header[..], &vec![9; length]].concat();
+            theirs.send(&frame).unwrap();
+        };
+        theirs.send(&[0; 9]).unwrap();
+        theirs.send(&[]).unwrap();
+        send([1, 0, 0, 0, 0, 0, 60, 0, 0, 0], 60);
+        send([1, 1, 0, 0, 0, 0, 34, 0, 16, 0], 60);
+        send([1, 3, 0, 0, 1, 0, 34, 0, 16, 0], 60);
+        send([0; 10], 60);
+        send([1, 1, 54, 0, 5, 0, 34, 0, 16, 0], 65_000);
+        let mut seen = Vec::new();
+        let received = tap.receive(100, |frame| {
+            seen.push((frame.bytes.len(), frame.checksum, frame.segment.map(NonZeroU16::get)));
+        });
+        let place = PartialChecksum { start: 34, offset: 16 };
+        assert_eq!(received, Ok(2));
+        assert_eq!(seen, [(60, RxChecksum::Unverified, None), (65_000, RxChecksum::Partial(place), Some(5))]);
+        assert_eq!(tap.malformed(), 5);
+    }
+
+    #[test]
     fn a_frame_for_which_the_system_has_no_room_waits_and_none_is_lost_or_sent_twice() {
         let (ours, theirs) = UnixDatagram::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         theirs.set_nonblocking(true).unwrap();
         let interface = KernelInterface::loopback().unwrap();
-        let mut tap = Tap::over(ours.into(), interface, &TapConfig::default());
+        let mut tap = Tap::over(ours.into(), interface, &plain());
         let mut next = 0_u32;
         let mut fill = |bytes: &mut [u8]| {
             bytes[..4].copy_from_slice(&next.to_be_bytes());

@@ -165,6 +165,16 @@ impl Lane {
         passes
     }
 
+    /// Makes a frame ready that has gone through, and for which there is no room at the other end yet: one
+    /// of many into which a single one was cut.
+    pub(super) fn keep(&mut self, frame: RxFrame<'_>) {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(frame.bytes);
+        let RxFrame { checksum, segment, arrived, .. } = frame;
+        self.ready.push_back(Held { bytes, checksum, segment, arrived, set_aside: false });
+    }
+
     fn is_too_long(&self, length: usize) -> bool {
         let Impairment { longest, longest_after, .. } = self.impairment;
         self.counters.offered > longest_after

@@ -1,5 +1,6 @@
 //! A link that mistreats frames on purpose, the same way for the same seed.
 
+mod cut;
 mod lane;
 mod mark;
 mod parameters;
@@ -9,6 +10,7 @@ pub use parameters::{Impairment, ImpairmentError, Impairments, Probability};
 
 use crate::clock::MonotonicClock;
 use crate::wait::Readiness;
+use cut::cut;
 use lane::{Lane, next_seed};
 use linerate_stack::{Capabilities, Link, LinkError, Offloads, RxFrame, TxFrame};
 use linerate_units::{Clock, Instant};
@@ -19,6 +21,9 @@ use std::os::fd::BorrowedFd;
 /// What happens to a frame depends on the seed, on how many frames went the same way before it and on
 /// nothing else; when a delayed one arrives depends on the clock. Frames that are due go on whenever
 /// the link is used in either direction, and [`Readiness::next_deadline`] tells when that is worth it.
+///
+/// Frames are those of a wire: a super-frame that the link inside receives is cut into its segments first,
+/// each with its checksum, and the host is asked to send none.
 #[derive(Debug)]
 pub struct Impair<L, C = MonotonicClock> {
     link: L,
@@ -78,11 +83,19 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
         let mut received = self.hand_over_ready(budget, &mut on_frame);
         while received < budget {
             let wanted = budget - received;
+            let lane = &mut self.receive;
             let outcome = self.link.receive(wanted, |frame| {
-                if self.receive.offer(frame, medium, now) {
-                    on_frame(frame);
-                    received += 1;
-                }
+                cut(frame, medium, |frame| {
+                    if !lane.offer(frame, medium, now) {
+                        return;
+                    }
+                    if received < budget {
+                        on_frame(frame);
+                        received += 1;
+                    } else {
+                        lane.keep(frame);
+                    }
+                });
             });
             received += self.hand_over_ready(budget - received, &mut on_frame);
             match outcome {

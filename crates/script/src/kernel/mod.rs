@@ -78,7 +78,8 @@ impl KernelMachine {
         KernelInterface::loopback()?.set_up()?;
         // The script may send larger packets than the host: the MTU is that of the kernel's end.
         let mtu = usize::from(u16::MAX);
-        let tap = Tap::open(&TapConfig { name: "tun0".to_owned(), medium: Medium::Ip, mtu })?;
+        let tap =
+            Tap::open(&TapConfig { name: "tun0".to_owned(), medium: Medium::Ip, mtu, offloads: false })?;
         let interface = tap.interface();
         interface.set_mtu(Bytes::new(settings.mtu.into()))?;
         interface.disable_ipv6()?;

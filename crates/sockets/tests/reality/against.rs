@@ -125,7 +125,8 @@ fn the_kernel_sends(way: &str, seed: u64) -> Outcome {
     let mut near = Impair::new(tap, way.parse().unwrap(), seed);
     let network = Network::new().unwrap();
     let mut far = network.run(|| {
-        let tap = Tap::open(&TapConfig { name: "far%d".to_owned(), ..TapConfig::default() }).unwrap();
+        let tap = Tap::open(&TapConfig { name: "far%d".to_owned(), offloads: false, ..TapConfig::default() })
+            .unwrap();
         let interface = KernelInterface::named(tap.interface().name()).unwrap();
         interface.disable_ipv6().unwrap();
         interface.add_address(OURS, 24).unwrap();

@@ -19,20 +19,37 @@ pub(crate) fn network() -> Option<(Net, KernelInterface)> {
     network_over(|tap| tap)
 }
 
-/// A TAP device whose other end the kernel has taken up.
+/// A TAP device without offloads whose other end the kernel has taken up: its frames are those of a wire.
 pub(crate) fn open_tap() -> Option<Tap> {
-    let tap = match Tap::open(&TapConfig::default()) {
+    let tap = open(&TapConfig { offloads: false, ..TapConfig::default() })?;
+    take_up(&tap, KERNEL);
+    Some(tap)
+}
+
+/// The same with offloads.
+pub(crate) fn open_with_offloads() -> Option<Tap> {
+    let tap = open(&TapConfig::default())?;
+    take_up(&tap, KERNEL);
+    Some(tap)
+}
+
+/// A TAP device.
+pub(crate) fn open(config: &TapConfig) -> Option<Tap> {
+    match Tap::open(config) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
             skip_test(&error);
-            return None;
+            None
         }
-        opened => opened.unwrap(),
-    };
+        opened => Some(opened.unwrap()),
+    }
+}
+
+/// The kernel takes up the other end of a device.
+pub(crate) fn take_up(tap: &Tap, address: Ipv4Addr) {
     let interface = tap.interface();
     interface.disable_ipv6().unwrap();
-    interface.add_address(KERNEL, 24).unwrap();
+    interface.add_address(address, 24).unwrap();
     interface.set_up().unwrap();
-    Some(tap)
 }
 
 /// The same, with something around the device.
@@ -47,11 +64,26 @@ pub(crate) fn network_with<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
     configure: impl FnOnce(&mut StackConfig),
 ) -> Option<(Net, KernelInterface)> {
-    let tap = open_tap()?;
+    Some(network_on(open_tap()?, around, configure))
+}
+
+/// The same, on a device with offloads: super-frames go whole both ways.
+pub(crate) fn network_with_offloads<L: Link + Readiness + Send + 'static>(
+    around: impl FnOnce(Tap) -> L,
+) -> Option<(Net, KernelInterface)> {
+    Some(network_on(open_with_offloads()?, around, |_| {}))
+}
+
+/// A network on this device.
+pub(crate) fn network_on<L: Link + Readiness + Send + 'static>(
+    tap: Tap,
+    around: impl FnOnce(Tap) -> L,
+    configure: impl FnOnce(&mut StackConfig),
+) -> (Net, KernelInterface) {
     let interface = tap.interface().clone();
     let mut config = StackConfig::new("02:00:00:00:00:02".parse().unwrap(), "10.0.0.2/24".parse().unwrap());
     configure(&mut config);
-    Some((Net::builder(around(tap), config).start().unwrap(), interface))
+    (Net::builder(around(tap), config).start().unwrap(), interface)
 }
 
 /// The kernel has seen nothing malformed and no wrong checksum.

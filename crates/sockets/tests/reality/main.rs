@@ -17,6 +17,7 @@ mod against;
 mod conversations;
 mod kernel;
 mod marks;
+mod offloads;
 mod paths;
 #[path = "../common/pattern.rs"]
 mod pattern;

@@ -86,7 +86,7 @@ fn we_receive_what_the_kernel_sends() {
 }
 
 /// A cable that loses, doubles and reorders one frame in a hundred of each direction.
-fn bad_cable(tap: Tap) -> Impair<Tap> {
+pub(crate) fn bad_cable(tap: Tap) -> Impair<Tap> {
     let impairments = "loss=1%,duplicate=1%,reorder=1%,reorder-by=3,reorder-within=2ms";
     Impair::new(tap, impairments.parse().unwrap(), 1988)
 }

@@ -14,7 +14,7 @@ pub(super) const QUEUE: u32 = 20_000;
 
 /// A new device in the network of this process, on which the kernel has its address.
 pub(super) fn open(mtu: usize) -> Result<Tap, BenchError> {
-    let tap = Tap::open(&TapConfig { mtu, ..TapConfig::default() })?;
+    let tap = Tap::open(&TapConfig { mtu, offloads: false, ..TapConfig::default() })?;
     let interface = tap.interface();
     interface.disable_ipv6()?;
     interface.set_queue_length(QUEUE)?;

@@ -1,0 +1,210 @@
+//! A super-frame becomes the frames that a wire would have carried, and a checksum that was left to hardware
+//! is completed: what is to be lost, marked or damaged are frames of a wire.
+
+use linerate_stack::{Medium, PartialChecksum, RxChecksum, RxFrame};
+use linerate_wire::{
+    EtherType, EthernetFrame, Ipv4Packet, Protocol, Segment, SeqNum, Sum, TcpFlags, TcpHeader, checksum,
+};
+
+/// Hands `frame` to `on_frame`, in as many pieces as it was joined from, with their checksums. What is no
+/// TCP over IPv4 stays in one.
+pub(super) fn cut(frame: RxFrame<'_>, medium: Medium, mut on_frame: impl FnMut(RxFrame<'_>)) {
+    let plain = frame.segment.is_none();
+    match frame.checksum {
+        RxChecksum::Unverified | RxChecksum::Verified if plain => on_frame(frame),
+        RxChecksum::Partial(place) if plain => {
+            let mut bytes = frame.bytes.to_vec();
+            complete(&mut bytes, place);
+            on_frame(RxFrame { bytes: &bytes, checksum: RxChecksum::Verified, ..frame });
+        }
+        _ => match Joined::parse(&frame, medium) {
+            Some(joined) => joined.cut(frame, on_frame),
+            None => on_frame(frame),
+        },
+    }
+}
+
+/// Completes a checksum whose field holds the sum of the pseudo-header.
+fn complete(bytes: &mut [u8], place: PartialChecksum) {
+    let (start, at) = (usize::from(place.start), usize::from(place.start) + usize::from(place.offset));
+    let Some(sum) = bytes.get(start..).map(Sum::of) else { return };
+    if let Some(field) = bytes.get_mut(at..at + 2) {
+        // Zero would say of UDP that there is no checksum, and means the same as its opposite elsewhere.
+        let checksum = Some(sum.finish()).filter(|&checksum| checksum != 0).unwrap_or(u16::MAX);
+        field.copy_from_slice(&checksum.to_be_bytes());
+    }
+}
+
+/// Where the parts of a super-frame lie.
+struct Joined<'a> {
+    /// Bytes in front of the IP packet.
+    ip: usize,
+    /// Bytes in front of the TCP segment.
+    tcp: usize,
+    packet: Ipv4Packet<'a>,
+    segment: Segment<'a>,
+    /// Bytes of data in each piece.
+    size: usize,
+}
+
+impl<'a> Joined<'a> {
+    fn parse(frame: &RxFrame<'a>, medium: Medium) -> Option<Self> {
+        let size = usize::from(frame.segment?.get());
+        let bytes = match medium {
+            Medium::Ip => frame.bytes,
+            Medium::Ethernet => {
+                let parsed = EthernetFrame::parse(frame.bytes).ok()?;
+                (parsed.header.ether_type == EtherType::IPV4).then_some(parsed.payload)?
+            }
+        };
+        let ip = frame.bytes.len() - bytes.len();
+        let packet = Ipv4Packet::parse(bytes).ok()?;
+        if packet.header.protocol != Protocol::TCP || packet.header.is_fragment() {
+            return None;
+        }
+        let segment = Segment::parse(packet.payload).ok()?;
+        let tcp = ip + usize::from(bytes[0] & 0xf) * 4;
+        Some(Self { ip, tcp, packet, segment, size })
+    }
+
+    fn cut(&self, frame: RxFrame<'_>, mut on_frame: impl FnMut(RxFrame<'_>)) {
+        let data = self.segment.payload;
+        let headers = self.tcp + self.packet.payload.len() - data.len();
+        let count = data.len().div_ceil(self.size).max(1);
+        for index in 0..count {
+            let from = index * self.size;
+            let piece = &data[from..data.len().min(from + self.size)];
+            let mut bytes = [&frame.bytes[..headers], piece].concat();
+            self.correct(&mut bytes, index, from, index + 1 == count);
+            let checksum = RxChecksum::Verified;
+            on_frame(RxFrame { bytes: &bytes, checksum, segment: None, ..frame });
+        }
+    }
+
+    /// Makes the headers of the super-frame those of the piece that begins `from` bytes into the data.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "a piece is a part of a packet of 65,535 bytes at most"
+    )]
+    fn correct(&self, bytes: &mut [u8], index: usize, from: usize, is_last: bool) {
+        let header = &self.packet.header;
+        let (head, segment) = bytes.split_at_mut(self.tcp);
+        let ip = &mut head[self.ip..];
+        let total = (ip.len() + segment.len()) as u16;
+        ip[2..4].copy_from_slice(&total.to_be_bytes());
+        ip[4..6].copy_from_slice(&header.identification.wrapping_add(index as u16).to_be_bytes());
+        ip[10..12].fill(0);
+        let sum = Sum::of(ip).finish();
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        let seq: SeqNum = self.segment.seq + from as u32;
+        segment[4..8].copy_from_slice(&seq.number().to_be_bytes());
+        let mut flags = self.segment.flags();
+        flags.set(TcpFlags::CWR, flags.contains(TcpFlags::CWR) && index == 0);
+        if !is_last {
+            flags.remove(TcpFlags::FIN | TcpFlags::PSH);
+        }
+        segment[13] = flags.bits();
+        let at = TcpHeader::CHECKSUM_OFFSET;
+        segment[at..at + 2].fill(0);
+        let pseudo =
+            checksum::pseudo_header_v4(header.source, header.destination, header.protocol, segment.len());
+        let sum = Sum::of(segment);
+        TcpHeader::fill_checksum(segment, pseudo, sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_units::Instant;
+    use linerate_wire::{EthernetHeader, Ipv4Header, MacAddress, VlanTags};
+    use std::net::Ipv4Addr;
+    use std::num::NonZeroU16;
+
+    const FLAGS: TcpFlags = TcpFlags::ACK.union(TcpFlags::PSH).union(TcpFlags::FIN).union(TcpFlags::CWR);
+
+    /// A frame with `data` bytes of data, whose checksum was not completed.
+    fn super_frame(medium: Medium, data: usize) -> Vec<u8> {
+        let (source, destination) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let mut bytes = vec![0; medium.header_length() + Ipv4Header::LENGTH + TcpHeader::LENGTH];
+        if medium == Medium::Ethernet {
+            let (near, far) = (MacAddress::new([2; 6]), MacAddress::new([4; 6]));
+            let header = EthernetHeader {
+                destination: far,
+                source: near,
+                tags: VlanTags::NONE,
+                ether_type: EtherType::IPV4,
+            };
+            header.emit(&mut bytes);
+        }
+        let ip = &mut bytes[medium.header_length()..];
+        let mut header = Ipv4Header::new(source, destination, Protocol::TCP);
+        header.identification = u16::MAX;
+        header.emit(TcpHeader::LENGTH + data, ip);
+        let header = TcpHeader { seq: SeqNum::new(u32::MAX - 99), flags: FLAGS, ..TcpHeader::default() };
+        header.emit(0, &mut ip[Ipv4Header::LENGTH..]);
+        bytes.extend((0..data).map(|place| u8::try_from(place % 251).unwrap()));
+        bytes
+    }
+
+    fn pieces(frame: RxFrame<'_>, medium: Medium) -> Vec<Vec<u8>> {
+        let mut pieces = Vec::new();
+        cut(frame, medium, |piece| {
+            assert_eq!((piece.checksum, piece.segment), (RxChecksum::Verified, None));
+            pieces.push(piece.bytes.to_vec());
+        });
+        pieces
+    }
+
+    #[test]
+    fn a_super_frame_becomes_the_frames_of_its_segments() {
+        for medium in [Medium::Ethernet, Medium::Ip] {
+            let bytes = super_frame(medium, 250);
+            let frame = RxFrame { segment: NonZeroU16::new(100), ..RxFrame::plain(&bytes, Instant::ZERO) };
+            let pieces = pieces(frame, medium);
+            assert_eq!(pieces.len(), 3);
+            let mut data = Vec::new();
+            for (piece, identification) in pieces.iter().zip([u16::MAX, 0, 1]) {
+                let packet = Ipv4Packet::parse(&piece[medium.header_length()..]).unwrap();
+                assert_eq!(packet.header.identification, identification);
+                let pseudo = packet.header.pseudo_header(packet.payload.len());
+                assert_eq!(TcpHeader::verify_checksum(packet.payload, pseudo), Ok(()));
+                let segment = Segment::parse(packet.payload).unwrap();
+                assert_eq!(segment.seq, SeqNum::new(u32::MAX - 99) + u32::try_from(data.len()).unwrap());
+                let mut flags = TcpFlags::ACK;
+                flags.set(TcpFlags::CWR, data.is_empty());
+                flags.set(TcpFlags::PSH | TcpFlags::FIN, data.len() == 200);
+                assert_eq!(segment.flags(), flags);
+                data.extend_from_slice(segment.payload);
+            }
+            assert_eq!(data, bytes[bytes.len() - 250..]);
+        }
+    }
+
+    #[test]
+    fn a_checksum_that_was_left_out_is_completed() {
+        let mut bytes = super_frame(Medium::Ip, 33);
+        let packet = Ipv4Packet::parse(&bytes).unwrap();
+        let pseudo = packet.header.pseudo_header(packet.payload.len());
+        let at = Ipv4Header::LENGTH + TcpHeader::CHECKSUM_OFFSET;
+        bytes[at..at + 2].copy_from_slice(&(!pseudo.finish()).to_be_bytes());
+        let checksum = RxChecksum::Partial(PartialChecksum { start: 20, offset: 16 });
+        let frame = RxFrame { checksum, ..RxFrame::plain(&bytes, Instant::ZERO) };
+        let pieces = pieces(frame, Medium::Ip);
+        assert_eq!(TcpHeader::verify_checksum(&pieces[0][20..], pseudo), Ok(()));
+    }
+
+    #[test]
+    fn what_is_no_super_frame_of_tcp_passes_as_it_is() {
+        let mut bytes = super_frame(Medium::Ip, 250);
+        bytes[9] = 17;
+        let segment = NonZeroU16::new(100);
+        let frame = RxFrame { segment, ..RxFrame::plain(&bytes, Instant::ZERO) };
+        let mut seen = 0;
+        cut(frame, Medium::Ip, |piece| {
+            assert_eq!((piece.bytes, piece.segment), (&*bytes, segment));
+            seen += 1;
+        });
+        assert_eq!(seen, 1);
+    }
+}

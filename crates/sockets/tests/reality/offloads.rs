@@ -1,0 +1,170 @@
+//! A TAP device with offloads: super-frames of up to 64 KiB go whole between the kernel and us, and are cut
+//! where a wire is in the way.
+
+use crate::kernel::{
+    KERNEL, OURS, assert_content, network_on, network_with_offloads, open, open_with_offloads, take_up,
+};
+use crate::pattern;
+use crate::transfers::{bad_cable, download, from_kernel, to_kernel, upload};
+use linerate_link::namespace::{Network, isolated_test};
+use linerate_link::{KernelInterface, TapConfig};
+use linerate_sockets::{Net, StackConfig};
+use linerate_stack::Route;
+use linerate_units::Bytes;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener};
+use std::{fs, thread};
+
+const BYTES: u64 = 32 << 20;
+
+/// Bytes in a frame of the link, on the whole: received, and sent.
+fn frame_sizes(net: &Net) -> [u64; 2] {
+    let counted = net.counters().unwrap();
+    let received = counted.receive.bytes / counted.receive.packets;
+    [received, counted.transmit.bytes / counted.transmit.packets]
+}
+
+/// More than four segments: nothing of the kind passes where frames are those of a wire.
+const LARGE: u64 = 6_000;
+
+#[test]
+fn what_the_kernel_sends_arrives_in_super_frames() {
+    isolated_test(|| {
+        let Some((net, _)) = network_with_offloads(|tap| tap) else { return };
+        let (ours, kernels) = from_kernel(&net);
+        download(&ours, &kernels, BYTES);
+        let counted = ours.statistics().unwrap();
+        assert_eq!(counted.bytes_received, BYTES);
+        assert!(frame_sizes(&net)[0] > LARGE, "{counted:?}");
+        assert!(counted.segments_joined > counted.data_segments_received() / 2, "{counted:?}");
+        let checksums = net.counters().unwrap().tcp.in_checksum_errors;
+        assert_eq!(checksums, 0);
+        assert_content();
+    });
+}
+
+#[test]
+fn a_direction_that_is_closed_leaves_the_other_one_open() {
+    isolated_test(|| {
+        let Some((net, _)) = network_with_offloads(|tap| tap) else { return };
+        let (ours, kernels) = to_kernel(&net);
+        upload(&ours, &kernels, BYTES / 4);
+        download(&ours, &kernels, BYTES / 4);
+        let (ours, kernels) = from_kernel(&net);
+        download(&ours, &kernels, BYTES / 4);
+        upload(&ours, &kernels, BYTES / 4);
+        assert_content();
+    });
+}
+
+#[test]
+fn both_directions_at_once_get_what_was_sent() {
+    isolated_test(|| {
+        let Some((net, _)) = network_with_offloads(|tap| tap) else { return };
+        let (ours, kernels) = to_kernel(&net);
+        thread::scope(|scope| {
+            scope.spawn(|| upload(&ours, &kernels, BYTES));
+            download(&ours, &kernels, BYTES);
+        });
+        assert_content();
+    });
+}
+
+/// What is lost there is lost frame by frame: a super-frame is cut before.
+#[test]
+fn over_a_bad_cable_frames_are_those_of_a_wire_and_everything_arrives() {
+    isolated_test(|| {
+        let Some((net, _)) = network_with_offloads(bad_cable) else { return };
+        let (ours, kernels) = to_kernel(&net);
+        upload(&ours, &kernels, BYTES);
+        assert!(ours.statistics().unwrap().retransmitted_segments > 0, "the cable was too good");
+        let (ours, kernels) = from_kernel(&net);
+        download(&ours, &kernels, BYTES);
+        let counted = ours.statistics().unwrap();
+        assert!(counted.out_of_order_segments > 0 && counted.duplicate_segments > 0);
+        assert_eq!(counted.segments_joined, 0);
+        assert!(frame_sizes(&net).iter().all(|&size| size <= 1_514));
+        assert_content();
+    });
+}
+
+const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+const BEHIND: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+
+/// Our packets for the network behind the kernel go to the kernel.
+fn route_behind(config: &mut StackConfig) {
+    config.routes.push(Route::via("10.9.0.0/24".parse().unwrap(), KERNEL));
+}
+
+#[test]
+fn a_path_that_becomes_narrower_gets_smaller_segments() {
+    isolated_test(|| {
+        let Some(tap) = open_with_offloads() else { return };
+        let (net, _) = network_on(tap, |tap| tap, route_behind);
+        let network = Network::new().unwrap();
+        let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
+        near.disable_ipv6().unwrap();
+        far.move_to_process(network.id()).unwrap();
+        near.add_address(ROUTER, 24).unwrap();
+        near.set_up().unwrap();
+        fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+        let listener = network.run(|| {
+            let far = KernelInterface::named("far").unwrap();
+            far.disable_ipv6().unwrap();
+            far.add_address(BEHIND, 24).unwrap();
+            far.set_up().unwrap();
+            far.add_route(Ipv4Addr::new(10, 0, 0, 0), 24, Some(ROUTER)).unwrap();
+            TcpListener::bind((BEHIND, 80)).unwrap()
+        });
+        let ours = net.connect((BEHIND, 80)).unwrap();
+        let mut kernels = listener.accept().unwrap().0;
+        (&ours).write_all(b"hello").unwrap();
+        kernels.read_exact(&mut [0; 5]).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                pattern::send(&ours, BYTES);
+                ours.shutdown(Shutdown::Write).unwrap();
+            });
+            // Half a window has been read when the router's cable shrinks: much more is to come.
+            kernels.peek(&mut [0; 1]).unwrap();
+            near.set_mtu(Bytes::new(900)).unwrap();
+            pattern::receive(&kernels, BYTES);
+        });
+        assert_eq!(ours.information().unwrap().effective_mss, 900 - 40 - 12);
+        assert_content();
+    });
+}
+
+/// The kernel forwards between two of ours, and completes the checksums of the one for the other: what our
+/// header says wrongly is seen there.
+#[test]
+fn a_host_with_offloads_and_one_without_understand_each_other() {
+    isolated_test(|| {
+        let Some(tap) = open_with_offloads() else { return };
+        let (near, _) = network_on(tap, |tap| tap, route_behind);
+        let Some(tap) = open(&TapConfig { offloads: false, ..TapConfig::default() }) else { return };
+        take_up(&tap, ROUTER);
+        fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+        let mut config =
+            StackConfig::new("02:00:00:00:00:09".parse().unwrap(), "10.9.0.2/24".parse().unwrap());
+        config.routes.push(Route::via("10.0.0.0/24".parse().unwrap(), ROUTER));
+        let far = Net::builder(tap, config).start().unwrap();
+        let listener = far.bind((BEHIND, 80)).unwrap();
+        let ours = near.connect((BEHIND, 80)).unwrap();
+        let theirs = listener.accept().unwrap().0;
+        assert_eq!(theirs.peer_addr().unwrap().ip(), OURS);
+        for (from, to) in [(&ours, &theirs), (&theirs, &ours)] {
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    pattern::send(from, BYTES);
+                    from.shutdown(Shutdown::Write).unwrap();
+                });
+                pattern::receive(to, BYTES);
+            });
+        }
+        let counted = far.counters().unwrap();
+        assert_eq!((counted.tcp.in_errors, counted.ip.in_header_errors), (0, 0));
+        assert!(frame_sizes(&far).iter().all(|&size| size <= 1_514));
+        assert_content();
+    });
+}
