@@ -4,6 +4,7 @@ use crate::neighbor::Question;
 use crate::receive::{Arrival, is_possible_sender};
 use crate::stack::Stack;
 use crate::transmit::Reply;
+use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use linerate_units::Instant;
 use linerate_wire::{ArpOperation, ArpPacket, IcmpError, MacAddress, Quote, Unreachable};
@@ -50,9 +51,15 @@ impl Stack {
 
     /// Lets one timer of the neighbours expire, if one is due. What waited for a neighbour that did
     /// not answer is reported to the sockets that sent it, as a router would.
+    #[inline]
     pub(crate) fn handle_neighbor_timeout(&mut self, now: Instant) -> bool {
         let Some(given_up) = self.neighbors.handle_timeout(now) else { return false };
-        for packet in &given_up {
+        self.report_given_up(now, &given_up);
+        true
+    }
+
+    fn report_given_up(&mut self, now: Instant, given_up: &[Vec<u8>]) {
+        for packet in given_up {
             self.counted.ip.out_discards += 1;
             if let Ok(quote) = Quote::parse(packet) {
                 self.handle_report(
@@ -63,6 +70,5 @@ impl Stack {
                 );
             }
         }
-        true
     }
 }

@@ -120,6 +120,12 @@ impl EventQueue {
         }
     }
 
+    /// Has nothing happened that was not told?
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.echoes.is_empty()
+    }
+
     /// Takes the next event of a socket: the lowest kind of the socket that has waited longest.
     pub(crate) fn poll_socket(&mut self) -> Option<(u32, u8)> {
         let socket = self.waiting.first()?;

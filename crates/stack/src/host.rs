@@ -105,7 +105,7 @@ impl Stack {
     /// As for [`Host::turn`].
     pub fn turn(&mut self, link: &mut impl Link, budget: Budget, now: Instant) -> Result<Turn, LinkError> {
         let received = link.receive(budget.receive, |frame| self.handle_frame(now, frame));
-        let local = self.handle_local(now, budget.receive);
+        let local = if self.has_local() { self.handle_local(now, budget.receive) } else { 0 };
         let timers = self.handle_timeout(now, budget.timers);
         let received = received?;
         let transmitted = link.transmit(budget.transmit, |frame| self.poll_transmit(now, frame))?;

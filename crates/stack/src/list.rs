@@ -55,6 +55,7 @@ impl Links {
     }
 
     /// Is the item in a list?
+    #[inline]
     pub(crate) fn contains(&self, item: u32) -> bool {
         self.nodes.get(item as usize).is_some_and(|node| node.previous != OUTSIDE)
     }

@@ -50,6 +50,20 @@ pub(crate) struct Memory {
     waiting: List,
     /// Was it short when it was last looked at?
     was_short: bool,
+    /// How often what there is has changed: a grant is right until the next time.
+    changes: u64,
+}
+
+/// For what a connection has been granted memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Granted {
+    changes: u64,
+    has_moved: bool,
+}
+
+impl Granted {
+    /// Nothing was granted yet.
+    pub(crate) const NOTHING: Self = Self { changes: u64::MAX, has_moved: false };
 }
 
 impl Memory {
@@ -62,12 +76,13 @@ impl Memory {
             writers: Links::new(),
             waiting: List::EMPTY,
             was_short: false,
+            changes: 0,
         }
     }
 
-    /// What a connection that holds `held` bytes may take now, through which `moved` bytes have gone.
-    pub(crate) fn grant(&self, held: usize, moved: u64) -> MemoryGrant {
-        let part = if moved >= held.max(1) as u64 { 1 } else { PART };
+    /// What a connection that holds `held` bytes may take now. Has as much gone through it already?
+    pub(crate) fn grant(&self, held: usize, has_moved: bool) -> MemoryGrant {
+        let part = if has_moved { 1 } else { PART };
         let free = self.limit - self.held;
         let least = if self.is_out() { 0 } else { SMALLEST_BUFFER_MEMORY };
         MemoryGrant {
@@ -78,11 +93,24 @@ impl Memory {
         }
     }
 
-    /// Lets a connection take what it may now. To be called before each step that may take memory.
+    /// Lets a connection take what it may now. To be called before each step that may take memory: while it
+    /// holds what it did, and so do all others, the connection knows already.
     #[inline]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
-        let grant = self.grant(socket.held, socket.connection.moved_bytes());
-        socket.connection.grant_memory(grant);
+        let has_moved = has_moved(socket.held, socket.connection.moved_bytes());
+        let granted = Granted { changes: self.changes, has_moved };
+        if socket.granted != granted {
+            socket.granted = granted;
+            socket.connection.grant_memory(self.grant(socket.held, has_moved));
+        }
+    }
+
+    /// Panics if a connection was told of other memory than there is.
+    pub(crate) fn check_granted(&self, socket: &TcpSocket) {
+        if socket.granted.changes == self.changes {
+            let grant = self.grant(socket.held, socket.granted.has_moved);
+            assert_eq!(socket.connection.granted_memory(), grant, "a grant is right until something changes");
+        }
     }
 
     /// Bytes that all connections hold.
@@ -109,6 +137,7 @@ impl Memory {
 
     /// A connection holds another amount than before.
     fn follow(&mut self, connection: u32, before: usize, after: usize) {
+        self.changes += 1;
         self.held = self.held - before + after;
         let (from, to) = (class_of(before), class_of(after));
         if from != to {
@@ -137,13 +166,27 @@ impl Memory {
     /// Nobody writes to the connection any more.
     pub(crate) fn stop_waiting(&mut self, connection: u32) {
         if self.writers.contains(connection) {
+            self.changes += 1;
             self.writers.remove(&mut self.waiting, connection);
+        }
+    }
+
+    /// An application waits to write to the connection.
+    fn begin_waiting(&mut self, connection: u32) {
+        if !self.writers.contains(connection) {
+            self.changes += 1;
+            self.writers.push_back(&mut self.waiting, connection);
         }
     }
 
     /// The next that waits, if there is memory for it.
     fn next_to_serve(&mut self) -> Option<u32> {
-        if self.is_out() { None } else { self.writers.pop_front(&mut self.waiting) }
+        if self.is_out() {
+            return None;
+        }
+        let next = self.writers.pop_front(&mut self.waiting)?;
+        self.changes += 1;
+        Some(next)
     }
 
     /// Panics if the connections do not hold what is said, or more than they may, or somebody waits for
@@ -153,6 +196,11 @@ impl Memory {
         assert!(self.held <= self.limit, "{} bytes of {} are held", self.held, self.limit);
         assert!(self.waiting.is_empty() || self.is_out(), "somebody waits for memory, and there is some");
     }
+}
+
+/// Has as much gone through a connection as it holds?
+const fn has_moved(held: usize, moved: u64) -> bool {
+    moved > 0 && moved >= held as u64
 }
 
 /// More than a buffer can ever want is that.
@@ -242,9 +290,7 @@ impl Stack {
     #[cold]
     pub(crate) fn wait_for_memory(&mut self, index: u32) {
         self.counted.tcp_extra.memory_waits += 1;
-        if !self.memory.writers.contains(index) {
-            self.memory.writers.push_back(&mut self.memory.waiting, index);
-        }
+        self.memory.begin_waiting(index);
         self.relieve_memory(true);
         self.serve_writers();
     }
@@ -288,24 +334,26 @@ mod tests {
     fn who_holds_much_leaves_sixteen_times_as_much_to_others() {
         let mut memory = Memory::new(1_700_000);
         let least = in_grant(SMALLEST_BUFFER_MEMORY);
-        assert_eq!(memory.grant(0, 0), MemoryGrant { room: 100_000, least, tuning: true, is_awaited: false });
+        let grant = |memory: &Memory, held, moved| memory.grant(held, has_moved(held, moved));
+        let everything = MemoryGrant { room: 100_000, least, tuning: true, is_awaited: false };
+        assert_eq!(grant(&memory, 0, 0), everything);
         memory.follow(0, 0, 100_000);
-        assert_eq!((memory.grant(100_000, 0).room, memory.grant(100_000, 0).least), (0, least));
-        assert_eq!(memory.grant(0, 0).room, 94_117);
-        assert_eq!(memory.grant(10_000, 0).room, 84_705);
-        assert_eq!(memory.grant(100_000, 100_000).room, 750_000, "it makes use of what it holds");
+        assert_eq!((grant(&memory, 100_000, 0).room, grant(&memory, 100_000, 0).least), (0, least));
+        assert_eq!(grant(&memory, 0, 0).room, 94_117);
+        assert_eq!(grant(&memory, 10_000, 0).room, 84_705);
+        assert_eq!(grant(&memory, 100_000, 100_000).room, 750_000, "it makes use of what it holds");
         memory.follow(0, 100_000, 1_275_000);
-        assert!(memory.grant(0, 0).tuning);
+        assert!(grant(&memory, 0, 0).tuning);
         memory.follow(0, 1_275_000, 1_275_001);
-        assert!(!memory.grant(0, 0).tuning);
+        assert!(!grant(&memory, 0, 0).tuning);
     }
 
     #[test]
     fn the_last_bytes_are_for_nobody() {
         let mut memory = Memory::new(0);
         memory.follow(0, 0, 4_096);
-        assert_eq!(memory.grant(0, 0).least, 4_096);
+        assert_eq!(memory.grant(0, false).least, 4_096);
         memory.follow(1, 0, 2_048);
-        assert_eq!(memory.grant(0, 0).least, 0, "those who wait come first");
+        assert_eq!(memory.grant(0, false).least, 0, "those who wait come first");
     }
 }

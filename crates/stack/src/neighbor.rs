@@ -193,12 +193,17 @@ impl Neighbors {
 
     /// Lets one timer that is due at `now` expire, and returns what waited for a neighbour that did
     /// not answer. `None` when no timer is due any more.
+    #[inline]
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Option<Vec<Vec<u8>>> {
         let index = self.timers.expire(now)?;
-        let Some(entry) = self.entries.get_mut(index) else { return Some(Vec::new()) };
+        Some(self.end_state(now, index))
+    }
+
+    fn end_state(&mut self, now: Instant, index: u32) -> Vec<Vec<u8>> {
+        let Some(entry) = self.entries.get_mut(index) else { return Vec::new() };
         if entry.expires > now {
             self.timers.arm(index, entry.expires);
-            return Some(Vec::new());
+            return Vec::new();
         }
         match entry.state {
             State::Reachable => self.become_stale(now, index),
@@ -208,14 +213,15 @@ impl Neighbors {
             }
             State::Unresolved | State::Probed => {
                 self.counters.failures += 1;
-                return Some(self.forget(index));
+                return self.forget(index);
             }
         }
-        Some(Vec::new())
+        Vec::new()
     }
 
     /// The time before which [`Neighbors::handle_timeout`] certainly has nothing to do.
-    pub(crate) fn poll_timeout(&self) -> Instant {
+    #[inline]
+    pub(crate) const fn poll_timeout(&self) -> Instant {
         self.timers.next()
     }
 
@@ -242,6 +248,7 @@ impl Neighbors {
     }
 
     /// Is there a question or a packet to be sent?
+    #[inline]
     pub(crate) const fn wants_transmit(&self) -> bool {
         !self.questions.is_empty() || !self.released.is_empty()
     }

@@ -51,6 +51,7 @@ impl Ready {
     }
 
     /// Puts a sender at the back, unless it stands in the ring already.
+    #[inline]
     pub(crate) fn push(&mut self, sender: Sender) {
         if !self.contains(sender) {
             self.links.push_back(&mut self.ring, sender.item());
@@ -81,6 +82,7 @@ impl Ready {
     }
 
     /// Does the sender stand in the ring?
+    #[inline]
     pub(crate) fn contains(&self, sender: Sender) -> bool {
         self.links.contains(sender.item())
     }

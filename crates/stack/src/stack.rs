@@ -172,7 +172,12 @@ impl Stack {
     }
 
     /// The next thing that an application may want to know.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
+        if self.events.is_empty() { None } else { self.next_event() }
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
         while let Some((index, kind)) = self.events.poll_socket() {
             if let Some(event) = Event::of(&self.sockets, index, kind) {
                 return Some(event);
@@ -190,6 +195,7 @@ impl Stack {
     }
 
     /// When [`Stack::handle_timeout`] must be called at the latest; [`Instant::NEVER`] if not at all.
+    #[inline]
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         self.neighbors.poll_timeout().min(self.timers.next())

@@ -19,12 +19,16 @@ const DIGIT_BITS: u32 = 6;
 const SLOTS: usize = 1 << DIGIT_BITS;
 const LEVELS: usize = 9;
 const LAST_TICK: u64 = u64::MAX >> TICK_BITS;
+/// Where an occupied slot would begin, if there were one: later than any tick.
+const NOTHING: u64 = u64::MAX;
 
 /// The timers of things that have a small number each.
 #[derive(Debug)]
 pub(crate) struct TimerWheel {
     /// The present, in ticks. Invariant: every armed timer of a tick up to here is in `due`.
     elapsed: u64,
+    /// The tick at which the first occupied slot begins; [`NOTHING`] if there is none. Asked in every turn.
+    earliest: u64,
     levels: [Level; LEVELS],
     due: List,
     links: Links,
@@ -57,6 +61,7 @@ impl TimerWheel {
         const LEVEL: Level = Level { occupied: 0, slots: [List::EMPTY; SLOTS] };
         Self {
             elapsed: 0,
+            earliest: NOTHING,
             levels: [LEVEL; LEVELS],
             due: List::EMPTY,
             links: Links::new(),
@@ -66,6 +71,7 @@ impl TimerWheel {
 
     /// Makes sure that timer `id` comes due at `deadline` or earlier. One that is armed for an
     /// earlier time stays as it is.
+    #[inline]
     pub(crate) fn arm(&mut self, id: u32, deadline: Instant) {
         if deadline < self.deadline(id) {
             self.disarm(id);
@@ -88,21 +94,31 @@ impl TimerWheel {
                 self.links.remove(list, id);
                 if list.is_empty() {
                     level.occupied &= !(1 << slot);
+                    self.find_earliest();
                 }
             }
         }
     }
 
     /// When timer `id` will come due; [`Instant::NEVER`] if it is not armed.
+    #[inline]
     pub(crate) fn deadline(&self, id: u32) -> Instant {
         self.timers.get(id as usize).map_or(Instant::NEVER, |timer| timer.deadline)
     }
 
     /// Takes one timer that is due at `now`, until there is no more.
+    #[inline]
     pub(crate) fn expire(&mut self, now: Instant) -> Option<u32> {
-        if self.due.is_empty() {
-            self.advance(now.as_nanos() >> TICK_BITS);
+        let tick = now.as_nanos() >> TICK_BITS;
+        if self.due.is_empty() && tick < self.earliest {
+            self.elapsed = self.elapsed.max(tick);
+            return None;
         }
+        self.expire_at(tick)
+    }
+
+    fn expire_at(&mut self, tick: u64) -> Option<u32> {
+        self.advance(tick);
         let id = self.links.pop_front(&mut self.due)?;
         self.timers[id as usize].deadline = Instant::NEVER;
         Some(id)
@@ -110,14 +126,10 @@ impl TimerWheel {
 
     /// The time before which [`TimerWheel::expire`] certainly has nothing. It can be earlier than
     /// the first deadline by a slot of that timer's level; calling `expire` then brings it nearer.
-    pub(crate) fn next(&self) -> Instant {
-        if !self.due.is_empty() {
-            return Instant::from_nanos(self.elapsed << TICK_BITS);
-        }
-        match self.first_slot() {
-            Some((_, _, start)) => Instant::from_nanos(start << TICK_BITS),
-            None => Instant::NEVER,
-        }
+    #[inline]
+    pub(crate) const fn next(&self) -> Instant {
+        let tick = if self.due.is_empty() { self.earliest } else { self.elapsed };
+        if tick == NOTHING { Instant::NEVER } else { Instant::from_nanos(tick << TICK_BITS) }
     }
 
     /// Brings the present to `tick`, slot by occupied slot, until timers are due.
@@ -147,11 +159,16 @@ impl TimerWheel {
         Some((level, slot as usize, start))
     }
 
+    fn find_earliest(&mut self) {
+        self.earliest = self.first_slot().map_or(NOTHING, |(_, _, start)| start);
+    }
+
     /// Moves each timer of a slot that has begun to where it belongs now.
     fn empty_slot(&mut self, level: usize, slot: usize) {
         let level = &mut self.levels[level];
         level.occupied &= !(1 << slot);
         let mut list = core::mem::replace(&mut level.slots[slot], List::EMPTY);
+        self.find_earliest();
         while let Some(id) = self.links.pop_front(&mut list) {
             self.place(id, self.timers[id as usize].deadline);
         }
@@ -169,6 +186,8 @@ impl TimerWheel {
             let at = &mut self.levels[level as usize];
             at.occupied |= 1 << slot;
             self.links.push_back(&mut at.slots[slot], id);
+            self.earliest =
+                self.earliest.min(tick >> digit_shift(level as usize) << digit_shift(level as usize));
             Place::slot(level, slot)
         };
         if self.timers.len() <= id as usize {
@@ -281,6 +300,8 @@ mod tests {
                 let first = list.iter().copied().min().unwrap_or(u64::MAX);
                 prop_assert!(wheel.next().as_nanos() <= first.saturating_add(TICK));
                 prop_assert_eq!(wheel.next() == Instant::NEVER, first == u64::MAX);
+                let start = wheel.first_slot().map_or(NOTHING, |(_, _, start)| start);
+                prop_assert_eq!(wheel.earliest, start);
                 for (id, &deadline) in (0..).zip(&list) {
                     prop_assert_eq!(wheel.deadline(id), at(deadline));
                 }

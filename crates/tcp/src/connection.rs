@@ -567,6 +567,13 @@ impl Connection {
         self.events.pop()
     }
 
+    /// Would [`Connection::poll_event`] have one?
+    #[inline]
+    #[must_use]
+    pub const fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// When [`Connection::handle_timeout`] must be called next; [`Instant::NEVER`] if not at all. The
     /// answer may move either way with every other call.
     #[must_use]

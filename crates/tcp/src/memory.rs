@@ -55,6 +55,12 @@ impl Connection {
         self.memory = grant;
     }
 
+    /// What was last said by [`Connection::grant_memory`].
+    #[must_use]
+    pub const fn granted_memory(&self) -> MemoryGrant {
+        self.memory
+    }
+
     /// Bytes of memory that the buffers hold.
     #[inline]
     #[must_use]

@@ -70,7 +70,7 @@ impl Stack {
         let config = self.config_of(index);
         let mut field = [0; 40];
         let syn = kept.syn(ack, &mut field);
-        let grant = self.memory.grant(0, 0);
+        let grant = self.memory.grant(0, false);
         let open = |path, seeds| {
             let seeds = Seeds { initial_sequence: ack.ack - 1, ..seeds };
             Connection::accept_by_cookie(config, path, seeds, (&syn, ack), grant, arrived.arrival.at)

@@ -282,7 +282,7 @@ impl Stack {
         let config = self.config_of(index);
         let (Admission::Ordinary(cookie) | Admission::Fast(cookie)) = admission;
         let is_fast = matches!(admission, Admission::Fast(_));
-        let grant = self.memory.grant(0, 0);
+        let grant = self.memory.grant(0, false);
         let open = |path, seeds| {
             let mut connection = Connection::accept(config, path, seeds, syn, arrived.arrival.at);
             if let Some(cookie) = cookie {

@@ -13,6 +13,7 @@ pub use sockets::ConnectOptions;
 use crate::demux::Flow;
 use crate::event::tcp_kind;
 use crate::ipv4::Way;
+use crate::memory::Granted;
 use crate::ready::Sender;
 use crate::sockets::Socket;
 use crate::stack::Stack;
@@ -44,6 +45,8 @@ pub(crate) struct TcpSocket {
     pub(crate) peer: SocketAddrV4,
     /// Bytes of memory that the host knows its buffers to hold.
     pub(crate) held: usize,
+    /// What the connection was last told of memory holds for this.
+    pub(crate) granted: Granted,
     headers: Headers,
     /// The generation of routes and neighbours for which the station in `headers` is right.
     hop: Option<u64>,
@@ -92,6 +95,7 @@ impl Stack {
             local,
             peer,
             held: 0,
+            granted: Granted::NOTHING,
             headers: Headers::new(local, peer),
             hop: None,
             room: path.link_payload,
@@ -106,17 +110,30 @@ impl Stack {
     /// Does what a step of a connection makes necessary: its turn to send, its timer, its events.
     /// To be called after each.
     pub(crate) fn settle(&mut self, index: u32) {
-        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        let Some(mut socket) = self.sockets.tcp_at(index) else { return };
         if socket.connection.buffer_memory() != socket.held || self.memory.is_awaited() {
             self.follow_memory(index);
+            let Some(followed) = self.sockets.tcp_at(index) else { return };
+            socket = followed;
         }
-        let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else { return };
+        if socket.retired {
+            return;
+        }
         let connection = &mut socket.connection;
         if connection.wants_transmit() {
             let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
             ready.push(Sender::Socket(index));
         }
         self.timers.arm(index, connection.poll_timeout());
+        if connection.has_events() || connection.state() != socket.state || socket.state == State::Closed {
+            self.follow_events(index);
+        }
+    }
+
+    /// Something has happened to a connection that others may want to know.
+    fn follow_events(&mut self, index: u32) {
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        let connection = &mut socket.connection;
         let mut is_silent = false;
         while let Some(event) = connection.poll_event() {
             is_silent |= event == TcpEvent::Trouble && connection.trouble() == Some(Trouble::Silent);
@@ -259,8 +276,14 @@ impl Stack {
     }
 
     /// Lets one timer of a connection expire, if one is due.
+    #[inline]
     pub(crate) fn handle_connection_timeout(&mut self, now: Instant) -> bool {
         let Some(index) = self.timers.expire(now) else { return false };
+        self.expire_connection(now, index);
+        true
+    }
+
+    fn expire_connection(&mut self, now: Instant, index: u32) {
         // The deadline may have moved later since the timer was armed; then it is armed anew.
         if let Some(socket) = self.sockets.tcp_at(index)
             && socket.connection.poll_timeout() <= now
@@ -268,13 +291,13 @@ impl Stack {
             socket.connection.handle_timeout(now);
         }
         self.settle(index);
-        true
     }
 
     /// Judges the invariants of one connection and its place in the host.
     pub(crate) fn check_tcp(&self, index: u32, socket: &TcpSocket) {
         socket.connection.check();
         assert_eq!(socket.held, socket.connection.buffer_memory(), "the host follows what is held");
+        self.memory.check_granted(socket);
         if socket.retired {
             assert_eq!(socket.owner, Owner::Application, "only an application keeps what is over");
             return;
@@ -287,6 +310,7 @@ impl Stack {
         assert!(!waits || ready.contains(Sender::Socket(index)), "who wants to send stands in the ring");
         let armed = self.timers.deadline(index);
         assert!(armed <= socket.connection.poll_timeout(), "each timer is armed in time");
+        assert!(!socket.connection.has_events(), "what has happened was noted");
         assert!(!socket.connection.is_released(), "what is over has left");
     }
 
