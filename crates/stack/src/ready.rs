@@ -71,6 +71,16 @@ impl Ready {
         Some(Sender::of(item))
     }
 
+    /// Is it still the turn of `sender`, so that it may send a frame more? Who stands alone has no end of it.
+    pub(crate) fn goes_on(&self, sender: Sender) -> bool {
+        self.ring.first() == Some(sender.item()) && (self.had < FRAMES_A_TURN || self.ring.len() == 1)
+    }
+
+    /// The one whose turn it is has sent so many frames more than it was asked for.
+    pub(crate) const fn count(&mut self, frames: u32) {
+        self.had = self.had.saturating_add(frames);
+    }
+
     /// Takes out a sender that wants to send no more.
     pub(crate) fn remove(&mut self, sender: Sender) {
         if self.contains(sender) {
@@ -127,6 +137,20 @@ mod tests {
         let turns: Vec<_> = (0..5).filter_map(|_| ready.turn()).collect();
         assert_eq!(turns[..4], [Sender::Socket(0); 4]);
         assert_eq!(turns[4], Sender::Socket(1));
+    }
+
+    #[test]
+    fn a_burst_lasts_as_long_as_a_turn_or_as_long_as_nobody_else_wants_to_send() {
+        let mut ready = ring(1);
+        assert_eq!(ready.turn(), Some(Sender::Replies));
+        assert!(ready.goes_on(Sender::Replies) && !ready.goes_on(Sender::Socket(0)));
+        ready.count(FRAMES_A_TURN - 1);
+        assert!(!ready.goes_on(Sender::Replies));
+        ready.remove(Sender::Socket(0));
+        assert!(ready.goes_on(Sender::Replies), "nobody waits for its end");
+        ready.push(Sender::Socket(0));
+        assert!(!ready.goes_on(Sender::Replies));
+        assert_eq!(ready.turn(), Some(Sender::Socket(0)));
     }
 
     #[test]

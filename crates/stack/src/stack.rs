@@ -25,6 +25,7 @@ use crate::ready::{Ready, Sender};
 use crate::route::{Route, Routes};
 use crate::sockets::{ListenHandle, Socket, Sockets};
 use crate::tcp::TcpConfigs;
+use crate::tcp::burst::BurstHeaders;
 use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
 use crate::transmit::Reply;
@@ -71,6 +72,8 @@ pub struct Stack {
     pub(crate) orphans: usize,
     /// Who wants to send to the link.
     pub(crate) ready: Ready,
+    /// The headers of the burst that leaves.
+    pub(crate) burst: BurstHeaders,
     /// Which connections want to send to this host itself.
     pub(crate) local_ready: Ready,
     /// Where segments from this host to itself are written.
@@ -125,6 +128,7 @@ impl Stack {
             time_wait: List::EMPTY,
             orphans: 0,
             ready: Ready::new(),
+            burst: BurstHeaders::new(),
             local_ready: Ready::new(),
             scratch: Vec::new(),
             replies: PacketQueue::new(limits.reply_bytes),

@@ -23,8 +23,8 @@ pub(crate) enum Reply {
 /// What became of a sender's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turned {
-    /// It wrote a frame of this length.
-    Frame(usize),
+    /// It wrote a frame.
+    Frame(TxFrame),
     /// It had a packet, which waits for a neighbour now, or had to be dropped.
     Elsewhere,
     /// It had nothing.
@@ -51,6 +51,11 @@ impl Stack {
             // A link that does not keep its promise gets nothing.
             return None;
         }
+        if let Some(length) = self.go_on_with_burst(now, frame) {
+            self.counted.transmit.packets += 1;
+            self.counted.transmit.bytes += length as u64;
+            return Some(TxFrame::whole(length));
+        }
         loop {
             if self.has_replies() {
                 self.ready.push(Sender::Replies);
@@ -61,10 +66,10 @@ impl Stack {
                 Sender::Socket(index) => self.transmit_socket(now, index, frame),
             };
             match turned {
-                Turned::Frame(length) => {
+                Turned::Frame(frame) => {
                     self.counted.transmit.packets += 1;
-                    self.counted.transmit.bytes += length as u64;
-                    return Some(TxFrame::whole(length));
+                    self.counted.transmit.bytes += frame.length as u64;
+                    return Some(frame);
                 }
                 Turned::Elsewhere => {}
                 Turned::Nothing => self.ready.remove(sender),
@@ -90,7 +95,7 @@ impl Stack {
         if let Some(question) = self.neighbors.poll_question() {
             let (request, station) = self.arp_request(&question);
             let at = self.emit_ethernet(station, EtherType::ARP, frame);
-            return Turned::Frame(at + request.emit(&mut frame[at..]));
+            return Turned::Frame(TxFrame::whole(at + request.emit(&mut frame[at..])));
         }
         if let Some((station, packet)) = self.neighbors.poll_released() {
             return self.frame_packet(Station::Known(station), &packet, frame);
@@ -101,7 +106,7 @@ impl Stack {
             Reply::Arp(station) => {
                 let at = self.emit_ethernet(station, EtherType::ARP, frame);
                 frame[at..at + packet.len()].copy_from_slice(&packet);
-                Turned::Frame(at + packet.len())
+                Turned::Frame(TxFrame::whole(at + packet.len()))
             }
         };
         self.replies.give_back(packet);
@@ -139,7 +144,7 @@ impl Stack {
                     return Turned::Elsewhere;
                 };
                 room.copy_from_slice(packet);
-                Turned::Frame(at + packet.len())
+                Turned::Frame(TxFrame::whole(at + packet.len()))
             }
             Station::Asked(next_hop) => {
                 self.neighbors.wait(next_hop, packet);

@@ -349,6 +349,7 @@ impl Connection {
         let taken = self.write(now, data)?;
         if taken > 0 {
             self.sender.urgent = Some(self.sender.buffer.end());
+            self.end_burst();
         }
         Ok(taken)
     }
@@ -532,6 +533,7 @@ impl Connection {
             return;
         }
         self.state = State::Closed;
+        self.end_burst();
         self.error = self.error.or(error);
         self.events |= Events::CLOSED;
         self.timers.clear_all();

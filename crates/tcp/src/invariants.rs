@@ -12,6 +12,7 @@ impl Connection {
         if self.state != State::Closed {
             self.sender.check(&self.snd);
             self.check_scoreboard();
+            self.check_burst();
         }
         if self.state != State::SynSent {
             self.receiver.check(&self.rcv);
@@ -47,6 +48,17 @@ impl Connection {
         if let Some(resting) = self.rest() {
             assert_eq!(resting.look(), *self, "rest has changed the connection");
         }
+    }
+
+    /// Checks that `asked`, which was asked for its next segment where this one has gone on with a burst, has
+    /// come to the same. It may go on for longer, because it has begun later.
+    ///
+    /// # Panics
+    /// If the two differ.
+    pub fn assert_went_on_like(&self, asked: &mut Self) {
+        assert!(self.sender.burst <= asked.sender.burst, "the burst has become longer on its way");
+        asked.sender.burst = self.sender.burst;
+        assert_eq!(self, asked, "a burst and segments that were asked for one by one have parted");
     }
 
     fn check_scoreboard(&self) {

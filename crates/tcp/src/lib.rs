@@ -86,6 +86,7 @@ pub use input::predict::{MissReason, Prediction};
 pub use input::{Disposition, Refusal};
 pub use memory::MemoryGrant;
 pub use output::Transmit;
+pub use output::burst::Continuation;
 pub use output::reset::Reset;
 pub use receive::ack_policy::AckRule;
 pub use rest::Resting;

@@ -8,6 +8,7 @@ impl Connection {
     /// The time is `now`: whatever is due is done. To be called when [`Connection::poll_timeout`]
     /// has come; earlier, it does nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.end_burst();
         for timer in Timer::ALL {
             if self.timers.take_expired(timer, now) {
                 self.on_expired(timer, now);

@@ -6,7 +6,7 @@
 use crate::{Fate, Network, Wire};
 use linerate_tcp::{
     Config, Connection, Disposition, Error, Event, FastOpenOffer, ListenVerdict, Path, Refusal, Seeds, State,
-    judge_listen, judge_unconnected,
+    Transmit, judge_listen, judge_unconnected,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, FastOpenCookie, Segment, SeqNum};
@@ -276,12 +276,14 @@ impl Connections {
             return;
         }
         let mut frame = vec![0; self.path.link_payload];
+        let mut header = 0;
         loop {
             let now = self.now;
             let end = self.end(from);
-            let sent = end.poll_transmit(now, &mut frame);
+            let sent = go_on(end, now, header, &mut frame).or_else(|| end.poll_transmit(now, &mut frame));
             end.check();
             let Some(sent) = sent else { return };
+            header = sent.header;
             assert_eq!(
                 sent.sum.finish(),
                 linerate_wire::Sum::of(&frame[..sent.length]).finish(),
@@ -369,4 +371,19 @@ impl Connections {
             self.server = Some(server);
         }
     }
+}
+
+/// Goes on with the burst of which `frame` holds the last segment, with so long a header, if there is more of
+/// it. The next segment must be the one that would have been chosen.
+fn go_on(end: &mut Connection, now: Instant, header: usize, frame: &mut [u8]) -> Option<Transmit> {
+    let mut asked = (header > 0 && end.is_in_burst()).then(|| end.clone())?;
+    let next = end.poll_burst(now, &mut frame[header..])?;
+    frame[4..8].copy_from_slice(&next.seq.number().to_be_bytes());
+    let mut bytes = vec![0; frame.len()];
+    let sent = asked.poll_transmit(now, &mut bytes).expect("what is left of a burst may leave");
+    assert_eq!((sent.header, sent.length), (header, header + next.length), "segments of a burst are alike");
+    assert_eq!(frame[..sent.length], bytes[..sent.length], "they differ in nothing but their numbers");
+    assert_eq!(next.sum.finish(), linerate_wire::Sum::of(&frame[header..sent.length]).finish());
+    end.assert_went_on_like(&mut asked);
+    Some(sent)
 }

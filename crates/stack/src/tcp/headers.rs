@@ -1,6 +1,7 @@
 //! What stands in front of every segment of a connection: built once, completed by its lengths and
 //! checksums.
 
+use crate::link::{PartialChecksum, TxChecksum, TxFrame};
 use core::net::SocketAddrV4;
 use core::num::NonZeroU8;
 use linerate_tcp::Transmit;
@@ -66,10 +67,44 @@ impl Headers {
     /// If the segment is not in the frame.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
     pub(crate) fn complete(&self, medium: usize, sent: &Transmit, frame: &mut [u8]) -> usize {
+        let tcp_sum = (self.tcp_sum + sent.sum).add_u16(sent.length as u16);
+        self.write(medium, sent, tcp_sum.finish(), frame)
+    }
+
+    /// The same for a link that completes the checksum: its field holds the sum over the pseudo-header.
+    ///
+    /// # Panics
+    /// If the segment is not in the frame.
+    #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
+    pub(crate) fn complete_but_for_checksum(
+        &self,
+        medium: usize,
+        sent: &Transmit,
+        frame: &mut [u8],
+    ) -> TxFrame {
+        let [a, b, c, d] = self.ports;
+        // Taken off again, by adding the complement.
+        let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        let pseudo = self.tcp_sum.add_u16(!source).add_u16(!destination).add_u16(sent.length as u16);
+        let length = self.write(medium, sent, !pseudo.finish(), frame);
+        let start = (medium + Ipv4Header::LENGTH) as u16;
+        let offset = TcpHeader::CHECKSUM_OFFSET as u16;
+        let checksum = TxChecksum::Partial(PartialChecksum { start, offset });
+        TxFrame { length, checksum, segment: sent.cut }
+    }
+
+    /// The sum of a segment of `length` bytes whose header is `header` behind the ports.
+    #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
+    pub(super) fn sum_of(&self, length: usize, header: &[u8]) -> Sum {
+        (self.tcp_sum + Sum::of(header)).add_u16(length as u16)
+    }
+
+    /// Writes everything that is not the connection's, with this checksum of TCP.
+    #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
+    fn write(&self, medium: usize, sent: &Transmit, tcp_checksum: u16, frame: &mut [u8]) -> usize {
         let total = Ipv4Header::LENGTH + sent.length;
         let ecn = sent.ecn as u8;
         let ip_checksum = self.ip_sum.add_u16(total as u16).add_u16(u16::from(ecn)).finish();
-        let tcp_checksum = (self.tcp_sum + sent.sum).add_u16(sent.length as u16).finish();
         let tcp = medium + Ipv4Header::LENGTH;
         let frame = &mut frame[..medium + total];
         frame[..tcp].copy_from_slice(&self.bytes[IP - medium..]);
@@ -100,7 +135,7 @@ mod tests {
             let mut frame = [0xa5; 100];
             let segment = &mut frame[medium + 20..medium + 47];
             TcpHeader::default().emit(0, segment);
-            let sent = Transmit { length: 27, sum: Sum::of(segment), ecn: Ecn::Ect0 };
+            let sent = Transmit { length: 27, sum: Sum::of(segment), ecn: Ecn::Ect0, header: 20, cut: None };
             let length = headers.complete(medium, &sent, &mut frame);
             assert_eq!(length, medium + 47);
             if medium > 0 {

@@ -1,6 +1,7 @@
 //! A TCP connection as a socket of a host: what lies beside it, and what the host does after each
 //! step of it.
 
+pub(crate) mod burst;
 mod configs;
 mod headers;
 mod input;

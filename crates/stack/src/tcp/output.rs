@@ -1,29 +1,42 @@
 //! A connection has its turn to send: the segment goes straight into the frame of the link, behind
 //! headers that were built when the connection was.
 
-use crate::link::Medium;
+use crate::link::{Medium, TxFrame};
 use crate::ready::Sender;
 use crate::receive::Arrival;
 use crate::stack::Stack;
 use crate::transmit::{Station, Turned};
+use linerate_tcp::Transmit;
 use linerate_units::Instant;
 use linerate_wire::{Ipv4Header, TcpFlags};
 
 /// Where the flags lie behind the start of the IP packet.
 const FLAGS: usize = Ipv4Header::LENGTH + 13;
 
+/// Who sums the payload, and cuts a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finish {
+    Host,
+    Link,
+}
+
 impl Stack {
     /// Sends the next segment of a connection to the link.
     pub(crate) fn transmit_segment(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Turned {
         let station = self.station_of(now, index);
-        let medium = self.interface.capabilities.medium.header_length();
-        let Some(length) = self.write_segment(now, index, medium, frame) else { return Turned::Nothing };
-        match station {
-            Station::Known(_) => Turned::Frame(length),
-            Station::Asked(_) | Station::NoRoute => {
-                self.frame_packet(station, &frame[medium..length], &mut [])
-            }
+        let capabilities = self.interface.capabilities;
+        let medium = capabilities.medium.header_length();
+        let is_known = matches!(station, Station::Known(_));
+        // What has to wait for a neighbour waits finished.
+        let finish = if is_known && capabilities.offloads.checksums { Finish::Link } else { Finish::Host };
+        let room = frame.len().min(capabilities.room());
+        let Some(written) = self.write_segment(now, index, medium, finish, &mut frame[..room]) else {
+            return Turned::Nothing;
+        };
+        if !is_known {
+            return self.frame_packet(station, &frame[medium..written.length], &mut []);
         }
+        Turned::Frame(written)
     }
 
     /// The station of a connection's next hop: the one that it remembers, if nothing has changed.
@@ -46,8 +59,16 @@ impl Stack {
         station
     }
 
-    /// Writes the next segment with its headers; returns the length of the frame.
-    fn write_segment(&mut self, now: Instant, index: u32, medium: usize, frame: &mut [u8]) -> Option<usize> {
+    /// Writes the next segment with its headers, or a burst of them for a link that cuts it.
+    fn write_segment(
+        &mut self,
+        now: Instant,
+        index: u32,
+        medium: usize,
+        finish: Finish,
+        frame: &mut [u8],
+    ) -> Option<TxFrame> {
+        self.burst.forget();
         let socket = self.sockets.tcp_at(index)?;
         let at = medium + Ipv4Header::LENGTH;
         let room = frame.get_mut(at..)?;
@@ -56,17 +77,44 @@ impl Stack {
             socket.connection.abort(now);
         }
         let before = socket.connection.statistics().retransmitted_segments;
-        let sent = socket.connection.poll_transmit(now, room);
-        let after = socket.connection.statistics().retransmitted_segments;
-        let length = sent.map(|sent| socket.headers.complete(medium, &sent, frame));
+        let sent = match finish {
+            Finish::Host => socket.connection.poll_transmit(now, room),
+            Finish::Link => socket.connection.poll_transmit_uncut(now, room),
+        };
+        let again = socket.connection.statistics().retransmitted_segments - before;
+        let written = sent.map(|sent| match finish {
+            Finish::Host => TxFrame::whole(socket.headers.complete(medium, &sent, frame)),
+            Finish::Link => socket.headers.complete_but_for_checksum(medium, &sent, frame),
+        });
         self.settle(index);
-        let length = length?;
+        let sent = sent?;
+        self.count_segments(&sent, again, frame[medium + FLAGS]);
+        self.plan_next(index, &sent, medium, frame);
+        written
+    }
+
+    /// What is to follow what has just been `sent`: nothing, if the connection says so; or more of a burst.
+    fn plan_next(&mut self, index: u32, sent: &Transmit, medium: usize, frame: &[u8]) {
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
+        if !socket.connection.wants_transmit() {
+            ready.remove(Sender::Socket(index));
+            return;
+        }
+        // A burst for a link that cuts it takes the turns of all its segments.
+        ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
+        if !socket.is_local && socket.connection.is_in_burst() {
+            self.burst.keep(index, socket, sent, medium, frame);
+        }
+    }
+
+    /// Counts what leaves, as many segments as it will be.
+    fn count_segments(&mut self, sent: &Transmit, again: u64, flags: u8) {
+        let segments = sent.segments() as u64;
         self.counted.ip.out_requests += 1;
-        self.counted.tcp.out_segments += 1;
-        self.counted.tcp.retransmitted_segments += after - before;
-        let is_reset = frame[medium + FLAGS] & TcpFlags::RST.bits() != 0;
-        self.counted.tcp.out_resets += u64::from(is_reset);
-        Some(length)
+        self.counted.tcp.out_segments += segments;
+        self.counted.tcp.retransmitted_segments += again;
+        self.counted.tcp.out_resets += u64::from(flags & TcpFlags::RST.bits() != 0);
     }
 
     /// Carries the next segment between two sockets of this host. False if there is none.
@@ -74,8 +122,8 @@ impl Stack {
         let Some(sender @ Sender::Socket(index)) = self.local_ready.turn() else { return false };
         let mut packet = core::mem::take(&mut self.scratch);
         packet.resize(crate::ipv4::LOCAL_MTU, 0);
-        match self.write_segment(now, index, Medium::Ip.header_length(), &mut packet) {
-            Some(length) => self.handle_packet(arrival, &packet[..length]),
+        match self.write_segment(now, index, Medium::Ip.header_length(), Finish::Host, &mut packet) {
+            Some(written) => self.handle_packet(arrival, &packet[..written.length]),
             None => self.local_ready.remove(sender),
         }
         self.scratch = packet;

@@ -215,6 +215,7 @@ impl Stack {
         type_of_service: TypeOfService,
     ) -> Result<(), Error> {
         self.sockets.tcp_mut(handle)?.1.headers.set_type_of_service(type_of_service);
+        self.burst.forget();
         Ok(())
     }
 
@@ -225,6 +226,7 @@ impl Stack {
     /// [`Error::Closed`].
     pub fn tcp_set_ttl(&mut self, handle: TcpHandle, ttl: NonZeroU8) -> Result<(), Error> {
         self.sockets.tcp_mut(handle)?.1.headers.set_ttl(ttl);
+        self.burst.forget();
         Ok(())
     }
 

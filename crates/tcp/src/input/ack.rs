@@ -153,6 +153,7 @@ impl Connection {
 
     /// SND.UNA moves on to `ack`.
     fn advance(&mut self, now: Instant, ack: SeqNum) {
+        self.end_burst();
         self.snd.una = ack;
         self.snd.nxt = self.snd.nxt.later(ack);
         let released = self.sender.buffer.release_to(ack);
@@ -251,6 +252,7 @@ impl Connection {
         if wnd == self.snd.wnd {
             return;
         }
+        self.end_burst();
         self.snd.wnd = wnd;
         self.snd.max_wnd = self.snd.max_wnd.max(wnd);
         self.output_due = true;

@@ -111,6 +111,7 @@ impl Connection {
     }
 
     fn handle_unpredicted(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+        self.end_burst();
         match self.state {
             State::Closed => Disposition::Refused(Refusal::Closed),
             State::SynSent => self.handle_in_syn_sent(now, segment),

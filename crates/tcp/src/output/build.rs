@@ -1,23 +1,39 @@
 //! Writing the chosen segment: header and options, then the payload straight from the send buffer,
 //! summed on its way.
 
-use super::Transmit;
 use super::choose::{Choice, Piece};
+use super::{Finish, Transmit};
 use crate::{Connection, State};
+use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
+/// Which data follow a header.
+#[derive(Clone, Copy)]
+struct Data {
+    seq: SeqNum,
+    length: usize,
+    /// Of a burst, how many of them each segment gets.
+    cut: Option<NonZeroU16>,
+}
+
 impl Connection {
-    pub(super) fn build(&mut self, now: Instant, choice: Choice, bytes: &mut [u8]) -> Transmit {
+    pub(super) fn build(
+        &mut self,
+        now: Instant,
+        choice: Choice,
+        finish: Finish,
+        bytes: &mut [u8],
+    ) -> Transmit {
         match choice {
-            Choice::Syn { length } => self.build_syn(now, length, bytes),
-            Choice::Data(piece) => self.build_data(now, piece, bytes),
+            Choice::Syn { length } => self.build_syn(now, length, finish, bytes),
+            Choice::Data(piece) => self.build_data(now, piece, finish, bytes),
             Choice::KeepAlive => self.build_empty(now, self.snd.nxt - 1, bytes),
             Choice::Ack | Choice::Nothing => self.build_empty(now, self.empty_seq(), bytes),
         }
     }
 
-    fn build_syn(&mut self, now: Instant, data: u32, bytes: &mut [u8]) -> Transmit {
+    fn build_syn(&mut self, now: Instant, data: u32, finish: Finish, bytes: &mut [u8]) -> Transmit {
         let answers = self.state != State::SynSent;
         let header = TcpHeader {
             seq: self.snd.iss,
@@ -28,10 +44,31 @@ impl Connection {
         };
         let mut options = self.options_of_syn();
         options.timestamps = options.timestamps.map(|_| self.timestamps.stamp(now));
-        let (header_length, header_sum) = write_with_options(&header, &options, bytes);
-        let length = header_length + data as usize;
-        let data_sum = self.sender.buffer.copy_and_sum(self.snd.iss + 1, &mut bytes[header_length..length]);
-        Transmit { length, sum: header_sum.append(data_sum, header_length), ecn: Ecn::NotEct }
+        let header = write_with_options(&header, &options, bytes);
+        let data = Data { seq: self.snd.iss + 1, length: data as usize, cut: None };
+        self.write_payload(header, data, finish, Ecn::NotEct, bytes)
+    }
+
+    /// Writes the payload behind a `header` of so many bytes and this sum.
+    fn write_payload(
+        &self,
+        (header, header_sum): (usize, Sum),
+        data: Data,
+        finish: Finish,
+        ecn: Ecn,
+        bytes: &mut [u8],
+    ) -> Transmit {
+        let length = header + data.length;
+        let payload = &mut bytes[header..length];
+        let sum = match finish {
+            // Every header has an even number of bytes.
+            Finish::Nothing => header_sum + self.sender.buffer.copy_and_sum(data.seq, payload),
+            Finish::CutAndSum => {
+                self.sender.buffer.copy(data.seq, payload);
+                header_sum
+            }
+        };
+        Transmit { length, sum, ecn, header, cut: data.cut }
     }
 
     /// The control bits of our SYN, or of the SYN-ACK.
@@ -54,7 +91,7 @@ impl Connection {
         u16::try_from(self.receiver.buffer.free()).unwrap_or(u16::MAX)
     }
 
-    fn build_data(&mut self, now: Instant, piece: Piece, bytes: &mut [u8]) -> Transmit {
+    fn build_data(&mut self, now: Instant, piece: Piece, finish: Finish, bytes: &mut [u8]) -> Transmit {
         let mut flags = TcpFlags::ACK;
         flags.set(TcpFlags::FIN, piece.fin);
         // RFC 9293 §3.9.1.2: the last segment of what was written is pushed.
@@ -71,10 +108,10 @@ impl Connection {
             header.flags |= TcpFlags::URG;
             header.urgent = pointer;
         }
-        let (header_length, header_sum) = self.write_header(now, &header, bytes);
-        let length = header_length + piece.length as usize;
-        let payload_sum = self.sender.buffer.copy_and_sum(piece.seq, &mut bytes[header_length..length]);
-        Transmit { length, sum: header_sum.append(payload_sum, header_length), ecn }
+        let header = self.write_header(now, &header, bytes);
+        let cut = if piece.burst { self.cut_size() } else { None };
+        let data = Data { seq: piece.seq, length: piece.length as usize, cut };
+        self.write_payload(header, data, finish, ecn, bytes)
     }
 
     /// Does the piece begin with data that was never sent, and that the peer has room for?
@@ -94,7 +131,7 @@ impl Connection {
     fn build_empty(&mut self, now: Instant, seq: SeqNum, bytes: &mut [u8]) -> Transmit {
         let header = self.header(seq, TcpFlags::ACK);
         let (length, sum) = self.write_header(now, &header, bytes);
-        Transmit { length, sum, ecn: Ecn::NotEct }
+        Transmit { length, sum, ecn: Ecn::NotEct, header: length, cut: None }
     }
 
     /// Writes the header of any segment but a SYN, with its options; how long they are together, and their

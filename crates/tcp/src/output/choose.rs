@@ -32,6 +32,8 @@ pub(super) struct Piece {
     pub(super) fin: bool,
     /// Sent against a closed window: `snd.nxt` stays.
     pub(super) probe: bool,
+    /// Several full segments, to be cut by whoever takes them.
+    pub(super) burst: bool,
 }
 
 impl Piece {
@@ -137,11 +139,11 @@ impl Connection {
         let end = self.sender.buffer.end();
         let available = if seq.before(end) { end - seq } else { 0 };
         let length = available.min(room);
-        Piece { seq, length, fin: self.sender.fin && length == available, probe: false }
+        Piece { seq, length, fin: self.sender.fin && length == available, probe: false, burst: false }
     }
 
     /// U, the usable window: SND.UNA + min(SND.WND, CWND) - SND.NXT.
-    fn usable_window(&self) -> u32 {
+    pub(super) fn usable_window(&self) -> u32 {
         let cwnd = self.sender.congestion.window().cwnd() + self.limited_transmit();
         let peer = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una);
         let usable = if self.agreement.selective_acks {

@@ -1,12 +1,14 @@
 //! A segment leaves: choose what, build it, remember it.
 
 mod build;
+pub(crate) mod burst;
 mod choose;
 pub(crate) mod reset;
 
 use crate::timers::Timer;
 use crate::{Connection, State};
 use choose::{Choice, Piece};
+use core::num::NonZeroU16;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Sum};
 
@@ -20,16 +22,52 @@ pub struct Transmit {
     pub sum: Sum,
     /// The ECN codepoint that its packet bears (RFC 3168 §6.1).
     pub ecn: Ecn,
+    /// Bytes of the header, options counted.
+    pub header: usize,
+    /// Data bytes of each segment, where this is a whole burst that is still to be cut: all have as many.
+    pub cut: Option<NonZeroU16>,
+}
+
+impl Transmit {
+    /// How many segments it is.
+    #[must_use]
+    pub fn segments(&self) -> usize {
+        self.cut.map_or(1, |size| (self.length - self.header) / usize::from(size.get()))
+    }
+}
+
+/// What is left to whoever takes a segment on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finish {
+    /// Nothing: it is one segment, and its payload is summed.
+    Nothing,
+    /// To sum the payload, and to cut what has more data than a segment.
+    CutAndSum,
 }
 
 impl Connection {
     /// Writes the next segment to the start of `bytes`, with ports and checksum left zero, or says
-    /// that there is none. To be called until it does.
+    /// that there is none. To be called until it does, or until [`Connection::wants_transmit`] says that there
+    /// is no other.
     ///
     /// # Panics
     /// If `bytes` has no room for the largest segment that this connection's path may take
     /// (`Path::link_payload`).
     pub fn poll_transmit(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
+        self.poll(now, bytes, Finish::Nothing)
+    }
+
+    /// The same for whoever completes checksums by himself, and cuts: [`Transmit::sum`] covers the header
+    /// alone, and where a burst of full segments may leave it is written whole behind one header, as far as
+    /// `bytes` has room for it.
+    ///
+    /// # Panics
+    /// As [`Connection::poll_transmit`].
+    pub fn poll_transmit_uncut(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
+        self.poll(now, bytes, Finish::CutAndSum)
+    }
+
+    fn poll(&mut self, now: Instant, bytes: &mut [u8], finish: Finish) -> Option<Transmit> {
         if let Some(reset) = self.reset_due.take() {
             return Some(reset.emit(bytes));
         }
@@ -37,30 +75,56 @@ impl Connection {
             return None;
         }
         self.pace(now);
-        let choice = self.choose();
+        let mut choice = self.choose();
+        if let Choice::Data(piece) = &mut choice {
+            self.leave_idleness(now, *piece);
+            self.begin_burst(piece, finish, bytes.len());
+        }
         if choice == Choice::Nothing {
-            self.output_due = false;
-            self.sender.probe_due = false;
-            self.sender.held_back = self.is_held_back();
-            self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
-            self.note_occupation(now);
-            self.note_application_limit();
-            self.watch_small_window(now);
-            self.watch_pacer(now);
-            self.watch_tail(now);
-            if self.sender.path.is_awake() {
-                self.watch_path(now);
-            }
+            self.fall_silent(now);
             return None;
         }
-        let transmit = self.build(now, choice, bytes);
+        let transmit = self.build(now, choice, finish, bytes);
         self.remember(now, choice);
+        if self.has_said_all(choice) {
+            self.fall_silent(now);
+        }
         Some(transmit)
+    }
+
+    /// After `choice` has left, is it certain that nothing else may? What an acknowledgement alone was chosen
+    /// after had nothing to say that it would have said with data.
+    fn has_said_all(&self, choice: Choice) -> bool {
+        let asks = self.ack_due || self.keep_alive_due || self.syn_due;
+        match choice {
+            Choice::Ack => !asks && self.sender.path.ready().is_none(),
+            Choice::Data(_) => {
+                let waits = self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;
+                !asks && !waits && self.is_untroubled()
+            }
+            Choice::Syn { .. } | Choice::KeepAlive | Choice::Nothing => false,
+        }
+    }
+
+    /// Nothing more can leave, until something happens.
+    fn fall_silent(&mut self, now: Instant) {
+        self.output_due = false;
+        self.sender.probe_due = false;
+        self.sender.held_back = self.is_held_back();
+        self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
+        self.note_occupation(now);
+        self.note_application_limit();
+        self.watch_small_window(now);
+        self.watch_pacer(now);
+        self.watch_tail(now);
+        if self.sender.path.is_awake() {
+            self.watch_path(now);
+        }
     }
 
     /// Notes that what was chosen has left.
     fn remember(&mut self, now: Instant, choice: Choice) {
-        self.statistics.segments_sent += 1;
+        self.statistics.segments_sent += u64::from(self.segments_of(choice));
         match choice {
             Choice::Syn { length } => self.remember_syn(now, length),
             Choice::Data(piece) => self.remember_data(now, piece),
@@ -108,10 +172,9 @@ impl Connection {
 
     fn remember_data(&mut self, now: Instant, piece: Piece) {
         let end = piece.end();
-        let was_idle = self.snd.flight() == 0 || self.sender.probes > 0;
-        if was_idle && !piece.probe {
-            self.leave_idleness(now);
-        }
+        let full = self.full_segment();
+        // The first of a burst says what all of it does.
+        let first_end = if piece.burst { piece.seq + full } else { end };
         if self.is_new_data(piece) {
             self.ecn.on_new_data_sent();
         }
@@ -122,20 +185,22 @@ impl Connection {
             self.sender.rtt.stop_timing();
             self.sender.loss.repeated_to = end;
         } else if !self.agreement.selective_acks {
-            self.sender.rtt.start_timing(end, now);
+            self.sender.rtt.start_timing(first_end, now);
         }
-        self.statistics.data_segments_sent += u64::from(piece.length > 0);
-        let full = self.full_segment();
-        if piece.length > full {
+        if piece.length > 0 {
+            self.statistics.data_segments_sent += u64::from(self.segments_of(Choice::Data(piece)));
+        }
+        let is_path_probe = piece.length > full && !piece.burst;
+        if is_path_probe {
             self.sender.scoreboard.end_burst();
         }
         if self.agreement.selective_acks && !piece.probe {
             self.note_departure(now, piece.seq, end);
         }
-        if piece.length > full {
+        if is_path_probe {
             self.remember_path_probe(piece.seq, end);
-        } else if piece.length == full {
-            self.sender.path.note_full(end, self.snd.una);
+        } else if piece.length >= full {
+            self.sender.path.note_full(first_end, self.snd.una);
         }
         if end.after(self.snd.max) {
             self.statistics.bytes_sent += u64::from(end - self.snd.max) - u64::from(piece.fin);
@@ -163,7 +228,11 @@ impl Connection {
 
     /// Something leaves while nothing is in flight. A window that was not used for a timeout says nothing
     /// about the path now (RFC 5681 §4.1).
-    fn leave_idleness(&mut self, now: Instant) {
+    fn leave_idleness(&mut self, now: Instant, piece: Piece) {
+        let was_idle = self.snd.flight() == 0 || self.sender.probes > 0;
+        if !was_idle || piece.probe {
+            return;
+        }
         let controller = self.sender.congestion.controller();
         controller.on_idle(now.since(self.sender.progressed));
         if self.config.restart_after_idle && now.since(self.sender.last_sent) > self.sender.rtt.timeout() {

@@ -44,6 +44,12 @@ impl Reset {
             ..TcpHeader::default()
         };
         header.emit(0, bytes);
-        Transmit { length: TcpHeader::LENGTH, sum: Sum::of(&bytes[..TcpHeader::LENGTH]), ecn: Ecn::NotEct }
+        Transmit {
+            length: TcpHeader::LENGTH,
+            sum: Sum::of(&bytes[..TcpHeader::LENGTH]),
+            ecn: Ecn::NotEct,
+            header: TcpHeader::LENGTH,
+            cut: None,
+        }
     }
 }

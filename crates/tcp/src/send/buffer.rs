@@ -123,6 +123,11 @@ impl SendBuffer {
         self.ring.read_and_sum((seq - self.start) as usize, into)
     }
 
+    /// Copies the bytes from `seq` on out.
+    pub(crate) fn copy(&self, seq: SeqNum, into: &mut [u8]) {
+        self.ring.read((seq - self.start) as usize, into);
+    }
+
     /// Throws everything away, and gives the memory back.
     pub(crate) fn clear(&mut self) {
         self.start = self.end();

@@ -36,6 +36,11 @@ impl Departure {
         self.sent == other.sent && self.delivered == other.delivered
     }
 
+    /// `length` bytes more have left with it.
+    pub(crate) const fn grow(&mut self, length: u32) {
+        self.in_flight = self.in_flight.saturating_add(length);
+    }
+
     /// Did a segment that left like this, and ends at `end`, leave after another? Those of one departure
     /// are ordered by their numbers (RFC 8985 §6.2, `RACK_sent_after`).
     pub(crate) fn is_after(&self, end: SeqNum, other: u64, other_end: SeqNum) -> bool {

@@ -36,7 +36,7 @@ pub(crate) struct Loss {
     /// The segment at `una`, or the first that is lost, must be sent again now, whatever the window.
     pub(crate) retransmit_due: bool,
     /// Duplicate acknowledgements in a row.
-    pub(super) duplicates: u32,
+    pub(crate) duplicates: u32,
     /// What was in flight at the first of them.
     pub(super) flight: u32,
     /// A partial acknowledgement has restarted the timer already: later ones do not, so that a long

@@ -89,6 +89,8 @@ pub(crate) struct Sender {
     pub(crate) loss: Loss,
     pub(crate) congestion: Congestion,
     pub(crate) pacer: Pacer,
+    /// Full segments that may follow the last one without being asked for anew.
+    pub(crate) burst: u16,
     /// What is in flight, with a peer that names what it has; empty with any other.
     pub(crate) scoreboard: Scoreboard,
     pub(crate) account: DeliveryAccount,
@@ -133,6 +135,7 @@ packed!(Sender {
     loss,
     congestion,
     pacer,
+    burst,
     scoreboard,
     account,
     rack,
@@ -164,6 +167,7 @@ impl Sender {
             loss: Loss::new(iss),
             congestion: Congestion::new(config.congestion, mss, config.initial_window, 0),
             pacer: Pacer::new(now),
+            burst: 0,
             scoreboard: Scoreboard::new(iss + 1),
             account: DeliveryAccount::new(now),
             rack: Rack::new(iss + 1),

@@ -58,6 +58,11 @@ impl Pacer {
         self.spent < self.budget
     }
 
+    /// Bytes of the present burst that have not left. The last segment may take more.
+    pub(crate) const fn left(&self) -> u32 {
+        self.budget.saturating_sub(self.spent)
+    }
+
     /// A segment with so many bytes of data has left.
     pub(crate) const fn on_sent(&mut self, length: u32) {
         self.spent = self.spent.saturating_add(length);

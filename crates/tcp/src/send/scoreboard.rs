@@ -136,6 +136,15 @@ impl Scoreboard {
         self.departures += 1;
     }
 
+    /// `length` bytes more leave with what has left last, at the end of it.
+    pub(crate) fn extend_burst(&mut self, length: u32) {
+        if let Some(last) = self.stretches.back_mut() {
+            self.span.1 += length;
+            last.right = self.span.1;
+            last.departure.grow(length);
+        }
+    }
+
     fn append(&mut self, left: SeqNum, right: SeqNum, mut departure: Departure) {
         self.span.1 = right;
         let full = self.stretches.len() >= MOST_STRETCHES;

@@ -68,6 +68,13 @@ impl Sum {
         Self(add(self.0, field.to_be()))
     }
 
+    /// The sum with one more field of 32 bits, at an even offset.
+    #[must_use]
+    #[inline]
+    pub const fn add_u32(self, field: u32) -> Self {
+        Self(fold(self.0 as u64 + field.to_be() as u64))
+    }
+
     /// The checksum: the value of the header's field that makes the sum over everything
     /// [valid](Sum::is_valid), if the field was zero when it was summed.
     #[must_use]

@@ -96,6 +96,12 @@ proptest! {
     }
 
     #[test]
+    fn one_more_word_counts_as_its_four_bytes(bytes in some_bytes(), field: u32) {
+        let appended = Sum::of(&bytes) + Sum::of(&field.to_be_bytes());
+        prop_assert_eq!(Sum::of(&bytes).add_u32(field), appended);
+    }
+
+    #[test]
     fn the_pseudo_header_is_the_sum_over_its_twelve_bytes(
         source: [u8; 4], destination: [u8; 4], protocol: u8, length: u16
     ) {

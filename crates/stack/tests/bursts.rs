@@ -1,0 +1,383 @@
+//! Bursts: segments that leave one after the other, whoever cuts them, and what may happen between two.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "helpers of tests unwrap as tests do"
+)]
+
+use linerate_stack::{
+    Capabilities, ConnectOptions, ListenOptions, Medium, Offloads, Route, RxFrame, Stack, TcpHandle,
+    TxChecksum, TxFrame,
+};
+use linerate_tcp::Config;
+use linerate_testkit::Side;
+use linerate_units::{Duration, Instant};
+use linerate_wire::{
+    EtherType, EthernetFrame, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Segment,
+    SeqNum, Sum, TcpFlags, TcpHeader, TypeOfService, checksum,
+};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::num::NonZeroU8;
+
+const MEDIUM: usize = 14;
+const TCP: usize = MEDIUM + Ipv4Header::LENGTH;
+const MSS: u32 = 1_448;
+
+/// Two hosts and what lies between them, in the hands of the test.
+struct Hands {
+    now: Instant,
+    here: Stack,
+    there: Stack,
+    client: TcpHandle,
+    server: TcpHandle,
+}
+
+impl Hands {
+    /// An open connection over a link that does so much for the client's host.
+    fn new(offloads: Offloads) -> Self {
+        let host = |side: Side| {
+            let mut config = side.config();
+            config.tcp =
+                Config { send_buffer: (1 << 20).into(), receive_buffer: (1 << 20).into(), ..config.tcp };
+            Stack::new(config, [side as u8; 32])
+        };
+        let (mut here, mut there) = (host(Side::Left), host(Side::Right));
+        here.attach(Capabilities { offloads, ..Capabilities::new(Medium::Ethernet, 1_500) });
+        there.attach(Capabilities::new(Medium::Ethernet, 1_500));
+        let now = Instant::ZERO + Duration::from_secs(1);
+        let address = SocketAddrV4::new(Side::Right.address(), 9);
+        let listener = there.tcp_listen(address, &ListenOptions::default()).unwrap();
+        let client = here.tcp_connect(now, address, &ConnectOptions::default()).unwrap();
+        carry(now, &mut here, &mut there, |_| true);
+        let (server, _) = there.tcp_accept(listener).unwrap();
+        Self { now, here, there, client, server }
+    }
+
+    fn write(&mut self, bytes: usize) {
+        let data: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+        assert_eq!(self.here.tcp_write(self.now, self.client, &data), Ok(bytes));
+    }
+
+    /// As many frames as the client's link has room for.
+    fn send(&mut self, room: usize) -> Vec<Vec<u8>> {
+        frames(self.now, &mut self.here, room)
+    }
+
+    /// Sends so that much is in flight, and all of it arrives: from now on the window lets bursts go.
+    fn warm_up(&mut self) {
+        self.write(100 * MSS as usize);
+        for _ in 0..8 {
+            carry(self.now, &mut self.here, &mut self.there, |_| true);
+            self.now += Duration::from_millis(1);
+            self.read();
+        }
+        assert_eq!(self.here.tcp(self.client).unwrap().unacknowledged_bytes(), 0);
+    }
+
+    fn read(&mut self) -> Vec<u8> {
+        let mut data = Vec::new();
+        let mut part = [0; 65_536];
+        while let Ok(count @ 1..) = self.there.tcp_read(self.now, self.server, &mut part) {
+            data.extend_from_slice(&part[..count]);
+        }
+        data
+    }
+
+    /// The client's host has sent three frames of a burst when this `happens`; then all that follows.
+    fn interrupted(happens: impl Fn(&mut Self)) -> (Self, Vec<Vec<u8>>) {
+        let mut hands = Self::new(Offloads::NONE);
+        hands.warm_up();
+        hands.write(9 * MSS as usize);
+        let first = hands.send(3);
+        assert!(hands.here.tcp(hands.client).unwrap().is_in_burst());
+        happens(&mut hands);
+        hands.here.check();
+        let next = hands.send(usize::MAX);
+        for frame in first.iter().chain(&next) {
+            hands.there.handle_frame(hands.now, RxFrame::plain(frame, hands.now));
+        }
+        assert_eq!(hands.there.counters().tcp.in_errors, 0, "a checksum is wrong");
+        (hands, next)
+    }
+}
+
+fn segment(frame: &[u8]) -> Segment<'_> {
+    Segment::parse(Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().payload).unwrap()
+}
+
+/// What a host has to send, cut and summed as its link does it.
+fn frames(now: Instant, stack: &mut Stack, room: usize) -> Vec<Vec<u8>> {
+    let mut frame = vec![0xa5; stack.capabilities().room()];
+    let mut sent = Vec::new();
+    while sent.len() < room
+        && let Some(next) = stack.poll_transmit(now, &mut frame)
+    {
+        stack.check();
+        sent.extend(cut(&frame[..next.length], next));
+    }
+    sent
+}
+
+/// The link's work: each segment has the headers of the whole, its own number, lengths and checksums, and PSH
+/// and FIN only if it is the last.
+fn cut(frame: &[u8], sent: TxFrame) -> Vec<Vec<u8>> {
+    let TxChecksum::Partial(partial) = sent.checksum else { return vec![frame.to_vec()] };
+    assert_eq!((usize::from(partial.start), usize::from(partial.offset)), (TCP, TcpHeader::CHECKSUM_OFFSET));
+    let whole = segment(frame);
+    let headers = frame.len() - whole.payload.len();
+    let size = sent.segment.map_or_else(|| whole.payload.len().max(1), |size| size.get().into());
+    let count = whole.payload.len().div_ceil(size).max(1);
+    let source: [u8; 4] = frame[MEDIUM + 12..MEDIUM + 16].try_into().unwrap();
+    let destination: [u8; 4] = frame[MEDIUM + 16..MEDIUM + 20].try_into().unwrap();
+    let pseudo =
+        |length| checksum::pseudo_header_v4(source.into(), destination.into(), Protocol::TCP, length);
+    let field = u16::from_be_bytes(frame[TCP + 16..TCP + 18].try_into().unwrap());
+    assert_eq!(field, !pseudo(frame.len() - TCP).finish(), "the sum of the pseudo-header is in its place");
+    (0..count)
+        .map(|index| {
+            let at = index * size;
+            let payload = &whole.payload[at..whole.payload.len().min(at + size)];
+            let mut piece = [&frame[..headers], payload].concat();
+            let total = (piece.len() - MEDIUM) as u16;
+            piece[MEDIUM + 2..MEDIUM + 4].copy_from_slice(&total.to_be_bytes());
+            piece[MEDIUM + 10..MEDIUM + 12].fill(0);
+            let sum = Sum::of(&piece[MEDIUM..TCP]).finish();
+            piece[MEDIUM + 10..MEDIUM + 12].copy_from_slice(&sum.to_be_bytes());
+            piece[TCP + 4..TCP + 8].copy_from_slice(&(whole.seq + at as u32).number().to_be_bytes());
+            if index + 1 < count {
+                piece[TCP + 13] &= !(TcpFlags::PSH | TcpFlags::FIN).bits();
+            }
+            piece[TCP + 16..TCP + 18].fill(0);
+            let sum = (pseudo(piece.len() - TCP) + Sum::of(&piece[TCP..])).finish();
+            piece[TCP + 16..TCP + 18].copy_from_slice(&sum.to_be_bytes());
+            piece
+        })
+        .collect()
+}
+
+/// Whatever both hosts have to send reaches the other, if it `passes`, until both are silent; what was sent.
+fn carry(
+    now: Instant,
+    here: &mut Stack,
+    there: &mut Stack,
+    mut passes: impl FnMut(&[u8]) -> bool,
+) -> Vec<Vec<u8>> {
+    let mut seen = Vec::new();
+    loop {
+        let out = frames(now, here, usize::MAX);
+        for frame in out.iter().filter(|frame| passes(frame)) {
+            there.handle_frame(now, RxFrame::plain(frame, now));
+        }
+        let back = frames(now, there, usize::MAX);
+        for frame in &back {
+            here.handle_frame(now, RxFrame::plain(frame, now));
+        }
+        here.check();
+        there.check();
+        if out.is_empty() && back.is_empty() {
+            return seen;
+        }
+        seen.extend(out);
+    }
+}
+
+/// Whether the host sums and cuts, or leaves the sums to its link, or the cutting too: the same frames are on
+/// the wire at the same time, also when some of them are lost there.
+#[test]
+fn a_link_that_cuts_puts_on_the_wire_what_the_host_would_have() {
+    let plain = Offloads::NONE;
+    let sums = Offloads { checksums: true, super_packet: 0 };
+    let small = Offloads { checksums: true, super_packet: 9_000 };
+    let large = Offloads { checksums: true, super_packet: 65_535 };
+    for lost_of_a_hundred in [0, 1, 7] {
+        let transfer = |offloads| {
+            let mut hands = Hands::new(offloads);
+            let (mut wire, mut heard, mut random) = (Vec::new(), 0, 7_u32);
+            for round in 0..4_000 {
+                if round < 10 {
+                    hands.write(40_000);
+                }
+                let Hands { now, here, there, .. } = &mut hands;
+                wire.extend(carry(*now, here, there, |frame| {
+                    random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    segment(frame).payload.is_empty() || random >> 16 >= 65_536 / 100 * lost_of_a_hundred
+                }));
+                heard += hands.read().len();
+                if heard == 400_000 {
+                    break;
+                }
+                hands.now += Duration::from_millis(5);
+                hands.here.handle_timeout(hands.now, 9);
+                hands.there.handle_timeout(hands.now, 9);
+            }
+            assert_eq!(heard, 400_000, "{offloads:?}, {lost_of_a_hundred} % lost");
+            let counters = hands.here.counters();
+            (wire, counters.tcp.out_segments, counters.transmit.packets)
+        };
+        let (expected, segments, packets) = transfer(plain);
+        for offloads in [sums, small, large] {
+            let (wire, counted, handed_over) = transfer(offloads);
+            assert!(wire == expected, "{offloads:?}, {lost_of_a_hundred} % lost");
+            assert_eq!(counted, segments, "every segment counts, whoever has cut it");
+            let is_fewer = if offloads == sums { handed_over == packets } else { handed_over < packets };
+            assert!(is_fewer, "{handed_over} frames, {packets} otherwise: {offloads:?}");
+        }
+    }
+}
+
+#[test]
+fn a_burst_is_one_segment_after_the_other_and_only_the_last_is_pushed() {
+    let mut hands = Hands::new(Offloads::NONE);
+    hands.warm_up();
+    hands.write(9 * MSS as usize + 10);
+    let sent = hands.send(usize::MAX);
+    let first = segment(&sent[0]).seq;
+    for (index, frame) in sent.iter().enumerate() {
+        let segment = segment(frame);
+        assert_eq!(segment.seq, first + index as u32 * MSS);
+        assert_eq!(segment.flags().contains(TcpFlags::PSH), index == 9, "segment {index}");
+    }
+    assert_eq!(sent.len(), 10);
+}
+
+#[test]
+fn a_link_that_is_full_gets_the_rest_when_it_has_room() {
+    let (mut hands, next) = Hands::interrupted(|_| ());
+    assert_eq!(next.len(), 6);
+    assert_eq!(hands.read().len(), 9 * MSS as usize);
+}
+
+/// What leaves later leaves with the time at which it does.
+#[test]
+fn the_rest_of_a_burst_that_leaves_later_says_when() {
+    let (mut hands, next) = Hands::interrupted(|hands| hands.now += Duration::from_millis(7));
+    let stamps = |frame: &Vec<u8>| segment(frame).options().timestamps.unwrap().value;
+    let (first, fourth) = (stamps(&next[0]), stamps(&next[5]));
+    assert_eq!(first, fourth);
+    let early = Hands::interrupted(|_| ()).1;
+    assert_eq!(stamps(&early[0]) + 7, first);
+    assert_eq!(hands.read().len(), 9 * MSS as usize);
+}
+
+/// What has arrived meanwhile is acknowledged by the next segment, as ever.
+#[test]
+fn data_that_arrives_between_two_segments_of_a_burst_is_acknowledged_by_the_second() {
+    let before = Hands::interrupted(|_| ()).1;
+    let (_, next) = Hands::interrupted(|hands| {
+        hands.there.tcp_write(hands.now, hands.server, &[7; 10]).unwrap();
+        for frame in frames(hands.now, &mut hands.there, 9) {
+            hands.here.handle_frame(hands.now, RxFrame::plain(&frame, hands.now));
+        }
+    });
+    assert_eq!(segment(&next[0]).ack, segment(&before[0]).ack + 10);
+    assert_eq!(segment(&next[0]).seq, segment(&before[0]).seq);
+    assert_eq!(next.len(), 6);
+}
+
+#[test]
+fn acknowledgements_of_a_part_of_a_burst_let_the_rest_go_on_behind_it() {
+    let mut hands = Hands::new(Offloads::NONE);
+    hands.warm_up();
+    hands.write(9 * MSS as usize);
+    let mut expected = None;
+    for _ in 0..4 {
+        for frame in hands.send(2) {
+            assert_eq!(segment(&frame).seq, expected.unwrap_or_else(|| segment(&frame).seq));
+            expected = Some(segment(&frame).seq + MSS);
+            hands.there.handle_frame(hands.now, RxFrame::plain(&frame, hands.now));
+        }
+        for frame in frames(hands.now, &mut hands.there, 9) {
+            hands.here.handle_frame(hands.now, RxFrame::plain(&frame, hands.now));
+        }
+    }
+    assert_eq!(hands.here.counters().tcp.retransmitted_segments, 0);
+}
+
+#[test]
+fn a_reset_in_the_middle_of_a_burst_is_the_last_word() {
+    let (_, next) = Hands::interrupted(|hands| hands.here.tcp_abort(hands.now, hands.client).unwrap());
+    assert_eq!(next.len(), 1);
+    assert!(segment(&next[0]).flags().contains(TcpFlags::RST));
+}
+
+#[test]
+fn an_end_in_the_middle_of_a_burst_is_said_by_its_last_segment() {
+    let (_, next) =
+        Hands::interrupted(|hands| hands.here.tcp_shutdown_write(hands.now, hands.client).unwrap());
+    let fins: Vec<bool> = next.iter().map(|frame| segment(frame).flags().contains(TcpFlags::FIN)).collect();
+    assert_eq!(fins, [false, false, false, false, false, true]);
+}
+
+#[test]
+fn headers_that_change_in_the_middle_of_a_burst_have_changed_for_the_next_segment() {
+    let (_, next) = Hands::interrupted(|hands| {
+        hands.here.tcp_set_ttl(hands.client, NonZeroU8::new(9).unwrap()).unwrap();
+        hands.here.tcp_set_type_of_service(hands.client, TypeOfService::from_byte(0xb8)).unwrap();
+    });
+    assert_eq!(next.len(), 6);
+    for frame in next {
+        let header = Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().header;
+        assert_eq!((header.ttl, header.type_of_service.byte() & !3), (9, 0xb8));
+    }
+}
+
+/// The station of a hop that is none any more gets no further segment.
+#[test]
+fn a_route_that_changes_in_the_middle_of_a_burst_is_taken_at_once() {
+    let gateway = Ipv4Addr::new(192, 0, 2, 77);
+    let mut hands = Hands::new(Offloads { checksums: true, super_packet: 65_535 });
+    hands.warm_up();
+    hands.here.add_route(Route::via("192.0.2.2/32".parse().unwrap(), gateway));
+    hands.write(9 * MSS as usize);
+    let next = hands.send(usize::MAX);
+    assert_eq!(next.len(), 1, "a question for the gateway");
+    assert_eq!(EthernetFrame::parse(&next[0]).unwrap().header.ether_type, EtherType::ARP);
+    let (hands, next) = Hands::interrupted(|hands| {
+        hands.here.remove_route("192.0.2.0/24".parse().unwrap()).unwrap();
+    });
+    assert!(next.is_empty());
+    assert_eq!(hands.here.counters().ip.out_no_routes, 6);
+}
+
+/// A router has found the segments too large; those after its report are smaller.
+#[test]
+fn a_path_that_becomes_narrower_in_the_middle_of_a_burst_gets_smaller_segments() {
+    let mut hands = Hands::new(Offloads::NONE);
+    hands.write(9 * MSS as usize);
+    let first = hands.send(3);
+    let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_000 };
+    let report = IcmpMessage::Error { error, quote: Quote::of(&first[0][MEDIUM..]).unwrap() };
+    // The stations do not matter to who takes it.
+    let mut frame = first[0].clone();
+    frame[..6].copy_from_slice(&first[0][6..12]);
+    let length = report.emit(&mut frame[TCP..]);
+    let header = Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::ICMP);
+    header.emit(length, &mut frame[MEDIUM..]);
+    hands.here.handle_frame(hands.now, RxFrame::plain(&frame[..TCP + length], hands.now));
+    let next = hands.send(usize::MAX);
+    assert!(!next.is_empty() && next.iter().all(|frame| frame.len() <= 1_000 + MEDIUM), "{}", next.len());
+}
+
+/// Each gets four frames and then lets the other send, in bursts or not.
+#[test]
+fn a_burst_ends_where_the_turn_of_another_begins() {
+    let mut hands = Hands::new(Offloads::NONE);
+    hands.warm_up();
+    let address = SocketAddrV4::new(Side::Right.address(), 10);
+    let listener = hands.there.tcp_listen(address, &ListenOptions::default()).unwrap();
+    let other = hands.here.tcp_connect(hands.now, address, &ConnectOptions::default()).unwrap();
+    let Hands { now, here, there, .. } = &mut hands;
+    carry(*now, here, there, |_| true);
+    there.tcp_accept(listener).unwrap();
+    hands.write(9 * MSS as usize);
+    hands.here.tcp_write(hands.now, other, &[1; 9 * MSS as usize]).unwrap();
+    let sent = hands.send(usize::MAX);
+    let ports: Vec<u16> = sent.iter().map(|frame| segment(frame).destination_port).collect();
+    assert_eq!(ports, [9, 9, 9, 9, 10, 10, 10, 10, 9, 9, 9, 9, 10, 10, 10, 10, 9, 10]);
+    let number = |port| move |frame: &&Vec<u8>| segment(frame).destination_port == port;
+    for port in [9, 10] {
+        let numbers: Vec<SeqNum> = sent.iter().filter(number(port)).map(|frame| segment(frame).seq).collect();
+        assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + MSS), "in order");
+    }
+}

@@ -1,0 +1,145 @@
+//! A burst: full segments of new data that may leave one right after the other, and differ in nothing but
+//! their numbers and their data. Windows, pacing and whatever else must be said are asked for once; whoever
+//! cuts by himself gets all of it behind one header, and for anybody else the segments after the first are
+//! the first one's header with the next number.
+//!
+//! Nothing leaves unnoticed: sequence numbers, scoreboard and pacing move with each segment, so that a burst may
+//! end behind any of them, and does when anything else happens to the connection.
+
+use super::Finish;
+use super::choose::{Choice, Piece};
+use crate::Connection;
+use crate::receive::saturated;
+use crate::send::frto::Frto;
+use core::num::NonZeroU16;
+use linerate_units::Instant;
+use linerate_wire::{SeqNum, Sum, TcpHeader};
+
+/// What one burst may have: as much as fits an IP packet, with headers.
+const MOST: u32 = 65_535 - 120;
+
+/// The next segment of a burst.
+#[derive(Clone, Copy, Debug)]
+pub struct Continuation {
+    /// SEG.SEQ, in which its header differs from the one before.
+    pub seq: SeqNum,
+    /// Bytes of its data.
+    pub length: usize,
+    /// The sum over them.
+    pub sum: Sum,
+}
+
+impl Connection {
+    /// Writes the data of the next segment to the start of `payload` if it belongs to the same burst as the
+    /// last one: then [`Connection::poll_transmit`] would write the header that it wrote for that one, but
+    /// with [`Continuation::seq`]. If it does not, that is to be asked.
+    ///
+    /// A segment of a burst never reaches the end of what was written, so it bears neither PSH nor FIN.
+    ///
+    /// # Panics
+    /// If `payload` has no room for a full segment.
+    #[inline]
+    pub fn poll_burst(&mut self, now: Instant, payload: &mut [u8]) -> Option<Continuation> {
+        if self.sender.burst == 0 || self.sender.last_sent != now || !self.is_in_burst() {
+            return None;
+        }
+        let (seq, length) = (self.snd.nxt, self.full_segment());
+        let sum = self.sender.buffer.copy_and_sum(seq, &mut payload[..length as usize]);
+        self.snd.nxt += length;
+        self.snd.max = self.snd.nxt;
+        if self.agreement.selective_acks {
+            self.sender.scoreboard.extend_burst(length);
+        }
+        self.sender.burst -= 1;
+        self.sender.pacer.on_sent(length);
+        self.statistics.segments_sent += 1;
+        self.statistics.data_segments_sent += 1;
+        self.statistics.bytes_sent += u64::from(length);
+        Some(Continuation { seq, length: length as usize, sum })
+    }
+
+    /// May [`Connection::poll_burst`] have something, if it is asked at the time at which the last segment left?
+    #[must_use]
+    pub const fn is_in_burst(&self) -> bool {
+        let is_all_told = self.rcv.nxt.number() == self.rcv.acked.number() && !self.ack_due;
+        self.sender.burst > 0 && is_all_told
+    }
+
+    /// Something has happened after which the next segment must be chosen.
+    pub(crate) const fn end_burst(&mut self) {
+        self.sender.burst = 0;
+    }
+
+    /// `piece` was chosen: what may leave with it is a part of it, if that is cut by others, and else is what
+    /// may follow.
+    pub(super) fn begin_burst(&mut self, piece: &mut Piece, finish: Finish, room: usize) {
+        self.sender.burst = 0;
+        let full = self.full_segment();
+        if piece.length != full || piece.fin || piece.probe || !self.may_burst(piece.seq) {
+            return;
+        }
+        let burst = self.burst_from(piece.seq, full);
+        match finish {
+            Finish::Nothing => self.sender.burst = burst.saturating_sub(1),
+            Finish::CutAndSum => {
+                let headers = self.constant_options() + saturated(TcpHeader::LENGTH);
+                let fitting = saturated(room).saturating_sub(headers) / full;
+                piece.length = full * fitting.min(burst.into()).max(1);
+                piece.burst = piece.length > full;
+            }
+        }
+    }
+
+    /// Full segments from `seq` on that the windows and pacing let go together. One that reaches the end of
+    /// what was written is none of them, since it is pushed, and may bear the FIN.
+    fn burst_from(&self, seq: SeqNum, full: u32) -> u16 {
+        let unsent = self.sender.buffer.end() - seq;
+        let windows = self.usable_window().min(unsent.saturating_sub(1)).min(MOST);
+        let segments = (windows / full).min(self.sender.pacer.left().div_ceil(full));
+        u16::try_from(segments).unwrap_or(u16::MAX)
+    }
+
+    /// Is what leaves from `seq` on new, and is there nothing that a segment would say, or ask, beside its
+    /// data?
+    fn may_burst(&self, seq: SeqNum) -> bool {
+        let loss = &self.sender.loss;
+        let nothing_is_due = !loss.retransmit_due
+            && !loss.tail_probe_due
+            && !self.sender.probe_due
+            && !self.user_timeouts.due
+            && self.ecn.flags_of_new_data().is_empty();
+        seq == self.snd.max
+            && nothing_is_due
+            && self.is_untroubled()
+            && loss.duplicates == 0
+            && loss.frto == Frto::Off
+            && self.sender.probes == 0
+            && self.sender.urgent.is_none()
+            && self.sender.path.ready().is_none()
+            && !self.receiver.has_blocks()
+    }
+
+    /// Data bytes of each segment of a burst.
+    pub(super) fn cut_size(&self) -> Option<NonZeroU16> {
+        u16::try_from(self.full_segment()).ok().and_then(NonZeroU16::new)
+    }
+
+    /// Segments that a choice is.
+    pub(super) fn segments_of(&self, choice: Choice) -> u32 {
+        match choice {
+            Choice::Data(piece) if piece.burst => piece.length / self.full_segment(),
+            _ => 1,
+        }
+    }
+
+    /// Checks that what may follow without being asked for would be let go if it were.
+    pub(crate) fn check_burst(&self) {
+        if self.is_in_burst() {
+            let (full, burst) = (self.full_segment(), self.sender.burst);
+            assert!(self.output_due && self.reset_due.is_none(), "a burst of {burst} that nobody asks for");
+            assert!(self.may_burst(self.snd.nxt), "a burst of {burst} after something has happened");
+            let allowed = self.burst_from(self.snd.nxt, full);
+            assert!(burst <= allowed, "a burst of {burst}, where {allowed} may leave");
+        }
+    }
+}
