@@ -22,6 +22,9 @@ pub struct StackConfig {
     /// Answer echo requests to all hosts of a network (RFC 1122 §3.2.2.6 leaves it to the host). Off,
     /// this host cannot be used to amplify a flood.
     pub answer_broadcast_echo: bool,
+    /// Take a frame with the header of the frame before straight to the same connection? Off, every frame is
+    /// judged from its first byte on, which does the same.
+    pub frame_prediction: bool,
     /// The rules of TCP connections that do not get their own.
     pub tcp: linerate_tcp::Config,
     /// How much the host may hold, and how often it may answer.
@@ -38,6 +41,7 @@ impl StackConfig {
             routes: Vec::new(),
             ephemeral_ports: 32_768..=60_999,
             answer_broadcast_echo: false,
+            frame_prediction: true,
             tcp: linerate_tcp::Config::modern(),
             limits: Limits::default(),
         }

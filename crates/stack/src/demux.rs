@@ -56,16 +56,27 @@ impl Demux {
 
     /// The socket of an arrived packet.
     pub(crate) fn lookup(&mut self, flow: Flow) -> Option<u32> {
-        self.lookups += 1;
-        if let Some(last) = self.last
-            && last.flow == flow
-        {
-            self.repeats += 1;
-            return Some(last.socket);
+        if let Some(socket) = self.last(flow) {
+            self.count_repeat();
+            return Some(socket);
         }
+        self.lookups += 1;
         let found = *self.table.find(self.hash(flow), |entry| entry.flow == flow)?;
         self.last = Some(found);
         Some(found.socket)
+    }
+
+    /// The socket of an arrived packet, if that of the packet before was of the same flow. Nothing is counted.
+    #[inline]
+    pub(crate) fn last(&self, flow: Flow) -> Option<u32> {
+        self.last.filter(|last| last.flow == flow).map(|last| last.socket)
+    }
+
+    /// Counts a lookup that [`Demux::last`] has answered.
+    #[inline]
+    pub(crate) const fn count_repeat(&mut self) {
+        self.lookups += 1;
+        self.repeats += 1;
     }
 
     /// The socket of a flow that is not the one of an arrived packet.

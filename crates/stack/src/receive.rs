@@ -29,6 +29,9 @@ impl Stack {
         self.pass_time(frame.arrived.min(now));
         self.counted.receive.packets += 1;
         self.counted.receive.bytes += frame.bytes.len() as u64;
+        if self.predicts_frames && self.handle_familiar(&frame) {
+            return;
+        }
         let verified = frame.checksum != RxChecksum::Unverified;
         let joined = frame.segment;
         let arrival = Arrival { at: self.now, verified, joined, to_all_stations: false, local: false };
@@ -58,7 +61,12 @@ impl Stack {
             return;
         }
         match header.ether_type {
-            EtherType::IPV4 => self.handle_packet(arrival, frame.payload),
+            EtherType::IPV4 => {
+                if !arrival.to_all_stations {
+                    self.stations = bytes.first_chunk().copied();
+                }
+                self.handle_packet(arrival, frame.payload);
+            }
             EtherType::ARP => self.handle_arp(arrival, frame.payload),
             _ => self.counted.receive.drops += 1,
         }

@@ -24,8 +24,8 @@ use crate::ports::Ports;
 use crate::ready::{Ready, Sender};
 use crate::route::{Route, Routes};
 use crate::sockets::{ListenHandle, Socket, Sockets};
-use crate::tcp::TcpConfigs;
 use crate::tcp::burst::BurstHeaders;
+use crate::tcp::{StationHeader, TcpConfigs};
 use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
 use crate::transmit::Reply;
@@ -44,6 +44,10 @@ pub struct Stack {
     pub(crate) interface: Interface,
     /// Source and destination of the last packet from the link to us alone, which were found good.
     pub(crate) familiar: Option<(Ipv4Addr, Ipv4Addr)>,
+    /// The Ethernet header of the last frame with an IPv4 packet to us alone, which was found good.
+    pub(crate) stations: Option<StationHeader>,
+    /// Are frames predicted to be like those before them?
+    pub(crate) predicts_frames: bool,
     pub(crate) routes: Routes,
     pub(crate) neighbors: Neighbors,
     pub(crate) path_mtus: PathMtus,
@@ -108,6 +112,8 @@ impl Stack {
         Self {
             interface: Interface::new(config.mac, config.addresses),
             familiar: None,
+            stations: None,
+            predicts_frames: config.frame_prediction,
             routes,
             neighbors: Neighbors::new(limits.neighbors, keys.table("neighbours")),
             path_mtus: PathMtus::new(limits.path_mtus, keys.table("path MTUs")),

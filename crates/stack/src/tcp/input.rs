@@ -49,32 +49,47 @@ impl Stack {
         {
             return;
         }
-        let Some(socket) = self.sockets.tcp_at(index) else { return };
-        self.memory.supply(socket);
-        let (now, connection) = (arrived.arrival.at, &mut socket.connection);
-        let is_marked = arrived.header.type_of_service.ecn() == Ecn::Ce;
-        let disposition = if is_marked {
-            self.counted.tcp_extra.marked_segments += 1;
-            connection.handle_marked_segment(now, segment)
-        } else {
-            connection.handle_segment(now, segment)
-        };
-        match disposition {
-            Disposition::OpenAgain => {
-                self.counted.tcp_extra.time_wait_recycled += 1;
-                self.retire(index);
-                self.handle_unconnected(arrived, segment);
-            }
-            Disposition::Accepted => self.settle(index),
-            Disposition::Refused(refusal) => {
-                self.counted.tcp_extra.time_wait_resets += u64::from(refusal == Refusal::ResetInTimeWait);
-                if refusal == Refusal::NoMemory {
-                    self.refuse_memory();
-                }
-                self.limit_challenges(arrived.arrival.at, index);
-                self.settle(index);
-            }
+        let (now, ecn) = (arrived.arrival.at, arrived.header.type_of_service.ecn());
+        let disposition = self.give_segment(now, ecn, index, segment);
+        if disposition == Disposition::OpenAgain {
+            self.counted.tcp_extra.time_wait_recycled += 1;
+            self.retire(index);
+            self.handle_unconnected(arrived, segment);
+            return;
         }
+        self.follow_segment(now, index, disposition);
+    }
+
+    /// Gives a segment to its connection.
+    #[inline]
+    pub(super) fn give_segment(
+        &mut self,
+        now: Instant,
+        ecn: Ecn,
+        index: u32,
+        segment: &Segment<'_>,
+    ) -> Disposition {
+        let Some(socket) = self.sockets.tcp_at(index) else { return Disposition::Refused(Refusal::Closed) };
+        self.memory.supply(socket);
+        if ecn == Ecn::Ce {
+            self.counted.tcp_extra.marked_segments += 1;
+            socket.connection.handle_marked_segment(now, segment)
+        } else {
+            socket.connection.handle_segment(now, segment)
+        }
+    }
+
+    /// What becomes of a segment that its connection has taken, or has not.
+    #[inline]
+    pub(super) fn follow_segment(&mut self, now: Instant, index: u32, disposition: Disposition) {
+        if let Disposition::Refused(refusal) = disposition {
+            self.counted.tcp_extra.time_wait_resets += u64::from(refusal == Refusal::ResetInTimeWait);
+            if refusal == Refusal::NoMemory {
+                self.refuse_memory();
+            }
+            self.limit_challenges(now, index);
+        }
+        self.settle(index);
     }
 
     /// Withholds a challenge if the host has sent too many (RFC 5961 §7).

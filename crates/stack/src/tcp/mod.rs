@@ -3,12 +3,14 @@
 
 pub(crate) mod burst;
 mod configs;
+mod familiar;
 mod headers;
 mod input;
 mod output;
 mod sockets;
 
 pub(crate) use configs::TcpConfigs;
+pub(crate) use familiar::StationHeader;
 pub use sockets::ConnectOptions;
 
 use crate::demux::Flow;

@@ -1,0 +1,269 @@
+//! A frame with the header of the frame before it takes a short way to its connection. Whatever arrives, a
+//! host that knows the short way does what one does that judges every frame from its first byte on.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_stack::{
+    ConnectOptions, ListenHandle, ListenOptions, RxChecksum, RxFrame, Stack, StackConfig, TcpHandle,
+};
+use linerate_units::{Duration, Instant};
+use linerate_wire::{MacAddress, Protocol, Sum, checksum};
+use proptest::prelude::*;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::num::NonZeroU16;
+
+const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+const PORT: u16 = 80;
+const IP: usize = 14;
+const TCP: usize = IP + 20;
+
+fn host(address: Ipv4Addr, frame_prediction: bool) -> Stack {
+    let number = address.octets()[3];
+    let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
+    let config = StackConfig::new(mac, format!("{address}/24").parse().unwrap());
+    Stack::new(StackConfig { frame_prediction, ..config }, [number; 32])
+}
+
+/// A client, and a server with its twin, which hear and do the same.
+struct Scene {
+    now: Instant,
+    client: Stack,
+    servers: [Stack; 2],
+    listener: ListenHandle,
+    opened: Vec<TcpHandle>,
+    accepted: Vec<TcpHandle>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut servers = [host(SERVER, true), host(SERVER, false)];
+        let listen = |server: &mut Stack| {
+            server.tcp_listen(SocketAddrV4::new(SERVER, PORT), &ListenOptions::default()).unwrap()
+        };
+        let [listener, other] = servers.each_mut().map(listen);
+        assert_eq!(listener, other);
+        let now = Instant::from_nanos(1_000_000);
+        Self { now, client: host(CLIENT, true), servers, listener, opened: Vec::new(), accepted: Vec::new() }
+    }
+
+    /// Opens the connection with this number; what has had its ports before is reset.
+    fn open(&mut self, number: usize) {
+        let local = SocketAddrV4::new(CLIENT, 40_000 + u16::try_from(number).unwrap());
+        if let Some(&handle) = self.opened.get(number) {
+            self.client.tcp_abort(self.now, handle).unwrap();
+            self.carry(Spoil::Nothing, 0, 0);
+        }
+        let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
+        let handle = self.client.tcp_connect(self.now, SocketAddrV4::new(SERVER, PORT), &options).unwrap();
+        if number < self.opened.len() {
+            self.opened[number] = handle;
+        } else {
+            self.opened.push(handle);
+        }
+        (0..4).for_each(|_| self.carry(Spoil::Nothing, 0, 0));
+    }
+
+    /// Carries what there is in both directions. Each frame to the servers comes spoilt first, and then whole.
+    fn carry(&mut self, spoil: Spoil, at: usize, value: u8) {
+        let mut frame = [0; 1_518];
+        while let Some(sent) = self.client.poll_transmit(self.now, &mut frame) {
+            let whole = frame[..sent.length].to_vec();
+            if let Some((spoilt, checksum, segment)) = spoil.apply(&whole, at, value) {
+                self.arrive(&spoilt, checksum, segment);
+            }
+            self.arrive(&whole, RxChecksum::Unverified, None);
+        }
+        self.answer();
+        self.accept();
+    }
+
+    fn arrive(&mut self, bytes: &[u8], checksum: RxChecksum, segment: Option<NonZeroU16>) {
+        for server in &mut self.servers {
+            server.handle_frame(self.now, RxFrame { bytes, arrived: self.now, checksum, segment });
+        }
+        self.compare();
+    }
+
+    /// Both servers say the same, and the client hears it once.
+    fn answer(&mut self) {
+        loop {
+            let now = self.now;
+            let [one, other] = self.servers.each_mut().map(|server| {
+                let mut frame = [0; 1_518];
+                let sent = server.poll_transmit(now, &mut frame);
+                sent.map(|sent| frame[..sent.length].to_vec())
+            });
+            assert_eq!(one, other);
+            let Some(frame) = one else { break };
+            let checksum = RxChecksum::Unverified;
+            let frame = RxFrame { bytes: &frame, arrived: now, checksum, segment: None };
+            self.client.handle_frame(now, frame);
+        }
+    }
+
+    fn accept(&mut self) {
+        let listener = self.listener;
+        loop {
+            let [one, other] = self.servers.each_mut().map(|server| server.tcp_accept(listener));
+            assert_eq!(one, other);
+            let Some((handle, _)) = one else { break };
+            self.accepted.push(handle);
+        }
+    }
+
+    /// All applications of the servers read.
+    fn read(&mut self) {
+        let now = self.now;
+        for &handle in &self.accepted {
+            let [one, other] = self.servers.each_mut().map(|server| {
+                let mut bytes = vec![0; 4_096];
+                server.tcp_read(now, handle, &mut bytes).map(|count| bytes[..count].to_vec())
+            });
+            assert_eq!(one, other);
+        }
+    }
+
+    fn compare(&mut self) {
+        let [one, other] = &mut self.servers;
+        one.check();
+        other.check();
+        assert_eq!(one.counters(), other.counters());
+        assert_eq!(one.poll_timeout(), other.poll_timeout());
+        for &handle in &self.accepted {
+            assert_eq!(one.tcp(handle), other.tcp(handle));
+        }
+        loop {
+            let event = one.poll_event();
+            assert_eq!(event, other.poll_event());
+            if event.is_none() {
+                break;
+            }
+        }
+    }
+}
+
+/// What is wrong with a copy of a frame.
+#[derive(Clone, Copy, Debug)]
+enum Spoil {
+    Nothing,
+    /// A byte is another one.
+    Byte,
+    /// The same, and the IP header's checksum fits.
+    Packet,
+    /// The same, and both checksums fit.
+    Segment,
+    /// Padded by the medium.
+    Pad,
+    /// Cut short.
+    Cut,
+    /// The link vouches for the checksum, wrong as it may be.
+    Verified,
+    /// The link says that segments were joined.
+    Joined,
+    /// It comes twice.
+    Twice,
+}
+
+impl Spoil {
+    fn apply(self, whole: &[u8], at: usize, value: u8) -> Option<(Vec<u8>, RxChecksum, Option<NonZeroU16>)> {
+        let mut bytes = whole.to_vec();
+        let at = at % bytes.len();
+        let mut told = (RxChecksum::Unverified, None);
+        match self {
+            Self::Nothing => return None,
+            Self::Byte => bytes[at] = value,
+            Self::Packet => {
+                bytes[at] = value;
+                mend_packet(&mut bytes);
+            }
+            Self::Segment => {
+                bytes[at] = value;
+                mend_segment(&mut bytes);
+                mend_packet(&mut bytes);
+            }
+            Self::Pad => bytes.extend([value; 9]),
+            Self::Cut => bytes.truncate(at),
+            Self::Verified => {
+                bytes[at] = value;
+                told.0 = RxChecksum::Verified;
+            }
+            Self::Joined => told.1 = NonZeroU16::new(u16::from(value)),
+            Self::Twice => {}
+        }
+        Some((bytes, told.0, told.1))
+    }
+}
+
+fn mend_packet(bytes: &mut [u8]) {
+    if let Some(header) = bytes.get_mut(IP..TCP) {
+        header[10..12].fill(0);
+        let checksum = Sum::of(header).finish();
+        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+    }
+}
+
+fn mend_segment(bytes: &mut [u8]) {
+    if bytes.len() < TCP + 20 {
+        return;
+    }
+    let address = |at: usize| Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]);
+    let length = bytes.len() - TCP;
+    let pseudo = checksum::pseudo_header_v4(address(IP + 12), address(IP + 16), Protocol::TCP, length);
+    bytes[TCP + 16..TCP + 18].fill(0);
+    let checksum = (pseudo + Sum::of(&bytes[TCP..])).finish();
+    bytes[TCP + 16..TCP + 18].copy_from_slice(&checksum.to_be_bytes());
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Open(usize),
+    Write(usize, usize),
+    Read,
+    Wait(u64),
+    Carry(Spoil, usize, u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    use Spoil::{Byte, Cut, Joined, Nothing, Packet, Pad, Segment, Twice, Verified};
+    let spoil = prop::sample::select(vec![Nothing, Byte, Packet, Segment, Pad, Cut, Verified, Joined, Twice]);
+    prop_oneof![
+        1 => (0_usize..2).prop_map(Step::Open),
+        4 => (0_usize..2, 1_usize..5_000).prop_map(|(number, length)| Step::Write(number, length)),
+        2 => Just(Step::Read),
+        1 => (0_u64..300_000_000).prop_map(Step::Wait),
+        8 => (spoil, prop_oneof![4 => 0_usize..80, 1 => 0_usize..1_514], any::<u8>())
+            .prop_map(|(spoil, at, value)| Step::Carry(spoil, at, value)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_host_that_predicts_frames_does_what_one_does_that_judges_them_all(
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let mut scene = Scene::new();
+        (0..2).for_each(|number| scene.open(number));
+        for step in steps {
+            match step {
+                Step::Open(number) => scene.open(number),
+                Step::Write(number, length) => {
+                    let _ = scene.client.tcp_write(scene.now, scene.opened[number], &vec![7; length]);
+                }
+                Step::Read => scene.read(),
+                Step::Wait(nanos) => {
+                    scene.now += Duration::from_nanos(nanos);
+                    let now = scene.now;
+                    scene.client.handle_timeout(now, 100);
+                    scene.servers.iter_mut().for_each(|server| {
+                        server.handle_timeout(now, 100);
+                    });
+                }
+                Step::Carry(spoil, at, value) => scene.carry(spoil, at, value),
+            }
+            scene.compare();
+        }
+    }
+}
