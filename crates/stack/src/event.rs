@@ -183,7 +183,9 @@ impl Event {
     /// The event of the kind with this number that happened to a socket.
     pub(crate) fn of(sockets: &Sockets, index: u32, kind: u8) -> Option<Self> {
         Some(match sockets.get(index)? {
-            Socket::Tcp(_) => Self::Tcp(sockets.tcp_handle(index)?, *TCP_EVENTS.get(usize::from(kind))?),
+            Socket::Tcp(_) | Socket::Resting(_) => {
+                Self::Tcp(sockets.tcp_handle(index)?, *TCP_EVENTS.get(usize::from(kind))?)
+            }
             Socket::Listen(_) => Self::Incoming(sockets.listen_handle(index)?),
             Socket::Udp(_) => Self::Udp(sockets.udp_handle(index)?, UdpEvent::of(kind)?),
         })

@@ -3,9 +3,10 @@
 use crate::error::Error;
 use crate::listen::Listener;
 use crate::slab::{Key, Slab};
-use crate::tcp::{Owner, TcpSocket};
+use crate::tcp::{Owner, RestingSocket, Seen, TcpSocket};
 use crate::udp::UdpSocket;
 use alloc::boxed::Box;
+use linerate_units::Instant;
 
 /// Names a TCP connection. One that the application has let go of names nothing any more, even if its
 /// place is used again.
@@ -25,16 +26,41 @@ pub struct UdpHandle(Key);
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(Box<TcpSocket>),
+    /// A connection to which nothing happens.
+    Resting(Box<RestingSocket>),
     Listen(Box<Listener>),
     Udp(Box<UdpSocket>),
 }
 
 impl Socket {
     /// The connection, if it is one.
-    pub(crate) fn as_tcp(&self) -> Option<&TcpSocket> {
+    pub(crate) fn as_tcp(&self) -> Option<Seen<'_>> {
+        Seen::of(self)
+    }
+
+    /// Who holds the connection, if it is one.
+    const fn owner(&self) -> Option<Owner> {
+        match self {
+            Self::Tcp(socket) => Some(socket.owner),
+            Self::Resting(socket) => Some(socket.owner),
+            Self::Listen(_) | Self::Udp(_) => None,
+        }
+    }
+
+    /// The connection, awake, if it is one.
+    #[inline]
+    fn awake(&mut self, now: Instant) -> Option<&mut TcpSocket> {
+        if let Self::Tcp(socket) = self { Some(socket) } else { self.wake(now) }
+    }
+
+    #[cold]
+    fn wake(&mut self, now: Instant) -> Option<&mut TcpSocket> {
+        if let Self::Resting(socket) = self {
+            *self = Self::Tcp(socket.wake(now));
+        }
         match self {
             Self::Tcp(socket) => Some(socket),
-            Self::Listen(_) | Self::Udp(_) => None,
+            Self::Resting(_) | Self::Listen(_) | Self::Udp(_) => None,
         }
     }
 }
@@ -44,11 +70,13 @@ impl Socket {
 pub(crate) struct Sockets {
     slab: Slab<Socket>,
     limit: usize,
+    /// The latest time that the host has been told: who is woken may rest again after a while.
+    pub(crate) now: Instant,
 }
 
 impl Sockets {
     pub(crate) const fn new(limit: usize) -> Self {
-        Self { slab: Slab::new(), limit }
+        Self { slab: Slab::new(), limit, now: Instant::ZERO }
     }
 
     /// May there be one socket more?
@@ -74,7 +102,7 @@ impl Sockets {
 
     /// The name by which an application knows the connection with this number.
     pub(crate) fn tcp_handle(&self, index: u32) -> Option<TcpHandle> {
-        matches!(self.slab.get(index)?, Socket::Tcp(_)).then(|| self.slab.key(index).map(TcpHandle))?
+        self.slab.get(index)?.owner().and_then(|_| self.slab.key(index).map(TcpHandle))
     }
 
     /// The name by which an application knows the listener with this number.
@@ -89,9 +117,13 @@ impl Sockets {
 
     /// The connection with this number, whoever holds it.
     pub(crate) fn tcp_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
-        match self.slab.get_mut(index)? {
-            Socket::Tcp(socket) => Some(socket),
-            Socket::Listen(_) | Socket::Udp(_) => None,
+        self.slab.get_mut(index)?.awake(self.now)
+    }
+
+    /// The connection with this number rests.
+    pub(crate) fn put_to_rest(&mut self, index: u32, resting: RestingSocket) {
+        if let Some(socket) = self.slab.get_mut(index) {
+            *socket = Socket::Resting(Box::new(resting));
         }
     }
 
@@ -99,7 +131,7 @@ impl Sockets {
     pub(crate) fn listener_at(&mut self, index: u32) -> Option<&mut Listener> {
         match self.slab.get_mut(index)? {
             Socket::Listen(listener) => Some(listener),
-            Socket::Tcp(_) | Socket::Udp(_) => None,
+            Socket::Tcp(_) | Socket::Resting(_) | Socket::Udp(_) => None,
         }
     }
 
@@ -107,27 +139,23 @@ impl Sockets {
     pub(crate) fn udp_at(&mut self, index: u32) -> Option<&mut UdpSocket> {
         match self.slab.get_mut(index)? {
             Socket::Udp(socket) => Some(socket),
-            Socket::Tcp(_) | Socket::Listen(_) => None,
+            Socket::Tcp(_) | Socket::Resting(_) | Socket::Listen(_) => None,
         }
     }
 
     /// The connection of an application.
-    pub(crate) fn tcp(&self, handle: TcpHandle) -> Result<&TcpSocket, Error> {
-        match self.slab.get(handle.0.index) {
-            Some(Socket::Tcp(socket)) if self.slab.fits(handle.0) && socket.owner == Owner::Application => {
-                Ok(socket)
-            }
-            _ => Err(Error::Closed),
-        }
+    pub(crate) fn tcp(&self, handle: TcpHandle) -> Result<Seen<'_>, Error> {
+        let is_held = |socket: &&Socket| socket.owner() == Some(Owner::Application);
+        let socket = self.slab.get(handle.0.index).filter(is_held).filter(|_| self.slab.fits(handle.0));
+        socket.and_then(Socket::as_tcp).ok_or(Error::Closed)
     }
 
     /// The connection of an application with its number, to change.
     pub(crate) fn tcp_mut(&mut self, handle: TcpHandle) -> Result<(u32, &mut TcpSocket), Error> {
         let fits = self.slab.fits(handle.0);
-        match self.slab.get_mut(handle.0.index) {
-            Some(Socket::Tcp(socket)) if fits && socket.owner == Owner::Application => {
-                Ok((handle.0.index, socket))
-            }
+        let socket = self.slab.get_mut(handle.0.index).and_then(|socket| socket.awake(self.now));
+        match socket {
+            Some(socket) if fits && socket.owner == Owner::Application => Ok((handle.0.index, socket)),
             _ => Err(Error::Closed),
         }
     }

@@ -254,6 +254,9 @@ impl Stack {
         for (index, socket) in self.sockets.iter() {
             match socket {
                 Socket::Tcp(socket) => self.check_tcp(index, socket),
+                Socket::Resting(_) => {
+                    socket.as_tcp().iter().for_each(|socket| self.check_tcp(index, socket));
+                }
                 Socket::Listen(listener) => self.check_listener(index, listener),
                 Socket::Udp(socket) => self.check_udp(index, socket),
             }
@@ -266,5 +269,6 @@ impl Stack {
     /// Time never goes back, whatever stamps the link puts on frames.
     pub(crate) fn pass_time(&mut self, now: Instant) {
         self.now = self.now.max(now);
+        self.sockets.now = self.now;
     }
 }

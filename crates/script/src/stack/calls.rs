@@ -7,6 +7,7 @@ use crate::syntax::{Call, Errno, PollEntry, Transfer};
 use linerate_stack::{ConnectOptions, Error, ListenOptions, TcpHandle};
 use linerate_tcp::{Connection, State};
 use linerate_units::Duration;
+use std::borrow::Cow;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 pub(super) const DONT_WAIT: i64 = 0x40;
@@ -76,7 +77,7 @@ impl StackMachine {
         }
     }
 
-    pub(super) fn connection(&self, fd: i32) -> Result<&Connection, Errno> {
+    pub(super) fn connection(&self, fd: i32) -> Result<Cow<'_, Connection>, Errno> {
         self.host.stack().tcp(self.handle(fd)?).ok_or(Errno::BADF)
     }
 

@@ -196,6 +196,6 @@ impl Machine for StackMachine {
 
     fn field(&self, name: i32, field: &str) -> Option<u64> {
         let Some(Socket::Connection { handle, .. }) = self.sockets.get(name) else { return None };
-        information::field(self.host.stack().tcp(*handle)?, self.now, field)
+        information::field(&*self.host.stack().tcp(*handle)?, self.now, field)
     }
 }

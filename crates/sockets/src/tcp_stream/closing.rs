@@ -5,7 +5,7 @@ use crate::shared::{Access, Shared};
 use crate::socket::Handle;
 use crate::waiters::SocketId;
 use linerate_stack::{Stack, TcpHandle};
-use linerate_tcp::{Connection, State};
+use linerate_tcp::State;
 use std::time::{self, Duration};
 
 impl Handle for TcpHandle {
@@ -52,6 +52,6 @@ fn linger_of(handle: TcpHandle, stack: &Stack) -> Option<Duration> {
 }
 
 fn has_unacknowledged(handle: TcpHandle, stack: &Stack) -> bool {
-    let state = stack.tcp(handle).map_or(State::Closed, Connection::state);
+    let state = stack.tcp(handle).map_or(State::Closed, |connection| connection.state());
     !matches!(state, State::FinWait2 | State::TimeWait | State::Closed | State::SynSent)
 }

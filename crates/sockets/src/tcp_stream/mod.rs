@@ -299,7 +299,9 @@ impl TcpStream {
 
     fn look<T>(&self, question: impl FnOnce(&Connection) -> T) -> io::Result<T> {
         let handle = self.socket.handle;
-        Ok(self.socket.call(|stack, _| stack.tcp(handle).map(question).ok_or(HostError::Closed))?)
+        Ok(self
+            .socket
+            .call(|stack, _| stack.tcp(handle).as_deref().map(question).ok_or(HostError::Closed))?)
     }
 
     fn configure(&self, change: impl FnOnce(&mut Connection)) -> io::Result<()> {

@@ -188,6 +188,7 @@ impl Stack {
     pub fn tcp_accept(&mut self, handle: ListenHandle) -> Option<(TcpHandle, SocketAddrV4)> {
         let (_, listener) = self.sockets.listener_mut(handle).ok()?;
         let index = self.queues.pop_front(&mut listener.acceptable)?;
+        self.wake(index);
         let socket = self.sockets.tcp_at(index)?;
         socket.owner = Owner::Application;
         let (connection, peer) = (&socket.connection, socket.peer);

@@ -12,6 +12,7 @@
 use super::Owner;
 use crate::demux::Flow;
 use crate::link::{Medium, RxChecksum, RxFrame};
+use crate::sockets::Socket;
 use crate::stack::Stack;
 use core::net::SocketAddrV4;
 use linerate_tcp::State;
@@ -31,7 +32,8 @@ impl Stack {
             return false;
         }
         let Some(index) = self.flows.last(Flow::new(local, peer)) else { return false };
-        let Some(socket) = self.sockets.tcp_at(index) else { return false };
+        // One at rest is woken the long way.
+        let Some(Socket::Tcp(socket)) = self.sockets.get(index) else { return false };
         // A listener has a say in what comes for the one, and may get what comes for the other.
         if matches!(socket.owner, Owner::HalfOpen(_)) || socket.state == State::TimeWait {
             return false;

@@ -60,6 +60,18 @@ impl Headers {
         self.ip_sum = Sum::of(&self.bytes[IP..]);
     }
 
+    /// How routers are to treat the packets, and how many they may pass, to be kept for
+    /// [`Headers::set_service`].
+    pub(crate) const fn service(&self) -> [u8; 2] {
+        [self.bytes[IP + 1], self.bytes[IP + 8]]
+    }
+
+    /// Says both of it again.
+    pub(crate) fn set_service(&mut self, [type_of_service, ttl]: [u8; 2]) {
+        (self.bytes[IP + 1], self.bytes[IP + 8]) = (type_of_service, ttl);
+        self.ip_sum = Sum::of(&self.bytes[IP..]);
+    }
+
     /// Completes a frame in which a segment has been written behind the room for the headers, of
     /// which the medium takes `medium` bytes: all of Ethernet's or none. Returns the frame's length.
     ///

@@ -175,6 +175,9 @@ impl Stack {
         let local = SocketAddrV4::new(quote.header.source, source_port);
         let peer = SocketAddrV4::new(quote.header.destination, destination_port);
         let index = self.flows.get(Flow::new(local, peer));
+        if let Some(index) = index {
+            self.wake(index);
+        }
         let Some((index, socket)) = index.and_then(|index| Some((index, self.sockets.tcp_at(index)?))) else {
             self.counted.tcp_extra.unmatched_icmps += 1;
             return;

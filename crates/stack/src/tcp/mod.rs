@@ -7,10 +7,12 @@ mod familiar;
 mod headers;
 mod input;
 mod output;
+mod resting;
 mod sockets;
 
 pub(crate) use configs::TcpConfigs;
 pub(crate) use familiar::StationHeader;
+pub(crate) use resting::{RestingSocket, Seen};
 pub use sockets::ConnectOptions;
 
 use crate::demux::Flow;
@@ -294,6 +296,7 @@ impl Stack {
             socket.connection.handle_timeout(now);
         }
         self.settle(index);
+        self.let_rest(index);
     }
 
     /// Judges the invariants of one connection and its place in the host.
@@ -320,7 +323,7 @@ impl Stack {
     /// Judges what the host has counted of its connections.
     pub(crate) fn check_connections(&self) {
         let connections = || self.sockets.iter().filter_map(|(_, socket)| socket.as_tcp());
-        let count = |is: fn(&TcpSocket) -> bool| connections().filter(|&socket| is(socket)).count();
+        let count = |is: fn(&TcpSocket) -> bool| connections().filter(|socket| is(socket)).count();
         assert_eq!(self.flows.len(), count(|socket| !socket.retired), "flows are connections");
         self.memory.check(connections().map(|socket| socket.held));
         assert_eq!(self.orphans, count(TcpSocket::is_orphan), "orphans are counted");

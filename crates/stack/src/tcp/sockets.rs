@@ -1,11 +1,12 @@
 //! What an application can do with TCP connections.
 
-use super::Owner;
+use super::{Owner, Seen};
 use crate::demux::Flow;
 use crate::error::Error;
 use crate::interface::Audience;
 use crate::sockets::TcpHandle;
 use crate::stack::Stack;
+use alloc::borrow::Cow;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::num::NonZeroU8;
 use linerate_tcp::{Config, Connection};
@@ -184,10 +185,14 @@ impl Stack {
         Ok(())
     }
 
-    /// The connection, to be asked how it is. `None` if the application has let go of it.
+    /// The connection, to be asked how it is; one at rest is unpacked for that. `None` if the application has
+    /// let go of it.
     #[must_use]
-    pub fn tcp(&self, handle: TcpHandle) -> Option<&Connection> {
-        Some(&self.sockets.tcp(handle).ok()?.connection)
+    pub fn tcp(&self, handle: TcpHandle) -> Option<Cow<'_, Connection>> {
+        Some(match self.sockets.tcp(handle).ok()? {
+            Seen::Awake(socket) => Cow::Borrowed(&socket.connection),
+            Seen::Resting(socket) => Cow::Owned(socket.connection),
+        })
     }
 
     /// Changes options of the connection.
@@ -214,7 +219,9 @@ impl Stack {
         handle: TcpHandle,
         type_of_service: TypeOfService,
     ) -> Result<(), Error> {
-        self.sockets.tcp_mut(handle)?.1.headers.set_type_of_service(type_of_service);
+        let (index, socket) = self.sockets.tcp_mut(handle)?;
+        socket.headers.set_type_of_service(type_of_service);
+        self.settle(index);
         self.burst.forget();
         Ok(())
     }
@@ -225,7 +232,9 @@ impl Stack {
     /// # Errors
     /// [`Error::Closed`].
     pub fn tcp_set_ttl(&mut self, handle: TcpHandle, ttl: NonZeroU8) -> Result<(), Error> {
-        self.sockets.tcp_mut(handle)?.1.headers.set_ttl(ttl);
+        let (index, socket) = self.sockets.tcp_mut(handle)?;
+        socket.headers.set_ttl(ttl);
+        self.settle(index);
         self.burst.forget();
         Ok(())
     }

@@ -28,14 +28,20 @@ impl Connection {
     /// it: a second, as [`Connection::poll_timeout`] makes sure that somebody asks.
     #[must_use]
     pub fn rest(&self) -> Option<Resting> {
-        let is_quiet = self.buffer_memory() == 0 && !self.output_due && self.events.is_empty();
-        let waits = |&timer: &Timer| self.timers.is_set(timer) && !LONG.contains(&timer);
-        if !is_quiet || Timer::ALL.iter().any(waits) {
+        if !self.is_quiet() {
             return None;
         }
         let mut packer = Packer::new(&self.config);
         self.pack(&mut packer);
         Some(Resting { config: self.config.clone(), packed: packer.finish()? })
+    }
+
+    /// Holds it no memory, has it nothing to say, and waits for nothing that could be soon?
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let waits = |&timer: &Timer| self.timers.is_set(timer) && !LONG.contains(&timer);
+        let has_news = self.output_due || !self.events.is_empty();
+        self.buffer_memory() == 0 && !has_news && !Timer::ALL.iter().any(waits)
     }
 }
 

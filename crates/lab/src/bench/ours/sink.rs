@@ -164,7 +164,7 @@ impl<'a> Sink<'a> {
     ) -> Result<EndCounters, BenchError> {
         let stack = end.stack();
         let connection = stack.tcp(handle).ok_or_else(|| self.lost("it is gone"))?;
-        let mut counters = counters::of(connection, stack);
+        let mut counters = counters::of(&connection, stack);
         if let Some(position) = self.wrong_at {
             counters.set("first_wrong_byte", position);
         }

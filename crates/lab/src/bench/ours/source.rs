@@ -144,7 +144,7 @@ impl<'a> Source<'a> {
     ) -> Result<Given, BenchError> {
         let stack = end.stack();
         let connection = stack.tcp(handle).ok_or_else(|| self.lost(Error::Closed))?;
-        let counters = counters::of(connection, stack);
+        let counters = counters::of(&connection, stack);
         Ok(Given { began: self.transfer.began(), counters, send_buffer: send_buffer as u64 })
     }
 

@@ -1,0 +1,128 @@
+//! What a connection takes to which nothing happens: everything that a host keeps for it, as the allocator
+//! of this program counts it. It is a program of its own, because all that it allocates is counted.
+
+use linerate_stack::{
+    Capabilities, ConnectOptions, Host, ListenHandle, ListenOptions, Medium, Stack, TcpHandle,
+};
+use linerate_testkit::{Side, TestLink};
+use linerate_units::{Duration, Instant};
+use peak_alloc::PeakAlloc;
+use std::net::SocketAddrV4;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// What an idle established connection may take, at each end.
+const IDLE: usize = 512;
+
+const CONNECTIONS: usize = 10_000;
+/// Connections that are opened and used at a time.
+const BATCH: usize = 64;
+
+/// What allocators add to each piece: a connection at rest has two.
+const MARGIN: usize = 2 * 16;
+
+/// Two hosts on a wire that takes no time.
+struct Crowd {
+    hosts: [Host<TestLink>; 2],
+    listener: ListenHandle,
+    now: Instant,
+}
+
+impl Crowd {
+    fn new() -> Self {
+        let mut hosts = Side::BOTH.map(|side| {
+            let capabilities = Capabilities::new(Medium::Ethernet, 1_500);
+            Host::new(Stack::new(side.config(), [side as u8; 32]), TestLink::new(capabilities, 1_024))
+        });
+        let listener =
+            hosts[1].stack_mut().tcp_listen(Self::door(), &ListenOptions::default()).expect("a free port");
+        Self { hosts, listener, now: Instant::ZERO + Duration::from_secs(1) }
+    }
+
+    const fn door() -> SocketAddrV4 {
+        SocketAddrV4::new(Side::Right.address(), 9)
+    }
+
+    /// Lets `span` go by, and both hosts do in it what there is to do.
+    fn pass_time(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            self.now = end.min(self.now + Duration::from_millis(10));
+            while self.turn() {}
+        }
+    }
+
+    /// Lets each host have a turn; true if anything went from one to the other.
+    fn turn(&mut self) -> bool {
+        let mut moved = false;
+        for from in [0, 1] {
+            let turn = self.hosts[from].turn(self.now).expect("the link is up");
+            moved |= turn.more;
+            while self.hosts[from].stack_mut().poll_event().is_some() {}
+            while let Some(frame) = self.hosts[from].link_mut().fetch() {
+                self.hosts[1 - from].link_mut().put(self.now, frame);
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    fn open(&mut self) -> Vec<[TcpHandle; 2]> {
+        let now = self.now;
+        let left: Vec<_> = (0..BATCH)
+            .map(|_| {
+                let stack = self.hosts[0].stack_mut();
+                stack.tcp_connect(now, Self::door(), &ConnectOptions::default()).expect("a way")
+            })
+            .collect();
+        while self.turn() {}
+        let accept = |_| self.hosts[1].stack_mut().tcp_accept(self.listener).expect("a connection").0;
+        let right: Vec<_> = (0..BATCH).map(accept).collect();
+        left.into_iter().zip(right).map(|(left, right)| [left, right]).collect()
+    }
+
+    /// Each end says something, and hears what the other has said.
+    fn converse(&mut self, pairs: &[[TcpHandle; 2]]) {
+        let mut heard = [0; 4_096];
+        for end in [0, 1] {
+            for pair in pairs {
+                self.hosts[end].stack_mut().tcp_write(self.now, pair[end], &[7; 2_000]).expect("room");
+            }
+            self.pass_time(Duration::from_millis(50));
+            for pair in pairs {
+                let read = self.hosts[1 - end].stack_mut().tcp_read(self.now, pair[1 - end], &mut heard);
+                assert_eq!(read.expect("what was said"), 2_000);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through() {
+    let mut crowd = Crowd::new();
+    let mut pairs = Vec::with_capacity(CONNECTIONS + BATCH);
+    // What a host keeps of which nothing belongs to a connection.
+    let first = crowd.open();
+    crowd.converse(&first);
+    crowd.pass_time(Duration::from_secs(5));
+    let before = MEMORY.current_usage();
+    while pairs.len() < CONNECTIONS {
+        let opened = crowd.open();
+        crowd.converse(&opened);
+        pairs.extend(opened);
+    }
+    let busy = (MEMORY.current_usage() - before) / (2 * pairs.len());
+    crowd.pass_time(Duration::from_secs(5));
+    let idle = (MEMORY.current_usage() - before) / (2 * pairs.len());
+    println!("{idle} bytes for an idle connection, {busy} soon after a conversation");
+    assert!(idle + MARGIN <= IDLE, "{idle} bytes");
+    crowd.hosts.iter().for_each(|host| host.stack().check());
+    // They are all still there.
+    for pairs in pairs.chunks(BATCH) {
+        crowd.converse(pairs);
+    }
+    crowd.pass_time(Duration::from_secs(5));
+    let again = (MEMORY.current_usage() - before) / (2 * pairs.len());
+    assert!(again + MARGIN <= IDLE, "{again} bytes after the second conversation");
+}
