@@ -49,6 +49,6 @@ impl Lanes {
 
 /// The sum of all halves of the 64-bit words that add up to `whole` modulo 2^64 and whose upper
 /// halves add up to `upper`. As 2^32 is 1 modulo 65,535, it is what a checksum wants.
-pub(super) const fn halves(whole: u64, upper: u64) -> u64 {
+const fn halves(whole: u64, upper: u64) -> u64 {
     whole.wrapping_sub(upper << 32) + upper
 }
