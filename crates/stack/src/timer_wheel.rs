@@ -33,6 +33,9 @@ pub(crate) struct TimerWheel {
     due: List,
     links: Links,
     timers: Vec<Timer>,
+    /// How often a timer was put in its place.
+    #[cfg(test)]
+    placed: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +69,8 @@ impl TimerWheel {
             due: List::EMPTY,
             links: Links::new(),
             timers: Vec::new(),
+            #[cfg(test)]
+            placed: 0,
         }
     }
 
@@ -176,6 +181,10 @@ impl TimerWheel {
 
     /// Puts a timer that is in no list where its deadline says.
     fn place(&mut self, id: u32, deadline: Instant) {
+        #[cfg(test)]
+        {
+            self.placed += 1;
+        }
         let tick = deadline.as_nanos().div_ceil(1 << TICK_BITS).min(LAST_TICK);
         let place = if tick <= self.elapsed {
             self.links.push_back(&mut self.due, id);
@@ -213,6 +222,7 @@ const fn digit_shift(level: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_units::Duration;
     use proptest::prelude::*;
 
     const TICK: u64 = 1 << TICK_BITS;
@@ -264,6 +274,25 @@ mod tests {
         wheel.arm(0, at(3_600_000_000_000));
         let steps = (0..100).take_while(|_| wheel.expire(wheel.next()).is_none()).count();
         assert!(steps < LEVELS, "{steps}");
+    }
+
+    /// What O(1) means here: of a million timers each is touched at most once for each level, as one alone is.
+    #[test]
+    fn a_million_timers_come_due_in_their_time_and_are_each_touched_a_few_times() {
+        const MANY: u32 = 1_000_000;
+        // From a millisecond to a minute away, no two alike, in no order.
+        let deadline = |id: u32| at(1_000_000 + u64::from(id.wrapping_mul(2_654_435_761) % MANY) * 60_000);
+        let mut wheel = TimerWheel::new();
+        (0..MANY).for_each(|id| wheel.arm(id, deadline(id)));
+        let mut last = Instant::ZERO;
+        for _ in 0..MANY {
+            let id = core::iter::repeat_with(|| wheel.expire(wheel.next())).flatten().next().unwrap();
+            assert!(deadline(id) >= last - Duration::from_nanos(TICK), "timers come due in their order");
+            last = deadline(id);
+        }
+        assert_eq!(wheel.next(), Instant::NEVER);
+        let touched = wheel.placed / u64::from(MANY);
+        assert!(touched <= LEVELS as u64, "{touched}");
     }
 
     proptest! {

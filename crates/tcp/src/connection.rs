@@ -791,6 +791,7 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use core::mem::offset_of;
 
     /// What the data arm reads and writes of sequence space lies in the first cache line, so that a
@@ -802,5 +803,69 @@ mod tests {
         assert!(offset_of!(Connection, output_due) < line);
         assert!(offset_of!(Connection, rcv) + size_of::<ReceiveSequence>() <= line);
         assert!(offset_of!(Connection, snd) + offset_of!(SendSequence, nxt) <= line);
+    }
+
+    /// Cache lines that hold these fields, of a connection that begins one.
+    fn lines(fields: &[(usize, usize)]) -> usize {
+        let mut lines: Vec<usize> =
+            fields.iter().flat_map(|&(at, size)| at / 64..=(at + size - 1) / 64).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines.len()
+    }
+
+    macro_rules! field {
+        ($first:ident $(. $further:ident)*) => {
+            (offset_of!(Connection, $first $(. $further)*), {
+                const fn size<T>(_: fn(&Connection) -> &T) -> usize {
+                    size_of::<T>()
+                }
+                size(|connection| &connection.$first $(. $further)*)
+            })
+        };
+    }
+
+    /// What a predicted segment reads or writes of its connection, beside the bytes in the buffers.
+    #[test]
+    fn the_arms_of_prediction_touch_few_lines() {
+        let both = [
+            field!(predicted),
+            field!(output_due),
+            field!(rcv),
+            field!(snd.una),
+            field!(snd.wnd),
+            field!(timestamps),
+            field!(heard),
+            field!(statistics.segments_received),
+        ];
+        let data = [
+            field!(acks),
+            field!(config),
+            field!(memory),
+            field!(timers),
+            field!(receiver.buffer),
+            field!(receiver.assembler),
+            field!(receiver.largest_segment),
+            field!(receiver.largest_window),
+            field!(statistics.bytes_received),
+            field!(statistics.prediction.data),
+        ];
+        let ack = [
+            field!(snd.max_wnd),
+            field!(timers),
+            field!(sender.buffer),
+            field!(sender.rtt),
+            field!(sender.loss),
+            field!(sender.congestion),
+            field!(sender.scoreboard),
+            field!(sender.account),
+            field!(sender.rack),
+            field!(statistics.bytes_acknowledged),
+            field!(statistics.prediction.acks),
+        ];
+        let lines_of = |arm: &[(usize, usize)]| lines(&[&both[..], arm].concat());
+        assert!(lines_of(&data) <= 8, "{} lines for data", lines_of(&data));
+        // All of the sender's parts, of which one acknowledgement moves a half.
+        assert!(lines_of(&ack) <= 17, "{} lines for an acknowledgement", lines_of(&ack));
     }
 }

@@ -8,7 +8,7 @@ use linerate_link::memory::pair;
 use linerate_link::{MemoryConfig, MemoryLink};
 use linerate_stack::{ConnectOptions, Error, Host, Limits, ListenHandle, ListenOptions, TcpHandle};
 use linerate_tcp::Config;
-use linerate_units::Instant;
+use linerate_units::{Duration, Instant};
 use std::fs;
 use std::net::SocketAddrV4;
 
@@ -17,6 +17,8 @@ const WRITE: usize = 1_400;
 /// Connections to one port of the server, of which there are as many as that takes.
 const TO_ONE_PORT: usize = 10_000;
 const FIRST_PORT: u16 = 1_000;
+/// After this nothing has happened to an idle connection for long enough.
+const REST: Duration = Duration::from_millis(2_500);
 
 /// The hosts, and both ends of each connection that is used.
 pub struct Crowd {
@@ -44,8 +46,19 @@ impl Crowd {
         crowd.active = crowd.open(flows.active, FIRST_PORT)?;
         let before = resident();
         drop(crowd.open(flows.idle, FIRST_PORT + 1_000)?);
+        crowd.pass_time(REST)?;
         crowd.bytes_an_end = resident().saturating_sub(before) / (2 * flows.idle).max(1);
         Ok(crowd)
+    }
+
+    /// Lets connections to which nothing happens come to rest.
+    fn pass_time(&mut self, span: Duration) -> Result<(), String> {
+        let end = now() + span;
+        while now() < end {
+            turn(&mut self.left, now())?;
+            turn(&mut self.right, now())?;
+        }
+        Ok(())
     }
 
     fn open(&mut self, count: usize, first_port: u16) -> Result<Vec<(TcpHandle, TcpHandle)>, String> {

@@ -8,7 +8,7 @@ use linerate_wire::{Ipv4Header, Protocol, SeqNum, Sum, TcpFlags, TcpHeader, TcpO
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// What a half-open connection may take; it has no buffers yet.
-const HALF_OPEN: usize = 2_176;
+const HALF_OPEN: usize = 2_048;
 
 #[test]
 fn a_flood_of_syns_takes_the_listener_s_queue_and_no_more_and_shuts_nobody_out() {
