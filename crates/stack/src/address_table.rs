@@ -19,6 +19,9 @@ impl AddressTable {
 
     /// The number of an address.
     pub(crate) fn get(&self, address: Ipv4Addr) -> Option<u32> {
+        if self.table.is_empty() {
+            return None;
+        }
         self.table.find(self.hash(address), |entry| entry.0 == address).map(|entry| entry.1)
     }
 

@@ -58,6 +58,7 @@ impl Stack {
         true
     }
 
+    #[inline(never)]
     fn report_given_up(&mut self, now: Instant, given_up: &[Vec<u8>]) {
         for packet in given_up {
             self.counted.ip.out_discards += 1;

@@ -61,7 +61,10 @@ impl Demux {
             return Some(socket);
         }
         self.lookups += 1;
-        let found = *self.table.find(self.hash(flow), |entry| entry.flow == flow)?;
+        if self.table.is_empty() {
+            return None;
+        }
+        let found = self.find(self.hash(flow), flow)?;
         self.last = Some(found);
         Some(found.socket)
     }
@@ -81,16 +84,19 @@ impl Demux {
 
     /// The socket of a flow that is not the one of an arrived packet.
     pub(crate) fn get(&self, flow: Flow) -> Option<u32> {
-        self.table.find(self.hash(flow), |entry| entry.flow == flow).map(|entry| entry.socket)
+        if self.table.is_empty() {
+            return None;
+        }
+        self.last(flow).or_else(|| self.find(self.hash(flow), flow).map(|entry| entry.socket))
     }
 
     /// Leads `flow` to `socket`; false if it leads to one already.
     pub(crate) fn insert(&mut self, flow: Flow, socket: u32) -> bool {
-        if self.get(flow).is_some() {
+        let (hasher, own) = (self.hasher, self.hash(flow));
+        if self.find(own, flow).is_some() {
             return false;
         }
-        let hasher = self.hasher;
-        self.table.insert_unique(self.hash(flow), Entry { flow, socket }, |entry| hash(&hasher, entry.flow));
+        self.table.insert_unique(own, Entry { flow, socket }, |entry| hash(&hasher, entry.flow));
         true
     }
 
@@ -113,6 +119,10 @@ impl Demux {
     /// Lookups answered by "the same flow as the packet before", of how many.
     pub(crate) const fn repeats(&self) -> (u64, u64) {
         (self.repeats, self.lookups)
+    }
+
+    fn find(&self, hash: u64, flow: Flow) -> Option<Entry> {
+        self.table.find(hash, |entry| entry.flow == flow).copied()
     }
 
     fn hash(&self, flow: Flow) -> u64 {

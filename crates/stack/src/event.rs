@@ -93,14 +93,19 @@ impl EventQueue {
 
     /// Notes that something of the kind with this number happened to a socket.
     pub(crate) fn note(&mut self, socket: u32, kind: u8) {
+        match self.kinds.get_mut(socket as usize) {
+            // It waits already, or had events before.
+            Some(kinds) if *kinds != 0 => *kinds |= 1 << kind,
+            _ => self.note_first(socket, kind),
+        }
+    }
+
+    fn note_first(&mut self, socket: u32, kind: u8) {
         if self.kinds.len() <= socket as usize {
             self.kinds.resize(socket as usize + 1, 0);
         }
-        let kinds = &mut self.kinds[socket as usize];
-        if *kinds == 0 {
-            self.links.push_back(&mut self.waiting, socket);
-        }
-        *kinds |= 1 << kind;
+        self.kinds[socket as usize] = 1 << kind;
+        self.links.push_back(&mut self.waiting, socket);
     }
 
     /// Notes an event of this host as a whole; false if too many wait already.

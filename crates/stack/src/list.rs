@@ -61,6 +61,7 @@ impl Links {
     }
 
     /// Puts an item that is in no list at the back of `list`.
+    #[inline(never)]
     pub(crate) fn push_back(&mut self, list: &mut List, item: u32) {
         self.make_room_for(item);
         debug_assert!(!self.contains(item), "an item is in one list at a time");

@@ -199,6 +199,7 @@ impl Neighbors {
         Some(self.end_state(now, index))
     }
 
+    #[inline(never)]
     fn end_state(&mut self, now: Instant, index: u32) -> Vec<Vec<u8>> {
         let Some(entry) = self.entries.get_mut(index) else { return Vec::new() };
         if entry.expires > now {

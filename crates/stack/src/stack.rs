@@ -199,9 +199,11 @@ impl Stack {
     /// Lets timers that are due at `now` expire, at most `budget` of them, and returns how many did.
     pub fn handle_timeout(&mut self, now: Instant, budget: usize) -> usize {
         self.pass_time(now);
-        let step =
-            |stack: &mut Self| stack.handle_connection_timeout(now) || stack.handle_neighbor_timeout(now);
-        (0..budget).take_while(|_| step(self)).count()
+        let mut expired = 0;
+        while expired < budget && (self.handle_connection_timeout(now) || self.handle_neighbor_timeout(now)) {
+            expired += 1;
+        }
+        expired
     }
 
     /// When [`Stack::handle_timeout`] must be called at the latest; [`Instant::NEVER`] if not at all.
@@ -212,6 +214,7 @@ impl Stack {
     }
 
     /// Is there a frame to be sent? (It may turn out that it waits for a neighbour's answer.)
+    #[inline]
     #[must_use]
     pub fn wants_transmit(&self) -> bool {
         !self.ready.is_empty() || self.has_replies()
@@ -267,6 +270,7 @@ impl Stack {
     }
 
     /// Time never goes back, whatever stamps the link puts on frames.
+    #[inline]
     pub(crate) fn pass_time(&mut self, now: Instant) {
         self.now = self.now.max(now);
         self.sockets.now = self.now;

@@ -79,9 +79,14 @@ impl TimerWheel {
     #[inline]
     pub(crate) fn arm(&mut self, id: u32, deadline: Instant) {
         if deadline < self.deadline(id) {
-            self.disarm(id);
-            self.place(id, deadline);
+            self.arm_earlier(id, deadline);
         }
+    }
+
+    #[inline(never)]
+    fn arm_earlier(&mut self, id: u32, deadline: Instant) {
+        self.disarm(id);
+        self.place(id, deadline);
     }
 
     /// Takes the timer out of the wheel.
@@ -122,6 +127,7 @@ impl TimerWheel {
         self.expire_at(tick)
     }
 
+    #[inline(never)]
     fn expire_at(&mut self, tick: u64) -> Option<u32> {
         self.advance(tick);
         let id = self.links.pop_front(&mut self.due)?;

@@ -45,8 +45,13 @@ pub(crate) enum Station {
 impl Stack {
     /// Writes the next frame that is to be sent into `frame`, which has room for the largest one of the
     /// link (82 bytes at least), and says how long it is. `None` if there is nothing to send.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         self.pass_time(now);
+        if self.wants_transmit() { self.transmit_next(now, frame) } else { None }
+    }
+
+    fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         if frame.len() < self.interface.capabilities.frame_length().max(SMALLEST_FRAME) {
             // A link that does not keep its promise gets nothing.
             return None;
@@ -78,6 +83,7 @@ impl Stack {
     }
 
     /// Has the host itself something to send?
+    #[inline]
     pub(crate) fn has_replies(&self) -> bool {
         !self.replies.is_empty() || self.neighbors.wants_transmit()
     }

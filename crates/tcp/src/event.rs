@@ -64,7 +64,10 @@ impl Pack for Events {
 impl Events {
     /// Takes out the first event, in the order of a connection's life.
     pub(crate) fn pop(&mut self) -> Option<Event> {
-        let first = self.iter().next()?;
+        if self.is_empty() {
+            return None;
+        }
+        let first = Self::from_bits_retain(self.bits() & self.bits().wrapping_neg());
         self.remove(first);
         Some(match first {
             Self::CONNECTED => Event::Connected,

@@ -248,10 +248,10 @@ impl Stack {
     }
 
     /// The listener for connections to `local`: one at that address, else one at all addresses.
-    pub(crate) fn listener_at(&self, local: SocketAddrV4) -> Option<u32> {
+    pub(crate) fn listener_at(&mut self, local: SocketAddrV4) -> Option<u32> {
         let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local.port());
-        let exact = self.listeners.get(Flow::bound(local));
-        exact.or_else(|| self.listeners.get(Flow::bound(anywhere)))
+        let exact = self.listeners.lookup(Flow::bound(local));
+        exact.or_else(|| self.listeners.lookup(Flow::bound(anywhere)))
     }
 
     /// A SYN asks a listener for a connection.

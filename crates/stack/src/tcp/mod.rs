@@ -136,6 +136,7 @@ impl Stack {
     }
 
     /// Something has happened to a connection that others may want to know.
+    #[inline(never)]
     fn follow_events(&mut self, index: u32) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let connection = &mut socket.connection;
@@ -288,6 +289,7 @@ impl Stack {
         true
     }
 
+    #[inline(never)]
     fn expire_connection(&mut self, now: Instant, index: u32) {
         // The deadline may have moved later since the timer was armed; then it is armed anew.
         if let Some(socket) = self.sockets.tcp_at(index)
