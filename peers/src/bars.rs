@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-const BARS: [(&str, &str, f64); 9] = [
+const BARS: [(&str, &str, f64); 17] = [
     ("bulk", "smoltcp", 2.0),
     ("bulk", "lwip", 2.5),
     ("bulk", "gvisor", 15.0),
@@ -47,6 +47,14 @@ const BARS: [(&str, &str, f64); 9] = [
     ("connect", "smoltcp", 1.4),
     ("flows", "linerate-beside", 1.2),
     ("flows", "linerate-turns", 2.0),
+    ("tap-send", "smoltcp", 1.05),
+    ("tap-receive", "smoltcp", 1.2),
+    ("tap-vnet-send", "smoltcp", 1.2),
+    ("tap-vnet-receive", "smoltcp", 1.3),
+    ("tap-vnet-send", "gvisor", 2.5),
+    ("tap-vnet-receive", "gvisor", 2.5),
+    ("tap-vnet-send", "kernel", 1.5),
+    ("tap-vnet-receive", "kernel", 1.5),
 ];
 
 /// The bars of whatever was measured.

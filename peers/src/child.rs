@@ -3,7 +3,8 @@
 
 use crate::contender::{Contender, Run, Taken};
 use crate::work::Work;
-use std::io::{BufRead, BufReader, Write};
+use clap::ValueEnum;
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 pub struct Child {
@@ -103,6 +104,46 @@ impl Drop for Child {
     }
 }
 
+/// The other end, where it is this program again: says what `begin` says of it, and does with what it has
+/// begun with the runs that standard input tells of, until that ends.
+///
+/// # Errors
+/// A sentence that says why nobody listens any more.
+pub fn serve<T>(
+    begin: impl FnOnce() -> Result<(String, T), String>,
+    mut carry_out: impl FnMut(&mut T, Run) -> Result<Taken, String>,
+) -> Result<(), String> {
+    let (version, mut begun) = match begin() {
+        Ok(begun) => begun,
+        Err(reason) => return answer(&format!("error {reason}")),
+    };
+    answer(&version)?;
+    for line in io::stdin().lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        let taken = run_of(&line).and_then(|run| carry_out(&mut begun, run));
+        answer(&taken.map_or_else(
+            |reason| format!("error {reason}"),
+            |taken| format!("ok {} {} {}", taken.nanoseconds, taken.frames_out, taken.frames_back),
+        ))?;
+    }
+    Ok(())
+}
+
+fn answer(line: &str) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| error.to_string())
+}
+
+/// The run that a line tells of.
+fn run_of(line: &str) -> Result<Run, String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let &[work, amount, verify] = &words[..] else { return Err(format!("`{line}` is no run")) };
+    let known = Work::value_variants().iter().find(|known| known.name() == work);
+    let work = *known.ok_or_else(|| format!("there is no work called {work}"))?;
+    let amount = amount.parse().map_err(|error| format!("`{amount}` is no amount: {error}"))?;
+    Ok(Run { work, amount, verify: verify != "0" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +158,15 @@ mod tests {
         assert_eq!(taken("error no room", 5).unwrap_err(), "no room");
         for nonsense in ["", "ok", "ok 1 2", "ok 1 2 x", "ok 1 2 3 4"] {
             assert!(taken(nonsense, 5).unwrap_err().contains(nonsense));
+        }
+    }
+
+    #[test]
+    fn a_run_is_understood_as_it_was_told() {
+        let run = run_of("tap-send 50 1").unwrap();
+        assert_eq!((run.work, run.amount, run.verify), (Work::TapSend, 50, true));
+        for nonsense in ["", "tap-send", "nothing 50 0", "bulk many 0", "bulk 1 0 1"] {
+            assert!(run_of(nonsense).is_err());
         }
     }
 

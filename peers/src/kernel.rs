@@ -1,10 +1,10 @@
-//! The kernel's TCP, over a virtual cable between two networks of its own without any offload. It
+//! The kernel's TCP, over virtual cables between networks of its own, one without any offload and one with all. It
 //! lives in a process of its own, this program started again, because it leaves the network that the
 //! others are in.
 
 use crate::build::program;
-use crate::child::Child;
-use crate::contender::{Candidate, Missing, Taken};
+use crate::child::{Child, serve};
+use crate::contender::{Candidate, Missing, Run, Taken};
 use crate::facts;
 use crate::pattern::Pattern;
 use crate::stopwatch::Stopwatch;
@@ -18,8 +18,9 @@ use std::process::Command;
 const NAME: &str = "kernel";
 /// The word that makes this program the kernel's.
 pub const SERVE: &str = "serve-kernel";
-const LEFT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-const PORT: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 9);
+const PORT: u16 = 9;
+/// What is done on the cable without offloads, and, as what is compared with, on the one with them.
+const WORKS: [Work; 5] = [Work::Bulk, Work::PingPong, Work::Connect, Work::TapVnetSend, Work::TapVnetReceive];
 /// What a network card would do for the kernel, and does not for the others.
 const OFFLOADS: [&str; 6] = ["rx", "tx", "sg", "tso", "gso", "gro"];
 // `SOL_SOCKET`, `SO_SNDBUF` and `SO_RCVBUF` of Linux.
@@ -35,7 +36,7 @@ pub fn candidate() -> Candidate {
         let own = std::env::current_exe().map_err(|error| format!("this program is not found: {error}"))?;
         let mut command = Command::new(own);
         command.arg(SERVE);
-        Child::start(NAME, command, &[Work::Bulk, Work::PingPong, Work::Connect], 8)
+        Child::start(NAME, command, &WORKS, 8)
     };
     start().map(|child| Box::new(child) as _).map_err(|reason| Missing { name: NAME, reason })
 }
@@ -43,69 +44,89 @@ pub fn candidate() -> Candidate {
 /// Does what standard input says, until it ends.
 ///
 /// # Errors
-/// A sentence that says why this machine does not let it.
-pub fn serve() -> Result<(), String> {
-    let cable = match Cable::new() {
-        Ok(cable) => cable,
-        Err(reason) => return answer(&format!("error {reason}")),
-    };
-    answer(&format!("Linux {}, a virtual cable without offloads", facts::kernel()))?;
-    for line in io::stdin().lines() {
-        let line = line.map_err(sentence)?;
-        let taken = cable.run(&line);
-        answer(&taken.map_or_else(
-            |reason| format!("error {reason}"),
-            |taken| format!("ok {} {} {}", taken.nanoseconds, taken.frames_out, taken.frames_back),
-        ))?;
-    }
-    Ok(())
+/// A sentence that says why nobody listens any more.
+pub fn serve_cables() -> Result<(), String> {
+    serve(
+        || {
+            enter_private_network().map_err(sentence)?;
+            choose_control()?;
+            let cables = [Cable::new(WITHOUT)?, Cable::new(WITH)?];
+            Ok((format!("Linux {}, virtual cables", facts::kernel()), cables))
+        },
+        |[without, with], run| if run.work.is_on_tap() { with.run(run) } else { without.run(run) },
+    )
 }
 
-fn answer(line: &str) -> Result<(), String> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(sentence)
+/// The control that the kernel is shipped with, if this machine begins with another: one that is paced would
+/// have the thread turn in circles. Where a network of one's own may not have it, Reno, which does the same
+/// as long as nothing is lost.
+pub fn choose_control() -> Result<(), String> {
+    let choose = |name| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name);
+    choose("cubic").or_else(|_| choose("reno")).map_err(sentence)
 }
+
+/// What a cable is like.
+#[derive(Clone, Copy)]
+struct Kind {
+    /// The names of its ends.
+    ends: [&'static str; 2],
+    addresses: [Ipv4Addr; 2],
+    offloads: bool,
+}
+
+/// Segments and checksums are made in software.
+const WITHOUT: Kind = Kind {
+    ends: ["left", "right"],
+    addresses: [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)],
+    offloads: false,
+};
+/// Super-frames, and no checksums.
+const WITH: Kind = Kind {
+    ends: ["near", "far"],
+    addresses: [Ipv4Addr::new(192, 0, 3, 1), Ipv4Addr::new(192, 0, 3, 2)],
+    offloads: true,
+};
 
 /// Two networks, and the cable between them.
 struct Cable {
     listener: TcpListener,
+    server: SocketAddrV4,
+    /// The name of the end that is counted.
+    near: &'static str,
     /// Its thread has to live as long as the sockets that were opened by it are used.
     _right: Network,
 }
 
 impl Cable {
-    fn new() -> Result<Self, String> {
-        enter_private_network().map_err(sentence)?;
+    fn new(kind: Kind) -> Result<Self, String> {
         let right = Network::new().map_err(sentence)?;
-        let (left_end, right_end) = KernelInterface::create_veth("left", "right").map_err(sentence)?;
+        let [near, far] = kind.ends;
+        let server = SocketAddrV4::new(kind.addresses[1], PORT);
+        let (left_end, right_end) = KernelInterface::create_veth(near, far).map_err(sentence)?;
         right_end.move_to_process(right.id()).map_err(sentence)?;
-        set_up(&left_end, LEFT)?;
-        let listener = right.run(|| {
-            set_up(&KernelInterface::named("right").map_err(sentence)?, *PORT.ip())?;
-            TcpListener::bind(PORT).map_err(sentence)
+        set_up(&left_end, kind.addresses[0], kind.offloads)?;
+        let listener = right.run(move || {
+            set_up(&KernelInterface::named(far).map_err(sentence)?, *server.ip(), kind.offloads)?;
+            TcpListener::bind(server).map_err(sentence)
         })?;
-        Ok(Self { listener, _right: right })
+        Ok(Self { listener, server, near, _right: right })
     }
 
-    fn run(&self, line: &str) -> Result<Taken, String> {
-        let words: Vec<&str> = line.split(' ').collect();
-        let &[work, amount, verify] = &words[..] else { return Err(format!("`{line}` is no run")) };
-        let amount: u64 = amount.parse().map_err(sentence)?;
-        let before = frames()?;
+    fn run(&self, run: Run) -> Result<Taken, String> {
+        let before = frames(self.near)?;
         let stopwatch = Stopwatch::start();
-        match work {
-            "bulk" => self.bulk(amount, verify != "0"),
-            "ping-pong" => self.ping_pong(amount),
-            "connect" => self.connect(amount),
-            _ => Err(format!("there is no work called {work}")),
+        match run.work {
+            Work::PingPong => self.ping_pong(run.amount),
+            Work::Connect => self.connect(run.amount),
+            _ => self.bulk(run.amount, run.verify),
         }?;
         let processor = stopwatch.elapsed();
-        let after = frames()?;
-        Ok(Taken::new(processor, amount, [after[0] - before[0], after[1] - before[1]]))
+        let after = frames(self.near)?;
+        Ok(Taken::new(processor, run.amount, [after[0] - before[0], after[1] - before[1]]))
     }
 
     fn open(&self) -> Result<(TcpStream, TcpStream), String> {
-        let client = TcpStream::connect(PORT).map_err(sentence)?;
+        let client = TcpStream::connect(self.server).map_err(sentence)?;
         let (server, _) = self.listener.accept().map_err(sentence)?;
         Ok((client, server))
     }
@@ -171,22 +192,22 @@ impl Cable {
     }
 }
 
-/// Gives an end of the cable its address, and takes from it what it would save the kernel.
-fn set_up(end: &KernelInterface, address: Ipv4Addr) -> Result<(), String> {
+/// Gives an end of the cable its address, and takes from it what it would save the kernel, or leaves it.
+fn set_up(end: &KernelInterface, address: Ipv4Addr, offloads: bool) -> Result<(), String> {
     end.disable_ipv6().map_err(sentence)?;
     end.add_address(address, 24).map_err(sentence)?;
     let mut arguments = vec!["-K", end.name()];
     for offload in OFFLOADS {
-        arguments.extend([offload, "off"]);
+        arguments.extend([offload, if offloads { "on" } else { "off" }]);
     }
     program("ethtool", &arguments)?;
     end.set_up().map_err(sentence)
 }
 
-/// Packets that the left end has sent and received.
-fn frames() -> Result<[u64; 2], String> {
+/// Packets that the end called `near` has sent and received.
+fn frames(near: &str) -> Result<[u64; 2], String> {
     let text = std::fs::read_to_string("/proc/thread-self/net/dev").map_err(sentence)?;
-    let counts = text.lines().find_map(|line| line.trim_start().strip_prefix("left:"));
+    let counts = text.lines().find_map(|line| line.trim_start().strip_prefix(near)?.strip_prefix(':'));
     let counts: Vec<u64> =
         counts.unwrap_or("").split_whitespace().filter_map(|count| count.parse().ok()).collect();
     match (counts.get(9), counts.get(1)) {

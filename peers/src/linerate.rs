@@ -66,7 +66,7 @@ impl Linerate {
 /// the run's connections in memory.
 const MSL: Duration = Duration::from_millis(1);
 
-fn rules() -> Config {
+pub fn rules() -> Config {
     Config { send_buffer: BUFFER.into(), receive_buffer: BUFFER.into(), msl: MSL, ..Config::modern() }
 }
 
@@ -84,7 +84,7 @@ impl Contender for Linerate {
 
     fn can(&self, work: Work) -> bool {
         match self.name {
-            "linerate" => true,
+            "linerate" => !work.is_on_tap(),
             "linerate-plain" => matches!(work, Work::Bulk | Work::BulkBatch),
             _ => work == Work::Flows,
         }
@@ -111,7 +111,7 @@ impl Contender for Linerate {
             Work::Bulk | Work::BulkBatch | Work::BulkInPlace => pair.bulk(run),
             Work::PingPong => pair.ping_pong(run.amount),
             Work::Connect => pair.connect(run.amount),
-            Work::Flows => Err("this work has hosts of its own".to_owned()),
+            _ => Err("this work has hosts of its own".to_owned()),
         }
     }
 }

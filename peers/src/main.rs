@@ -19,6 +19,7 @@ mod record;
 mod report;
 mod smoltcp;
 mod stopwatch;
+mod tap;
 mod turns;
 mod work;
 
@@ -58,8 +59,11 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let outcome = match std::env::args().nth(1).as_deref() {
-        Some(kernel::SERVE) => kernel::serve().map_err(Failure::from),
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = match words[..] {
+        [kernel::SERVE] => kernel::serve_cables().map_err(Failure::from),
+        [tap::SERVE, name] => tap::serve_contender(name).map_err(Failure::from),
         _ => run(&Arguments::parse()),
     };
     match outcome {
@@ -94,6 +98,14 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let works = if arguments.work.is_empty() { Work::value_variants() } else { &arguments.work };
     let (mut all, mut remarks) = (Vec::new(), Vec::new());
     for &work in works {
+        if contenders
+            .iter()
+            .find(|contender| contender.can(work))
+            .is_none_or(|first| first.name() != "linerate")
+        {
+            say(&format!("{work} is left out: linerate cannot do it here"))?;
+            continue;
+        }
         let figures = figures::figures(&turns::take(work, &mut contenders, arguments.quick)?);
         say(&report::table(&work.to_string(), &figures, &bars::judge(&figures)))?;
         for contender in &contenders {
@@ -132,10 +144,12 @@ type Entry = (&'static str, fn() -> Candidate);
 fn candidates() -> Vec<Entry> {
     vec![
         ("linerate", || Ok(Box::new(linerate::Linerate::as_shipped()))),
+        ("linerate", tap::linerate),
         ("linerate-plain", || Ok(Box::new(linerate::Linerate::without_options()))),
         ("linerate-beside", || Ok(Box::new(linerate::Linerate::beside_idle()))),
         ("linerate-turns", || Ok(Box::new(linerate::Linerate::in_turn()))),
         ("smoltcp", || Ok(Box::new(smoltcp::Smoltcp))),
+        ("smoltcp", tap::smoltcp),
         ("lwip", lwip::candidate),
         ("gvisor", gvisor::candidate),
         ("kernel", kernel::candidate),

@@ -28,6 +28,14 @@ pub enum Work {
     Connect,
     /// Writes of one segment: to one connection, to one beside 100,000 idle ones, to 10,000 in turn.
     Flows,
+    /// A bulk transfer to the kernel over a TAP device; the stack and the kernel's socket share a processor.
+    TapSend,
+    /// The same from the kernel.
+    TapReceive,
+    /// As `tap-send`, over a device with offloads: super-frames, and no checksums.
+    TapVnetSend,
+    /// The same from the kernel.
+    TapVnetReceive,
 }
 
 impl Work {
@@ -40,16 +48,20 @@ impl Work {
             Self::PingPong => "ping-pong",
             Self::Connect => "connect",
             Self::Flows => "flows",
+            Self::TapSend => "tap-send",
+            Self::TapReceive => "tap-receive",
+            Self::TapVnetSend => "tap-vnet-send",
+            Self::TapVnetReceive => "tap-vnet-receive",
         }
     }
 
     /// What a figure of this work counts.
     pub const fn unit(self) -> &'static str {
         match self {
-            Self::Bulk | Self::BulkBatch | Self::BulkInPlace => "1,460 bytes",
             Self::PingPong => "round trip",
             Self::Connect => "connection",
             Self::Flows => "write of 1,400 bytes",
+            _ => "1,460 bytes",
         }
     }
 
@@ -57,10 +69,17 @@ impl Work {
     pub const fn amount(self, quick: bool) -> u64 {
         let full = match self {
             Self::Bulk | Self::BulkBatch | Self::BulkInPlace => 400_000,
+            Self::TapVnetSend | Self::TapVnetReceive => 400_000,
             Self::PingPong | Self::Flows => 200_000,
+            Self::TapSend | Self::TapReceive => 100_000,
             Self::Connect => 40_000,
         };
         if quick { full / 4 } else { full }
+    }
+
+    /// Is it done on a TAP device, against the kernel?
+    pub const fn is_on_tap(self) -> bool {
+        matches!(self, Self::TapSend | Self::TapReceive | Self::TapVnetSend | Self::TapVnetReceive)
     }
 
     /// Frames that a receiver takes in before it may answer.
@@ -80,6 +99,10 @@ impl fmt::Display for Work {
             Self::BulkInPlace => "bulk, buffers lent in place, an answer after two segments",
             Self::PingPong => "ping-pong of one byte",
             Self::Connect => "connect and close",
+            Self::TapSend => "to the kernel over a TAP device",
+            Self::TapReceive => "from the kernel over a TAP device",
+            Self::TapVnetSend => "to the kernel over a TAP device with offloads",
+            Self::TapVnetReceive => "from the kernel over a TAP device with offloads",
             Self::Flows => "one connection, one beside 100,000 idle ones, 10,000 in turn",
         })
     }

@@ -1,0 +1,111 @@
+//! The two ends of a connection across a device: a stack's, and the kernel's socket.
+
+use super::{Device, OnTap};
+use crate::work::BUFFER;
+use linerate_link::kernel_socket;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
+
+// `SOL_SOCKET`, `SO_SNDBUF` and `SO_RCVBUF` of Linux.
+const SOCKET: i32 = 1;
+const SEND_BUFFER: i32 = 7;
+const RECEIVE_BUFFER: i32 = 8;
+/// What a stack waits for when nothing moves: a delayed acknowledgement, or the kernel's own threads.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// Turns after which a connection that does not open has failed.
+const ATTEMPTS: usize = 2_000;
+
+/// A stack on a device, and a listener of the kernel's that it can reach.
+pub struct Ends<S> {
+    pub stack: S,
+    listener: TcpListener,
+}
+
+impl<S: OnTap> Ends<S> {
+    pub fn new(device: Device) -> Result<Self, String> {
+        let stack = S::new(device)?;
+        let [kernel, _] = device.addresses();
+        let listener = TcpListener::bind(SocketAddrV4::new(kernel, 0)).map_err(sentence)?;
+        // Accepted sockets have its options.
+        for option in [SEND_BUFFER, RECEIVE_BUFFER] {
+            let size = i32::try_from(BUFFER).map_err(sentence)?;
+            kernel_socket::set_option(&listener, SOCKET, option, &size.to_ne_bytes()).map_err(sentence)?;
+        }
+        listener.set_nonblocking(true).map_err(sentence)?;
+        Ok(Self { stack, listener })
+    }
+
+    /// Opens a connection; its kernel's end.
+    pub fn open(&mut self) -> Result<KernelEnd, String> {
+        let port = self.listener.local_addr().map_err(sentence)?.port();
+        self.stack.connect(port)?;
+        for _ in 0..ATTEMPTS {
+            self.stack.turn()?;
+            if self.stack.is_open()
+                && let Ok((stream, _)) = self.listener.accept()
+            {
+                stream.set_nonblocking(true).map_err(sentence)?;
+                return Ok(KernelEnd(stream));
+            }
+            wait(&mut [PollFd::from_borrowed_fd(self.stack.link(), PollFlags::IN)])?;
+        }
+        Err("the connection does not open".to_owned())
+    }
+
+    /// If nothing has moved: waits until something may.
+    pub fn wait_unless(&mut self, moved: bool, kernel: &KernelEnd) -> Result<(), String> {
+        if moved {
+            return Ok(());
+        }
+        let link = PollFd::from_borrowed_fd(self.stack.link(), PollFlags::IN);
+        wait(&mut [link, PollFd::new(&kernel.0, PollFlags::IN)])
+    }
+
+    /// Lets both ends say what they still have to say of a connection that has ended.
+    pub fn settle(&mut self) -> Result<(), String> {
+        for _ in 0..4 {
+            self.stack.turn()?;
+        }
+        Ok(())
+    }
+}
+
+fn wait(what: &mut [PollFd<'_>]) -> Result<(), String> {
+    match poll(what, Some(&PATIENCE)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.to_string()),
+    }
+}
+
+/// The kernel's end of a connection.
+pub struct KernelEnd(TcpStream);
+
+impl KernelEnd {
+    /// What has arrived; `None` if there is nothing yet.
+    pub fn read(&mut self, into: &mut [u8]) -> Result<Option<usize>, String> {
+        unless_it_would_wait(self.0.read(into))
+    }
+
+    /// How much it has taken; `None` if there is no room.
+    pub fn write(&mut self, piece: &[u8]) -> Result<Option<usize>, String> {
+        unless_it_would_wait(self.0.write(piece))
+    }
+
+    pub fn close(&self) -> Result<(), String> {
+        self.0.shutdown(Shutdown::Write).map_err(sentence)
+    }
+}
+
+fn unless_it_would_wait(outcome: std::io::Result<usize>) -> Result<Option<usize>, String> {
+    match outcome {
+        Ok(0) => Err("the connection has ended too early".to_owned()),
+        Ok(count) => Ok(Some(count)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(sentence(error)),
+    }
+}
+
+pub fn sentence(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,241 @@
+//! Stacks on a TAP device, and the kernel's TCP at its other end. Each contender is this program started
+//! again, in a network of its own; its stack and the kernel's socket share one thread, whose time on a
+//! processor is what counts: the stack's, and the kernel's at both ends of the device.
+
+mod ends;
+mod linerate;
+mod smoltcp;
+
+use crate::child::{Child, serve};
+use crate::contender::{Candidate, Missing, Run, Taken};
+use crate::facts;
+use crate::kernel::choose_control;
+use crate::pattern::Pattern;
+use crate::stopwatch::Stopwatch;
+use crate::work::{PIECE, SEGMENT, Work};
+use ends::{Ends, KernelEnd};
+use linerate_link::namespace::enter_private_network;
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+/// The word that makes this program a contender on TAP devices.
+pub const SERVE: &str = "serve-tap";
+
+/// A device without offloads, and one with them, each with a network of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    Plain,
+    Offloads,
+}
+
+impl Device {
+    const fn of(work: Work) -> Self {
+        match work {
+            Work::TapVnetSend | Work::TapVnetReceive => Self::Offloads,
+            _ => Self::Plain,
+        }
+    }
+
+    /// The kernel's address on it, and the stack's.
+    const fn addresses(self) -> [Ipv4Addr; 2] {
+        let third = match self {
+            Self::Plain => 2,
+            Self::Offloads => 3,
+        };
+        [Ipv4Addr::new(192, 0, third, 1), Ipv4Addr::new(192, 0, third, 2)]
+    }
+}
+
+/// The works that are done on a device.
+const WORKS: [Work; 4] = [Work::TapSend, Work::TapReceive, Work::TapVnetSend, Work::TapVnetReceive];
+
+/// A stack on a device, with one connection at a time.
+pub trait OnTap: Sized {
+    /// Which release it is, and how it is set.
+    fn version() -> String;
+
+    /// A host on a device of this kind, which is made for it.
+    ///
+    /// # Errors
+    /// What this machine does not grant.
+    fn new(device: Device) -> Result<Self, String>;
+
+    /// The device, to be waited for.
+    fn link(&self) -> std::os::fd::BorrowedFd<'_>;
+
+    /// Begins a connection to the kernel's listener.
+    ///
+    /// # Errors
+    /// The stack's word.
+    fn connect(&mut self, port: u16) -> Result<(), String>;
+
+    /// Can data be sent?
+    fn is_open(&mut self) -> bool;
+
+    /// Frames in, timers, frames out.
+    ///
+    /// # Errors
+    /// The stack's word.
+    fn turn(&mut self) -> Result<(), String>;
+
+    /// Gives the connection something to send, and says how much it took.
+    ///
+    /// # Errors
+    /// The stack's word.
+    fn write(&mut self, piece: &[u8]) -> Result<usize, String>;
+
+    /// Takes what has arrived; nothing, if there is nothing.
+    ///
+    /// # Errors
+    /// The stack's word.
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, String>;
+
+    /// Nothing more will be written.
+    ///
+    /// # Errors
+    /// The stack's word.
+    fn close(&mut self) -> Result<(), String>;
+
+    /// Ends the connection, whatever is still to come.
+    fn drop_connection(&mut self);
+
+    /// Frames that the device has carried: sent by the stack, and received.
+    fn frames(&self) -> [u64; 2];
+}
+
+/// linerate on TAP devices.
+pub fn linerate() -> Candidate {
+    start("linerate")
+}
+
+/// smoltcp on TAP devices.
+pub fn smoltcp() -> Candidate {
+    start("smoltcp")
+}
+
+fn start(name: &'static str) -> Candidate {
+    let own = std::env::current_exe().map_err(|error| format!("this program is not found: {error}"));
+    let child = own.and_then(|own| {
+        let mut command = Command::new(own);
+        command.args([SERVE, name]);
+        Child::start(name, command, &WORKS, 1)
+    });
+    let reason = |reason| format!("on a TAP device: {reason}");
+    child.map(|child| Box::new(child) as _).map_err(|error| Missing { name, reason: reason(error) })
+}
+
+/// Does what standard input says with this contender, until it ends.
+///
+/// # Errors
+/// A sentence that says why this machine does not let it.
+pub fn serve_contender(name: &str) -> Result<(), String> {
+    match name {
+        "linerate" => serve_on_tap::<linerate::Linerate>(),
+        "smoltcp" => serve_on_tap::<smoltcp::Smoltcp>(),
+        _ => Err(format!("nobody called {name} works on a TAP device")),
+    }
+}
+
+fn serve_on_tap<S: OnTap>() -> Result<(), String> {
+    serve(
+        || {
+            enter_private_network().map_err(|error| error.to_string())?;
+            choose_control()?;
+            let ends = [Ends::<S>::new(Device::Plain)?, Ends::new(Device::Offloads)?];
+            Ok((format!("{}; against Linux {}", S::version(), facts::kernel()), ends))
+        },
+        |[plain, offloads], run| match Device::of(run.work) {
+            Device::Plain => transfer(plain, run),
+            Device::Offloads => transfer(offloads, run),
+        },
+    )
+}
+
+fn transfer<S: OnTap>(ends: &mut Ends<S>, run: Run) -> Result<Taken, String> {
+    let mut kernel = ends.open()?;
+    let before = ends.stack.frames();
+    let stopwatch = Stopwatch::start();
+    match run.work {
+        Work::TapSend | Work::TapVnetSend => send(ends, &mut kernel, run)?,
+        _ => receive(ends, &mut kernel, run)?,
+    }
+    let processor = stopwatch.elapsed();
+    let after = ends.stack.frames();
+    ends.stack.drop_connection();
+    drop(kernel);
+    ends.settle()?;
+    Ok(Taken::new(processor, run.amount, [after[0] - before[0], after[1] - before[1]]))
+}
+
+/// The stack sends, and the kernel receives.
+fn send<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Result<(), String> {
+    let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
+    let total = run.amount * SEGMENT;
+    let (mut written, mut read) = (0, 0);
+    while read < total {
+        let before = (written, read);
+        while written < total {
+            match ends.stack.write(pattern.at(written, total - written))? {
+                0 => break,
+                count => written += count as u64,
+            }
+            if written == total {
+                ends.stack.close()?;
+            }
+        }
+        ends.stack.turn()?;
+        while read < total
+            && let Some(count) = kernel.read(&mut heard)?
+        {
+            if run.verify {
+                pattern.verify(read, &heard[..count])?;
+            }
+            read += count as u64;
+        }
+        ends.wait_unless(before != (written, read), kernel)?;
+    }
+    Ok(())
+}
+
+/// The kernel sends, and the stack receives.
+fn receive<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Result<(), String> {
+    let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
+    let total = run.amount * SEGMENT;
+    let (mut written, mut read) = (0, 0);
+    while read < total {
+        let before = (written, read);
+        while written < total
+            && let Some(count) = kernel.write(pattern.at(written, total - written))?
+        {
+            written += count as u64;
+            if written == total {
+                kernel.close()?;
+            }
+        }
+        ends.stack.turn()?;
+        loop {
+            match ends.stack.read(&mut heard)? {
+                0 => break,
+                count => {
+                    if run.verify {
+                        pattern.verify(read, &heard[..count])?;
+                    }
+                    read += count as u64;
+                }
+            }
+        }
+        ends.wait_unless(before != (written, read), kernel)?;
+    }
+    Ok(())
+}
+
+/// Gives the kernel its address on a device, and a queue that holds what a window does.
+fn take_up(interface: &linerate_link::KernelInterface, device: Device) -> Result<(), String> {
+    let [address, _] = device.addresses();
+    interface
+        .disable_ipv6()
+        .and_then(|()| interface.set_queue_length(1_000))
+        .and_then(|()| interface.add_address(address, 24))
+        .and_then(|()| interface.set_up())
+        .map_err(|error| error.to_string())
+}

@@ -1,0 +1,228 @@
+//! smoltcp on a TAP device, by a driver that makes the system calls that linerate's link makes: one for each
+//! frame, into and out of the same memory. Its own driver has no offloads, and allocates for each frame.
+//!
+//! With offloads it is given what it would need to have super-frames: an MTU of 65,535 bytes, no checksums,
+//! and a peer whose SYN seems to allow segments of that size. The driver says in the header that they are
+//! to be cut.
+
+use super::ends::sentence;
+use super::{Device, OnTap, take_up};
+use crate::work::{BATCH, BUFFER, SEGMENT};
+use linerate_link::{Readiness, Tap, TapConfig};
+use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
+use smoltcp::phy::{self, Checksum, ChecksumCapabilities, DeviceCapabilities, Medium, RxToken, TxToken};
+use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
+use smoltcp::time::Instant;
+use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
+use std::net::Ipv4Addr;
+use std::os::fd::BorrowedFd;
+
+/// Bytes of the virtio-net header.
+const HEADER: usize = 10;
+/// Bytes of Ethernet's header, IP's and TCP's.
+const HEADERS: usize = 14 + 20 + 20;
+const LARGEST_PACKET: usize = 65_535;
+const FIRST_PORT: u16 = 49_152;
+
+/// The device, one frame each way in memory, and what there is to count.
+struct Driver {
+    tap: Tap,
+    /// Bytes of the header in front of each frame.
+    header: usize,
+    mtu: usize,
+    arrived: Box<[u8]>,
+    leaving: Box<[u8]>,
+    frames: [u64; 2],
+    /// Frames that may still be taken in during this turn.
+    budget: usize,
+}
+
+struct Arrived<'a>(&'a [u8]);
+
+struct Leaving<'a> {
+    device: BorrowedFd<'a>,
+    header: usize,
+    memory: &'a mut [u8],
+    sent: &'a mut u64,
+}
+
+impl phy::Device for Driver {
+    type RxToken<'a> = Arrived<'a>;
+    type TxToken<'a> = Leaving<'a>;
+
+    fn receive(&mut self, _: Instant) -> Option<(Arrived<'_>, Leaving<'_>)> {
+        if self.budget == 0 {
+            return None;
+        }
+        let length = rustix::io::read(self.tap.fd(), &mut *self.arrived).ok()?;
+        self.budget -= 1;
+        self.frames[1] += 1;
+        let frame = self.arrived.get_mut(self.header..length)?;
+        if self.header > 0 {
+            allow_large_segments(frame);
+        }
+        let [sent, _] = &mut self.frames;
+        let leaving = Leaving { device: self.tap.fd(), header: self.header, memory: &mut self.leaving, sent };
+        Some((Arrived(frame), leaving))
+    }
+
+    fn transmit(&mut self, _: Instant) -> Option<Leaving<'_>> {
+        let [sent, _] = &mut self.frames;
+        Some(Leaving { device: self.tap.fd(), header: self.header, memory: &mut self.leaving, sent })
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = Medium::Ethernet;
+        capabilities.max_transmission_unit = self.mtu + 14;
+        if self.header > 0 {
+            let mut checksums = ChecksumCapabilities::default();
+            checksums.tcp = Checksum::None;
+            capabilities.checksum = checksums;
+        }
+        capabilities
+    }
+}
+
+impl RxToken for Arrived<'_> {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
+        read(self.0)
+    }
+}
+
+impl TxToken for Leaving<'_> {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, write: F) -> R {
+        let Self { device, header, memory, sent } = self;
+        let result = write(&mut memory[header..header + length]);
+        if header > 0 {
+            let (before, frame) = memory.split_at_mut(HEADER);
+            leave_to_the_kernel(before, &mut frame[..length]);
+        }
+        // A frame for which there is no room is lost, as on any wire.
+        let _ = rustix::io::write(device, &memory[..header + length]);
+        *sent += 1;
+        result
+    }
+}
+
+/// Is this TCP over IPv4 without IP options?
+fn is_tcp(frame: &[u8]) -> bool {
+    frame.get(12..15) == Some(&[8, 0, 0x45]) && frame.get(23) == Some(&6) && frame.len() >= HEADERS
+}
+
+/// Writes the header of a frame: its checksum is to be completed, and it is to be cut if it is large.
+fn leave_to_the_kernel(header: &mut [u8], frame: &mut [u8]) {
+    header.fill(0);
+    if !is_tcp(frame) {
+        return;
+    }
+    let tcp = frame.len() - 34;
+    let words = frame[26..34].chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let sum = words.sum::<u32>() + 6 + tcp as u32;
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let folded = (folded & 0xffff) + (folded >> 16);
+    frame[50..52].copy_from_slice(&(folded as u16).to_be_bytes());
+    header[0] = 1;
+    header[6..8].copy_from_slice(&34_u16.to_ne_bytes());
+    header[8..10].copy_from_slice(&16_u16.to_ne_bytes());
+    if frame.len() > 1_514 {
+        let headers = 34 + u16::from(frame[46] >> 4) * 4;
+        header[1] = 1;
+        header[2..4].copy_from_slice(&headers.to_ne_bytes());
+        header[4..6].copy_from_slice(&(SEGMENT as u16).to_ne_bytes());
+    }
+}
+
+/// Has a peer that opens a connection say that its segments may have any size.
+fn allow_large_segments(frame: &mut [u8]) {
+    let is_syn = is_tcp(frame) && frame[47] & 2 != 0;
+    // The kernel's first option is its MSS.
+    if is_syn && frame.get(54..56) == Some(&[2, 4]) {
+        frame[56..58].copy_from_slice(&((LARGEST_PACKET - 40) as u16).to_be_bytes());
+    }
+}
+
+pub struct Smoltcp {
+    interface: Interface,
+    driver: Driver,
+    sockets: SocketSet<'static>,
+    handle: SocketHandle,
+    kernel: Ipv4Addr,
+    port: u16,
+}
+
+impl Smoltcp {
+    fn socket(&mut self) -> &mut Socket<'static> {
+        self.sockets.get_mut(self.handle)
+    }
+}
+
+impl OnTap for Smoltcp {
+    fn version() -> String {
+        "0.14.0; as shipped: no timestamps, no congestion control; a driver of this program's".to_owned()
+    }
+
+    fn new(device: Device) -> Result<Self, String> {
+        let offloads = device == Device::Offloads;
+        let tap = Tap::open(&TapConfig { offloads, ..TapConfig::default() }).map_err(sentence)?;
+        take_up(tap.interface(), device)?;
+        let [kernel, own] = device.addresses();
+        let (header, mtu) = if offloads { (HEADER, LARGEST_PACKET) } else { (0, 1_500) };
+        let memory = || vec![0; HEADER + LARGEST_PACKET + 18].into_boxed_slice();
+        let (arrived, leaving) = (memory(), memory());
+        let mut driver = Driver { tap, header, mtu, arrived, leaving, frames: [0; 2], budget: 0 };
+        let mac = EthernetAddress([2, 0, 0, 0, 0, 2]);
+        let mut interface = Interface::new(Config::new(mac.into()), &mut driver, Instant::now());
+        interface.update_ip_addrs(|addresses| {
+            let address = IpCidr::new(IpAddress::Ipv4(own), 24);
+            addresses.push(address).expect("room for one address");
+        });
+        let mut sockets = SocketSet::new(Vec::new());
+        let buffer = || SocketBuffer::new(vec![0; BUFFER]);
+        let handle = sockets.add(Socket::new(buffer(), buffer()));
+        Ok(Self { interface, driver, sockets, handle, kernel, port: FIRST_PORT })
+    }
+
+    fn link(&self) -> BorrowedFd<'_> {
+        self.driver.tap.fd()
+    }
+
+    fn connect(&mut self, port: u16) -> Result<(), String> {
+        self.port += 1;
+        let socket = self.sockets.get_mut::<Socket<'_>>(self.handle);
+        let remote = (IpAddress::Ipv4(self.kernel), port);
+        socket.connect(self.interface.context(), remote, self.port).map_err(sentence)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.socket().state() == State::Established
+    }
+
+    fn turn(&mut self) -> Result<(), String> {
+        self.driver.budget = BATCH;
+        self.interface.poll(Instant::now(), &mut self.driver, &mut self.sockets);
+        Ok(())
+    }
+
+    fn write(&mut self, piece: &[u8]) -> Result<usize, String> {
+        self.socket().send_slice(piece).map_err(sentence)
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, String> {
+        let socket = self.socket();
+        if socket.can_recv() { socket.recv_slice(into).map_err(sentence) } else { Ok(0) }
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        self.socket().close();
+        Ok(())
+    }
+
+    fn drop_connection(&mut self) {
+        self.socket().abort();
+    }
+
+    fn frames(&self) -> [u64; 2] {
+        self.driver.frames
+    }
+}
