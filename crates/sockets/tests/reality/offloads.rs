@@ -44,6 +44,19 @@ fn what_the_kernel_sends_arrives_in_super_frames() {
 }
 
 #[test]
+fn what_we_send_arrives_in_super_frames() {
+    isolated_test(|| {
+        let Some((net, _)) = network_with_offloads(|tap| tap) else { return };
+        let (ours, kernels) = to_kernel(&net);
+        upload(&ours, &kernels, BYTES);
+        let counted = ours.statistics().unwrap();
+        assert_eq!((counted.bytes_sent, counted.bytes_retransmitted), (BYTES, 0));
+        assert!(frame_sizes(&net)[1] > LARGE, "{:?}", net.counters());
+        assert_content();
+    });
+}
+
+#[test]
 fn a_direction_that_is_closed_leaves_the_other_one_open() {
     isolated_test(|| {
         let Some((net, _)) = network_with_offloads(|tap| tap) else { return };
@@ -135,10 +148,10 @@ fn a_path_that_becomes_narrower_gets_smaller_segments() {
     });
 }
 
-/// The kernel forwards between two of ours, and completes the checksums of the one for the other: what our
-/// header says wrongly is seen there.
+/// The kernel forwards between two of ours: it cuts the super-frames of the one for the other, and completes
+/// their checksums, so that whatever our header says wrongly would be seen here.
 #[test]
-fn a_host_with_offloads_and_one_without_understand_each_other() {
+fn the_kernel_cuts_our_super_frames_for_a_host_that_takes_none() {
     isolated_test(|| {
         let Some(tap) = open_with_offloads() else { return };
         let (near, _) = network_on(tap, |tap| tap, route_behind);
@@ -162,6 +175,7 @@ fn a_host_with_offloads_and_one_without_understand_each_other() {
                 pattern::receive(to, BYTES);
             });
         }
+        assert!(frame_sizes(&near)[1] > LARGE);
         let counted = far.counters().unwrap();
         assert_eq!((counted.tcp.in_errors, counted.ip.in_header_errors), (0, 0));
         assert!(frame_sizes(&far).iter().all(|&size| size <= 1_514));

@@ -78,10 +78,12 @@ impl Connection {
         if piece.length != full || piece.fin || piece.probe || !self.may_burst(piece.seq) {
             return;
         }
-        let burst = self.burst_from(piece.seq, full);
         match finish {
-            Finish::Nothing => self.sender.burst = burst.saturating_sub(1),
+            Finish::Nothing => self.sender.burst = self.burst_from(piece.seq, full).saturating_sub(1),
             Finish::CutAndSum => {
+                // Whoever cuts leaves PSH to the last segment.
+                let pushed = u32::from(!self.sender.fin);
+                let burst = self.segments_let_go(self.sender.buffer.end() + pushed - piece.seq, full);
                 let headers = self.constant_options() + saturated(TcpHeader::LENGTH);
                 let fitting = saturated(room).saturating_sub(headers) / full;
                 piece.length = full * fitting.min(burst.into()).max(1);
@@ -93,7 +95,11 @@ impl Connection {
     /// Full segments from `seq` on that the windows and pacing let go together. One that reaches the end of
     /// what was written is none of them, since it is pushed, and may bear the FIN.
     fn burst_from(&self, seq: SeqNum, full: u32) -> u16 {
-        let unsent = self.sender.buffer.end() - seq;
+        self.segments_let_go(self.sender.buffer.end() - seq, full)
+    }
+
+    /// Full segments that end before the last of `unsent` bytes, and that the windows let go together.
+    fn segments_let_go(&self, unsent: u32, full: u32) -> u16 {
         let windows = self.usable_window().min(unsent.saturating_sub(1)).min(MOST);
         let segments = (windows / full).min(self.sender.pacer.left().div_ceil(full));
         u16::try_from(segments).unwrap_or(u16::MAX)

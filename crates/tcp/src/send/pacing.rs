@@ -16,7 +16,7 @@ const BURST: Duration = Duration::from_millis(1);
 const SMALLEST_BURST: u32 = 2;
 
 /// Segments that leave unpaced before the rate is asked for again.
-const FREE_SEGMENTS: u32 = 16;
+const FREE_SEGMENTS: u32 = 256;
 
 /// Are segments spread over the round trip?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -59,6 +59,8 @@ impl TapBench {
         let dressing = Dressing::new(rules.impairments(), capture);
         let tap = place::open(rules.mtu())?;
         settings.insert("threads.place".to_owned(), Seat::describe());
+        // Super-frames would be no packets of the experiment's size.
+        settings.insert("link.offloads".to_owned(), "off".to_owned());
         settings.insert("link.queue_of_the_kernel".to_owned(), place::QUEUE.to_string());
         Ok(Self { rules, direction, kernel_congestion, settings, tap: Some(tap), dressing })
     }
