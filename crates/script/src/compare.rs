@@ -1,7 +1,7 @@
 //! Is what came what the script expects?
 
 use crate::syntax::{IpMarks, Marks, Segment, SegmentOption, SegmentOptions, Settings};
-use linerate_wire::{Ecn, TcpFlags, TypeOfService};
+use linerate_wire::{Ecn, EcnOrder, TcpFlags, TypeOfService};
 
 /// The parts of a segment in which `came` is not what `expected` says; none if it is.
 pub(crate) fn differences(expected: &Segment, came: &Segment, settings: &Settings) -> Vec<&'static str> {
@@ -77,6 +77,13 @@ fn kind(option: &SegmentOption) -> u8 {
         SegmentOption::Sack(_) => 5,
         SegmentOption::Timestamps { .. } => 8,
         SegmentOption::FastOpen(_) => 34,
+        SegmentOption::Ecn(counts) => {
+            if counts.order() == EcnOrder::Zero {
+                172
+            } else {
+                174
+            }
+        }
         SegmentOption::Other(kind, _) => *kind,
     }
 }

@@ -1,7 +1,7 @@
 //! Packets as bytes: putting a segment together as the script writes it, and taking one apart.
 
 use crate::syntax::{IpMarks, Marks, SegmentOption};
-use linerate_wire::{Ipv4Header, Ipv4Packet, Protocol, Sum, TcpFlags, TcpHeader, TypeOfService};
+use linerate_wire::{Ipv4Header, Ipv4Packet, Protocol, Sum, TcpFlags, TcpHeader, TcpOptions, TypeOfService};
 use std::net::Ipv4Addr;
 
 /// A packet that the host has sent, and when.
@@ -46,6 +46,12 @@ pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
                 bytes.extend([34, length]);
                 bytes.extend(data);
             }
+            SegmentOption::Ecn(counts) => {
+                let mut field = [0; 12];
+                let padded = TcpOptions { ecn: Some(*counts), ..TcpOptions::default() }.emit(&mut field);
+                // The script writes its own padding.
+                bytes.extend_from_slice(&field[padded - option.length()..padded]);
+            }
             SegmentOption::Other(kind, data) => {
                 bytes.extend([*kind, length]);
                 bytes.extend(data);
@@ -89,6 +95,11 @@ fn option_of_bytes(kind: u8, data: &[u8]) -> SegmentOption {
         }
         (8, 8) => SegmentOption::Timestamps { value: word(0), echo: word(4) },
         (34, _) => SegmentOption::FastOpen(data.to_vec()),
+        (172 | 174, 0 | 3 | 6 | 9) => {
+            let length = u8::try_from(data.len() + 2).unwrap_or(u8::MAX);
+            let counts = TcpOptions::parse(&[&[kind, length], data].concat()).ecn;
+            counts.map_or_else(|| SegmentOption::Other(kind, data.to_vec()), SegmentOption::Ecn)
+        }
         _ => SegmentOption::Other(kind, data.to_vec()),
     }
 }

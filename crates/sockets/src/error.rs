@@ -112,7 +112,7 @@ const fn kind_of_ended(error: linerate_tcp::Error) -> ErrorKind {
         Tcp::Shutdown => ErrorKind::BrokenPipe,
         Tcp::Refused => ErrorKind::ConnectionRefused,
         Tcp::Reset => ErrorKind::ConnectionReset,
-        Tcp::Aborted | Tcp::DataAfterClose => ErrorKind::ConnectionAborted,
+        Tcp::Aborted | Tcp::DataAfterClose | Tcp::Contradiction => ErrorKind::ConnectionAborted,
         Tcp::TimedOut => ErrorKind::TimedOut,
         Tcp::Unreachable => ErrorKind::HostUnreachable,
     }

@@ -128,7 +128,7 @@ impl Stack {
             mint: FastOpenMint::new(&keys),
             fast_opens: FastOpenCache::new(limits.fast_open_servers, &keys),
             pending_fast: BTreeMap::new(),
-            tcp_configs: TcpConfigs::new(config.tcp),
+            tcp_configs: TcpConfigs::new(&config.tcp),
             timers: TimerWheel::new(),
             queues: Links::new(),
             time_wait: List::EMPTY,

@@ -146,7 +146,7 @@ fn cut(frame: &[u8], sent: TxFrame) -> Vec<Vec<u8>> {
             piece[MEDIUM + 10..MEDIUM + 12].copy_from_slice(&sum.to_be_bytes());
             piece[TCP + 4..TCP + 8].copy_from_slice(&(whole.seq + at as u32).number().to_be_bytes());
             if index + 1 < count {
-                piece[TCP + 13] &= !(TcpFlags::PSH | TcpFlags::FIN).bits();
+                piece[TCP + 13] &= (!(TcpFlags::PSH | TcpFlags::FIN)).bits().to_be_bytes()[1];
             }
             piece[TCP + 16..TCP + 18].fill(0);
             let sum = (pseudo(piece.len() - TCP) + Sum::of(&piece[TCP..])).finish();

@@ -7,7 +7,7 @@ mod stranger;
 use linerate_stack::{
     ConnectOptions, ListenHandle, ListenOptions, ListenStatistics, Medium, Route, SynCookies, TcpHandle,
 };
-use linerate_tcp::{Config, State};
+use linerate_tcp::{Config, EcnRule, State};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
 use linerate_wire::{Segment, TcpFlags};
@@ -27,14 +27,14 @@ fn listen(pair: &mut Pair, syn_backlog: usize, syn_cookies: SynCookies) -> Liste
     pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap()
 }
 
-fn connect_with(pair: &mut Pair, config: Config) -> TcpHandle {
+fn connect_with(pair: &mut Pair, config: &Config) -> TcpHandle {
     let now = pair.now;
-    let options = ConnectOptions { config: Some(config), ..ConnectOptions::default() };
+    let options = ConnectOptions { config: Some(*config), ..ConnectOptions::default() };
     pair.stack(Side::Left).tcp_connect(now, SERVER, &options).unwrap()
 }
 
 fn connect(pair: &mut Pair) -> TcpHandle {
-    connect_with(pair, Config::modern())
+    connect_with(pair, &Config::modern())
 }
 
 fn accept(pair: &mut Pair, listener: ListenHandle) -> Option<TcpHandle> {
@@ -133,7 +133,7 @@ fn a_connection_by_cookie_is_the_one_that_a_kept_syn_would_have_made() {
 fn a_peer_without_timestamps_gets_a_connection_without_their_companions() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, SynCookies::Always);
-    let client = connect_with(&mut pair, Config { timestamps: false, ..Config::modern() });
+    let client = connect_with(&mut pair, &Config { timestamps: false, ..Config::modern() });
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
     for (side, handle) in [(Side::Left, client), (Side::Right, server)] {
@@ -256,4 +256,36 @@ fn a_full_accept_queue_leaves_the_cookie_good() {
     }
     pair.run_for(Duration::from_millis(1));
     assert_eq!(statistics(&mut pair, listener).acceptable, 2);
+}
+
+/// RFC 9768 §5.1: a cookie need not keep that the peer has asked for accurate ECN. Its acknowledgement shows it.
+#[test]
+fn a_connection_by_cookie_is_in_the_mode_of_ecn_that_was_agreed_on() {
+    for (asks, takes, classic, accurate) in [
+        (EcnRule::Request, EcnRule::Accept, true, true),
+        (EcnRule::Request, EcnRule::Off, true, false),
+        (EcnRule::Off, EcnRule::Accept, false, false),
+    ] {
+        for timestamps in [true, false] {
+            let mut pair = pair();
+            let config = Config { accurate_ecn: takes, ..Config::modern() };
+            let options = ListenOptions {
+                syn_cookies: SynCookies::Always,
+                config: Some(config),
+                ..ListenOptions::default()
+            };
+            let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
+            let config = Config { accurate_ecn: asks, timestamps, ..Config::modern() };
+            let client = connect_with(&mut pair, &config);
+            pair.run_for(Duration::from_millis(1));
+            let server = accept(&mut pair, listener).unwrap();
+            let both = [(Side::Left, client), (Side::Right, server)];
+            for (side, handle) in both {
+                let information = pair.stack(side).tcp(handle).unwrap().information();
+                // Without timestamps a cookie has no room for the mode of RFC 3168.
+                let expected = (accurate || (classic && timestamps), accurate);
+                assert_eq!((information.ecn, information.accurate_ecn.is_some()), expected, "{side:?}");
+            }
+        }
+    }
 }

@@ -83,6 +83,10 @@ pub struct Config {
     pub congestion: CongestionName,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: EcnRule,
+    /// Its accurate mode (RFC 9768), which goes before it: who asks for both asks for this one, and takes the
+    /// other from a peer that has no more. [`Config::modern`] leaves it off as Linux does; RFC 9768 leaves it
+    /// to whoever configures a host.
+    pub accurate_ecn: EcnRule,
     /// Are segments spread over the round trip?
     pub pacing: PacingRule,
     /// Let each of the first two duplicate acknowledgements send a new segment beyond the congestion
@@ -164,6 +168,7 @@ impl Config {
             header_prediction: true,
             congestion: CongestionName::Cubic,
             ecn: EcnRule::Accept,
+            accurate_ecn: EcnRule::Off,
             pacing: PacingRule::Controller,
             limited_transmit: true,
             frto: true,

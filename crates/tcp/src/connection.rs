@@ -20,7 +20,7 @@ use crate::user_timeout::UserTimeouts;
 use crate::{Config, Error, Information, KeepAlive, LARGEST_BUFFER, MemoryGrant, State, Statistics, Trouble};
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Segment, SeqNum, TcpHeader, TcpOptions};
+use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader, TcpOptions};
 
 /// The MSS of a peer that does not say (RFC 9293 MUST-15).
 const DEFAULT_PEER_MSS: u16 = 536;
@@ -142,7 +142,8 @@ pub struct Connection {
     /// A reset must leave.
     pub(crate) reset_due: Option<Reset>,
     pub(crate) keep_alive_due: bool,
-    /// A SYN, or SYN-ACK, must leave.
+    /// A SYN, or SYN-ACK, must leave; or once the connection is established, an acknowledgement before data
+    /// and without blocks.
     pub(crate) syn_due: bool,
     /// Did the connection begin with our SYN?
     pub(crate) active: bool,
@@ -185,7 +186,7 @@ impl Connection {
     }
 
     /// A passive open by a host that has kept nothing of the SYN (RFC 4987 §3.6): `syn` is what a cookie
-    /// has brought back, in a segment `ack` that acknowledges the SYN-ACK of `seeds`. The connection is
+    /// has brought back, in a segment `ack` that acknowledges the SYN-ACK of `seeds` and bore `ecn`. The connection is
     /// what [`Connection::accept`] and that segment would have made of the SYN, except that it knows
     /// nothing of the round trip: the timestamp that comes back had bits of the cookie in it.
     #[must_use]
@@ -193,7 +194,7 @@ impl Connection {
         config: impl Into<SharedConfig>,
         path: Path,
         seeds: Seeds,
-        (syn, ack): (&Segment<'_>, &Segment<'_>),
+        (syn, ack, ecn): (&Segment<'_>, &Segment<'_>, Ecn),
         grant: MemoryGrant,
         now: Instant,
     ) -> Self {
@@ -201,7 +202,7 @@ impl Connection {
         connection.grant_memory(grant);
         // The SYN-ACK that left when the SYN came.
         let _ = connection.poll_transmit(now, &mut [0; TcpHeader::MAX_LENGTH]);
-        let _ = connection.handle_segment(now, ack);
+        let _ = connection.handle_segment_bearing(now, ack, ecn);
         connection.sender.rtt = RoundTrip::new(connection.config.rto);
         connection
     }
@@ -229,7 +230,7 @@ impl Connection {
             sender: Sender::new(&config, iss, u32::from(DEFAULT_PEER_MSS), path.search(), now),
             agreement: Agreement::offer(&config, receive_buffer.most()),
             memory: MemoryGrant::UNLIMITED,
-            ecn: Notification::new(config.ecn),
+            ecn: Notification::new(config.ecn, config.accurate_ecn),
             user_timeouts: UserTimeouts::new(config.user_timeout, config.user_timeout_option),
             config,
             preferences,
@@ -287,6 +288,7 @@ impl Connection {
     pub(crate) fn establish(&mut self, now: Instant, ack: SeqNum) {
         self.state = State::Established;
         self.events |= Events::CONNECTED | Events::WRITABLE;
+        self.ecn.on_established();
         // A SYN of ours that was about to go again has been overtaken by its acknowledgement.
         self.syn_due = false;
         // What was read before, of a connection that was opened fast, may have opened a window that the
@@ -704,6 +706,8 @@ impl Connection {
             effective_mss: self.full_segment(),
             path_mtu: saturated(self.path_mtu()),
             ecn: self.ecn.is_on(),
+            ecn_seen: self.ecn.is_seen(),
+            accurate_ecn: self.accurate_ecn(),
             syn_data_accepted: self.is_syn_data_accepted(),
             send_shift: self.agreement.send_shift,
             receive_shift: self.agreement.receive_shift,

@@ -30,6 +30,19 @@ pub enum Error {
     /// The peer sent data after the application had closed the connection, so bytes would be lost.
     #[error("the peer sent data after the application had closed: the connection was reset")]
     DataAfterClose,
+    /// The peer has asked for two modes of congestion notification that exclude each other (RFC 9768 §3.1.5).
+    #[error("the peer contradicted itself in the handshake: the connection was reset")]
+    Contradiction,
 }
 
-packed_enum!(Error { WouldBlock, Shutdown, Refused, Reset, Aborted, TimedOut, Unreachable, DataAfterClose });
+packed_enum!(Error {
+    WouldBlock,
+    Shutdown,
+    Refused,
+    Reset,
+    Aborted,
+    TimedOut,
+    Unreachable,
+    DataAfterClose,
+    Contradiction
+});

@@ -97,4 +97,4 @@ pub use send::path_mtu::PathSearch;
 pub use send::rtt::RtoLimits;
 pub use shared_config::SharedConfig;
 pub use state::State;
-pub use stats::{Information, PredictionStatistics, RecoveryState, Statistics};
+pub use stats::{AccurateEcn, Information, PredictionStatistics, RecoveryState, Statistics};

@@ -86,6 +86,8 @@ pub struct Statistics {
     pub marked_segments: u64,
     /// Acknowledgements that echo such marks on data of ours.
     pub mark_echoes: u64,
+    /// Segments that came to the peer marked, as it counts them (RFC 9768); or that such echoes acknowledge.
+    pub marked_deliveries: u64,
     /// Times that such an echo has reduced the congestion window.
     pub mark_reductions: u64,
     /// Segments that announced a closed window to us.
@@ -141,6 +143,7 @@ packed!(Statistics {
     old_timestamps,
     marked_segments,
     mark_echoes,
+    marked_deliveries,
     mark_reductions,
     zero_windows_heard,
     prediction
@@ -202,6 +205,32 @@ pub enum RecoveryState {
     Loss,
 }
 
+/// What both ends of a connection in the accurate mode of ECN have counted (RFC 9768 §3.2). As Linux's, the
+/// counts begin with zero, and not with what the RFC has them begin with on the wire, and come round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccurateEcn {
+    /// Packets that came marked.
+    pub received: u32,
+    /// Bytes of data in them.
+    pub received_ce_bytes: u32,
+    /// Bytes of data that came as ECT(0).
+    pub received_e0_bytes: u32,
+    /// Bytes of data that came as ECT(1).
+    pub received_e1_bytes: u32,
+    /// Packets that came marked to the peer, as it says.
+    pub delivered: u32,
+    /// Bytes of data in them, as its options say.
+    pub delivered_ce_bytes: u32,
+    /// Bytes that came to it as ECT(0), as its options say.
+    pub delivered_e0_bytes: u32,
+    /// Bytes that came to it as ECT(1), as its options say.
+    pub delivered_e1_bytes: u32,
+    /// Do its options come, and are not zeroed on the way?
+    pub hears_options: bool,
+    /// Are options sent? Not if the first that bore one was lost.
+    pub sends_options: bool,
+}
+
 /// How a connection stands at this moment; what `TCP_INFO` tells of a kernel's.
 ///
 /// What of Linux's `struct tcp_info` (`tcpi_` left out) is where, here and in [`Statistics`]:
@@ -211,7 +240,7 @@ pub enum RecoveryState {
 /// | `state` | [`crate::Connection::state`] |
 /// | `ca_state` | [`Self::recovery`] |
 /// | `retransmits`, `probes`, `backoff` | [`Self::timeouts_in_a_row`], [`Self::probes_in_a_row`], [`Self::backoff`] |
-/// | `options` | [`Self::timestamps`] 1, [`Self::selective_acks`] 2, [`Self::window_scaling`] 4, [`Self::ecn`] 8, [`Self::syn_data_accepted`] 32 |
+/// | `options` | [`Self::timestamps`] 1, [`Self::selective_acks`] 2, [`Self::window_scaling`] 4, [`Self::ecn`] 8, [`Self::ecn_seen`] 16, [`Self::syn_data_accepted`] 32 |
 /// | `snd_wscale`, `rcv_wscale` | [`Self::send_shift`], [`Self::receive_shift`] |
 /// | `rto`, `ato` | [`Self::retransmission_timeout`], [`Self::delayed_ack`] |
 /// | `snd_mss`, `rcv_mss`, `advmss` | [`Self::effective_mss`], [`Self::peer_segment`], [`Self::announced_mss`] |
@@ -233,12 +262,14 @@ pub enum RecoveryState {
 /// | `bytes_sent`, `bytes_retrans` | [`Statistics::bytes_sent`], which counts each byte once, and [`Statistics::bytes_retransmitted`] |
 /// | `segs_out`, `segs_in`, `total_retrans`, `rcv_ooopack` | [`Statistics::segments_sent`], [`Statistics::segments_received`], [`Statistics::retransmitted_segments`], [`Statistics::out_of_order_segments`] |
 /// | `data_segs_out`, `data_segs_in` | [`Statistics::data_segments_sent`], [`Statistics::data_segments_received`] |
+/// | `delivered_ce` | [`Statistics::marked_deliveries`] |
+/// | `received_ce`, `received_ce_bytes`, `received_e0_bytes`, `received_e1_bytes`, `delivered_ce_bytes`, `delivered_e0_bytes`, `delivered_e1_bytes` | [`Self::accurate_ecn`] |
 /// | `dsack_dups`, `total_rto` | [`Statistics::duplicates_told`], [`Statistics::retransmission_timeouts`] |
 ///
 /// No meaning here have `max_pacing_rate` (there is no limit to set), `reordering` (a degree that RACK does
 /// without), `fackets` (Linux has no use for it any more either), `last_ack_sent` (which Linux does not
 /// remember) and `rcv_ssthresh` (the window is what the buffer has room for, and is not reckoned down by
-/// what a packet's memory costs). Not counted yet: 16 of `options` (a mark was seen), `delivered_ce`.
+/// what a packet's memory costs).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Information {
     /// What the sender makes of losses.
@@ -320,6 +351,10 @@ pub struct Information {
     pub path_mtu: u32,
     /// Have both ends agreed on explicit congestion notification?
     pub ecn: bool,
+    /// Has a packet come whose sender takes part in it?
+    pub ecn_seen: bool,
+    /// The counts of the accurate mode (RFC 9768), if both ends have agreed on it.
+    pub accurate_ecn: Option<AccurateEcn>,
     /// Was data taken that had come with a SYN, by the peer or by us (RFC 7413)?
     pub syn_data_accepted: bool,
     /// Shift of the windows heard.

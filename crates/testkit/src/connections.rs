@@ -263,7 +263,7 @@ impl Connections {
     /// If they are no segment.
     pub fn inject(&mut self, to: End, bytes: &[u8]) {
         let segment = Segment::parse(bytes).expect("a segment");
-        self.deliver(to, &segment, false);
+        self.deliver(to, &segment, Ecn::NotEct);
     }
 
     fn next_moment(&self) -> Instant {
@@ -318,22 +318,21 @@ impl Connections {
     fn deliver_one(&mut self) {
         if let Some(packet) = self.wire.arrive(self.now) {
             let segment = Segment::parse(&packet.bytes).expect("what we send can be parsed");
-            self.deliver(packet.to, &segment, packet.marked);
+            self.deliver(packet.to, &segment, packet.ecn);
         }
     }
 
-    fn deliver(&mut self, to: End, segment: &Segment<'_>, marked: bool) {
+    fn deliver(&mut self, to: End, segment: &Segment<'_>, ecn: Ecn) {
         let now = self.now;
         if to == End::Server && self.server.is_none() {
-            self.listen(segment);
+            self.listen(segment, ecn);
             return;
         }
         let end = self.end(to);
         let mut twin = end.clone();
         twin.set_header_prediction(false);
-        let handle = if marked { Connection::handle_marked_segment } else { Connection::handle_segment };
-        let disposition = handle(end, now, segment);
-        let twin_disposition = handle(&mut twin, now, segment);
+        let disposition = end.handle_segment_bearing(now, segment, ecn);
+        let twin_disposition = twin.handle_segment_bearing(now, segment, ecn);
         end.check();
         twin.check();
         assert_eq!(disposition, twin_disposition, "fast and slow path differ about {segment:?}");
@@ -341,7 +340,7 @@ impl Connections {
         match disposition {
             Disposition::OpenAgain => {
                 self.server = None;
-                self.listen(segment);
+                self.listen(segment, ecn);
             }
             Disposition::Refused(Refusal::Closed) => self.refuse(to, segment),
             Disposition::Accepted | Disposition::Refused(_) => {}
@@ -357,9 +356,10 @@ impl Connections {
         }
     }
 
-    fn listen(&mut self, segment: &Segment<'_>) {
+    fn listen(&mut self, segment: &Segment<'_>, ecn: Ecn) {
         if judge_listen(segment) == ListenVerdict::Open {
             let mut server = Connection::accept(self.server_config, self.path, self.seeds, segment, self.now);
+            server.note_codepoint_of_syn(ecn);
             if segment.options().fast_open.is_some() {
                 if self.lets_in {
                     server.open_fast(segment);

@@ -175,7 +175,7 @@ impl Pair {
     /// If an invariant of a host is broken, or a link that is up fails.
     pub fn turn(&mut self) {
         while let Some(mut packet) = self.wire.arrive(self.now) {
-            if packet.marked {
+            if packet.ecn == Ecn::Ce {
                 let at = self.place_of_packet();
                 Ipv4Header::mark_congestion(&mut packet.bytes[at..]);
             }

@@ -15,8 +15,9 @@ pub struct Arrival<To> {
     pub to: To,
     /// What it was when it was sent, unless it was spoilt.
     pub bytes: Vec<u8>,
-    /// Has a router marked it? The receiver's side of the wire writes it where it belongs.
-    pub marked: bool,
+    /// What its packet bears. If a router has marked it, the receiver's side of the wire writes that where it
+    /// belongs.
+    pub ecn: Ecn,
 }
 
 /// Packets on their way to ends of the kind `To`.
@@ -53,22 +54,23 @@ impl<To: Copy + Ord> Wire<To> {
         }
         let Some(leaves) = self.pass_line(now, to, bytes.len()) else { return };
         let arrives = leaves + self.network.latency;
-        let marked = fate == Fate::Mark;
+        let may_be_marked = ecn != Ecn::NotEct;
+        let ecn = if fate == Fate::Mark { Ecn::Ce } else { ecn };
         match fate {
             Fate::Lose => {}
-            Fate::Mark if ecn == Ecn::NotEct => {}
-            Fate::Arrive | Fate::Mark => self.carry(Arrival { at: arrives, to, bytes, marked }),
-            Fate::Delay(span) => self.carry(Arrival { at: arrives + span, to, bytes, marked }),
+            Fate::Mark if !may_be_marked => {}
+            Fate::Arrive | Fate::Mark => self.carry(Arrival { at: arrives, to, bytes, ecn }),
+            Fate::Delay(span) => self.carry(Arrival { at: arrives + span, to, bytes, ecn }),
             Fate::Repeat(span) => {
-                self.carry(Arrival { at: arrives, to, bytes: bytes.clone(), marked });
-                self.carry(Arrival { at: arrives + span, to, bytes, marked });
+                self.carry(Arrival { at: arrives, to, bytes: bytes.clone(), ecn });
+                self.carry(Arrival { at: arrives + span, to, bytes, ecn });
             }
             Fate::Spoil(bit) => {
                 let bit = bit % (bytes.len() as u64 * 8).max(1);
                 if let Some(byte) = bytes.get_mut(usize::try_from(bit / 8).unwrap_or(usize::MAX)) {
                     *byte ^= 1 << (bit % 8);
                 }
-                self.carry(Arrival { at: arrives, to, bytes, marked });
+                self.carry(Arrival { at: arrives, to, bytes, ecn });
             }
         }
     }

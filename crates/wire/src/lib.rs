@@ -61,6 +61,7 @@
 #![no_std]
 #![deny(unsafe_code)]
 
+mod accurate_ecn;
 mod arp;
 pub mod checksum;
 mod error;
@@ -81,6 +82,7 @@ mod type_of_service;
 mod udp;
 mod vlan;
 
+pub use accurate_ecn::{EcnCounts, EcnOrder};
 pub use arp::{ArpOperation, ArpPacket};
 pub use checksum::Sum;
 pub use error::Malformed;

@@ -10,7 +10,7 @@ use core::num::NonZeroU16;
 bitflags! {
     /// The control bits of a segment.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub struct TcpFlags: u8 {
+    pub struct TcpFlags: u16 {
         /// No more data from the sender.
         const FIN = 0x01;
         /// Synchronise sequence numbers.
@@ -27,6 +27,35 @@ bitflags! {
         const ECE = 0x40;
         /// Congestion window reduced (RFC 3168).
         const CWR = 0x80;
+        /// Accurate ECN (RFC 9768); with CWR and ECE it is the request on a SYN, and the counter ACE later.
+        const AE = 0x100;
+        /// The three bits of [`TcpFlags::ace`].
+        const ACE = 0x1c0;
+    }
+}
+
+impl TcpFlags {
+    /// Where the counter begins.
+    const ACE_SHIFT: u32 = Self::ECE.bits().trailing_zeros();
+
+    /// AE, CWR and ECE as one number, from 0 to 7 (RFC 9768 §3.2.2).
+    #[must_use]
+    pub const fn ace(self) -> u16 {
+        self.intersection(Self::ACE).bits() >> Self::ACE_SHIFT
+    }
+
+    /// Of a SYN: does it ask for accurate ECN? What has no meaning yet does (RFC 9768 §3.1.3).
+    #[must_use]
+    pub const fn asks_for_accurate_ecn(self) -> bool {
+        !matches!(self.ace(), 0b000 | 0b011)
+    }
+
+    /// The three bits that say the low end of `count`.
+    #[must_use]
+    pub const fn of_ace(count: u32) -> Self {
+        #[allow(clippy::cast_possible_truncation, reason = "three bits")]
+        let count = (count & 7) as u16;
+        Self::from_bits_retain(count << Self::ACE_SHIFT)
     }
 }
 
@@ -114,7 +143,7 @@ impl<'a> Segment<'a> {
     /// The control bits.
     #[must_use]
     pub const fn flags(&self) -> TcpFlags {
-        TcpFlags::from_bits_retain(self.offset_and_flags.to_be_bytes()[1])
+        TcpFlags::from_bits_truncate(self.offset_and_flags)
     }
 
     /// The options, read.
@@ -191,8 +220,9 @@ impl TcpHeader {
         fixed[8..12].copy_from_slice(&self.ack.number().to_be_bytes());
         #[allow(clippy::cast_possible_truncation, reason = "at most fifteen words, asserted above")]
         let words = ((Self::LENGTH + options_length) / 4) as u8;
-        fixed[12] = words << 4;
-        fixed[13] = self.flags.bits();
+        let [reserved, flags] = self.flags.bits().to_be_bytes();
+        fixed[12] = words << 4 | reserved;
+        fixed[13] = flags;
         fixed[14..16].copy_from_slice(&self.window.to_be_bytes());
         fixed[16..18].fill(0);
         fixed[18..20].copy_from_slice(&self.urgent.to_be_bytes());
@@ -295,6 +325,20 @@ mod tests {
         let length = options.emit(&mut one_by_one[TcpHeader::LENGTH..]);
         HEADER.emit(length, &mut one_by_one);
         assert_eq!((at_once, sum), (one_by_one, Sum::of(&one_by_one[..32])));
+    }
+
+    /// RFC 9768 §3.2.2: the bit after the reserved ones is the counter's highest.
+    #[test]
+    fn the_counter_is_three_bits_and_no_others() {
+        for count in 0..=7 {
+            let flags = TcpFlags::ACK | TcpFlags::of_ace(u32::from(count) + 8);
+            assert_eq!((flags.ace(), flags - TcpFlags::ACE), (count, TcpFlags::ACK));
+            let mut bytes = [0; 20];
+            TcpHeader { flags, ..HEADER }.emit(0, &mut bytes);
+            assert_eq!(bytes[12], 5 << 4 | u8::from(count & 4 != 0));
+            bytes[12] |= 0x0e;
+            assert_eq!(Segment::parse(&bytes).unwrap().flags(), flags, "the reserved bits say nothing");
+        }
     }
 
     #[test]

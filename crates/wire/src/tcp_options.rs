@@ -1,7 +1,7 @@
 //! TCP options: maximum segment size (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323),
-//! selective acknowledgement (RFC 2018), user timeout (RFC 5482), Fast Open (RFC 7413).
+//! selective acknowledgement (RFC 2018), user timeout (RFC 5482), Fast Open (RFC 7413), accurate ECN (RFC 9768).
 
-use crate::{FastOpenCookie, SeqNum};
+use crate::{EcnCounts, FastOpenCookie, SeqNum};
 
 /// The first word of an option field that holds timestamps alone, in the aligned layout that RFC
 /// 7323 appendix A recommends and every stack sends: NOP, NOP, kind 8, length 10.
@@ -119,6 +119,8 @@ pub struct TcpOptions {
     pub user_timeout: Option<UserTimeout>,
     /// A Fast Open cookie, or the wish for one; only on a SYN.
     pub fast_open: Option<FastOpenCookie>,
+    /// Bytes received under each ECN codepoint; not on a SYN.
+    pub ecn: Option<EcnCounts>,
     /// Data received beyond holes.
     pub sack: SackBlocks,
 }
@@ -184,7 +186,7 @@ impl TcpOptions {
                     self.sack.push(SackBlock { left, right });
                 }
             }
-            _ => {}
+            (kind, data) => self.ecn = EcnCounts::parse(kind, data).or(self.ecn),
         }
     }
 
@@ -198,7 +200,8 @@ impl TcpOptions {
         let timestamps = if self.timestamps.is_some() { Self::TIMESTAMPS_LENGTH } else { 0 };
         let user_timeout = if self.user_timeout.is_some() { 4 } else { 0 };
         let fast_open = self.fast_open.map_or(0, FastOpenCookie::option_length);
-        let taken = mss + scale + permitted + timestamps + user_timeout + fast_open;
+        let ecn = self.ecn.map_or(0, EcnCounts::option_length);
+        let taken = mss + scale + permitted + timestamps + user_timeout + fast_open + ecn;
         taken + self.sack_length(taken)
     }
 
@@ -255,6 +258,9 @@ impl TcpOptions {
             put(&[FAST_OPEN, 2 + bytes.len() as u8]);
             put(bytes);
         }
+        if let Some(ecn) = self.ecn {
+            put(&ecn.emit()[..ecn.option_length()]);
+        }
         let taken = put(&[]);
         let sack_length = self.sack_length(taken);
         if let Some(option_length @ 1..) = sack_length.checked_sub(2) {
@@ -277,6 +283,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EcnOrder;
 
     fn block(left: u32, right: u32) -> SackBlock {
         SackBlock { left: SeqNum::new(left), right: SeqNum::new(right) }
@@ -291,6 +298,7 @@ mod tests {
             timestamps: Some(Timestamps { value: 1, echo: 2 }),
             user_timeout: Some(UserTimeout { minutes: true, count: 5 }),
             fast_open: FastOpenCookie::new(&[1, 2, 3, 4, 5, 6, 7, 8]),
+            ecn: None,
             sack: SackBlocks::default(),
         };
         let mut field = [0xff; 40];
@@ -352,7 +360,7 @@ mod tests {
     /// field, so that there is no padding that could hold anything but zeros.
     #[test]
     fn what_is_written_is_options_with_their_lengths_and_nothing_else() {
-        for bits in 0..128_u32 {
+        for bits in 0..256_u32 {
             let is_set = |bit: u32| bits >> bit & 1 == 1;
             let mut options = TcpOptions {
                 mss: is_set(0).then_some(1_460),
@@ -361,9 +369,12 @@ mod tests {
                 timestamps: is_set(3).then_some(Timestamps { value: 1, echo: 2 }),
                 user_timeout: is_set(5).then_some(UserTimeout { minutes: false, count: 9 }),
                 fast_open: is_set(6).then_some(FastOpenCookie::REQUEST),
+                ecn: is_set(7).then_some(EcnCounts::new(EcnOrder::Zero, 1, 2, 3).cut_to(1)),
                 sack: SackBlocks::default(),
             };
-            if is_set(4) {
+            // Beside timestamps and counts of bytes a block may find no room.
+            let has_blocks = is_set(4) && !(is_set(3) && is_set(7));
+            if has_blocks {
                 options.sack.push(block(10, 20));
             }
             let mut field = [0xff; 40];
@@ -376,7 +387,7 @@ mod tests {
                 kinds += 1;
             }
             assert_eq!(at, length, "{options:?}");
-            assert!(kinds >= bits.count_ones());
+            assert!(kinds >= bits.count_ones() - u32::from(is_set(4) && !has_blocks));
         }
     }
 

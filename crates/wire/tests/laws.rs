@@ -1,10 +1,11 @@
 //! Laws of every header: what was written is read back, and no bytes make a reader panic.
 
 use linerate_wire::{
-    ArpOperation, ArpPacket, Echo, EtherType, EthernetFrame, EthernetHeader, FastOpenCookie, FrameLine,
-    IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, MacAddress, PacketLine, Protocol, Quote, Redirect,
-    SackBlock, SackBlocks, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, TimeExceeded, Timestamps,
-    TypeOfService, UdpDatagram, UdpHeader, Unreachable, UserTimeout, VlanTag, VlanTags,
+    ArpOperation, ArpPacket, Echo, EcnCounts, EcnOrder, EtherType, EthernetFrame, EthernetHeader,
+    FastOpenCookie, FrameLine, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, MacAddress, PacketLine,
+    Protocol, Quote, Redirect, SackBlock, SackBlocks, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions,
+    TimeExceeded, Timestamps, TypeOfService, UdpDatagram, UdpHeader, Unreachable, UserTimeout, VlanTag,
+    VlanTags,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -107,7 +108,7 @@ fn icmp_error() -> impl Strategy<Value = IcmpError> {
 prop_compose! {
     fn tcp_header()(
         (source_port, destination_port, window, urgent) in any::<(u16, u16, u16, u16)>(),
-        (seq, ack, flags) in any::<(u32, u32, u8)>(),
+        (seq, ack, flags) in (any::<u32>(), any::<u32>(), 0..=TcpFlags::all().bits()),
     ) -> TcpHeader {
         TcpHeader {
             source_port, destination_port, seq: SeqNum::new(seq), ack: SeqNum::new(ack),
@@ -133,8 +134,13 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     let cookie = option::of(vec(any::<u8>(), 0..=14))
         .prop_map(|bytes| bytes.and_then(|bytes| FastOpenCookie::new(&bytes)));
     let syn = (option::of(any::<u16>()), option::of(any::<u8>()), any::<bool>(), cookie);
-    (any::<bool>(), syn, timestamps, user_timeout, blocks).prop_map(
-        |(is_syn, (mss, window_scale, sack_permitted, fast_open), timestamps, user_timeout, sack)| {
+    let order = prop_oneof![Just(EcnOrder::Zero), Just(EcnOrder::One)];
+    let ecn = option::of(
+        (order, any::<[u32; 3]>(), 0..=3_u8)
+            .prop_map(|(order, [e0b, ceb, e1b], count)| EcnCounts::new(order, e0b, ceb, e1b).cut_to(count)),
+    );
+    (any::<bool>(), syn, timestamps, user_timeout, blocks, ecn).prop_map(
+        |(is_syn, (mss, window_scale, sack_permitted, fast_open), timestamps, user_timeout, sack, ecn)| {
             match is_syn {
                 true => TcpOptions {
                     mss,
@@ -145,7 +151,11 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
                     fast_open,
                     ..TcpOptions::default()
                 },
-                false => TcpOptions { timestamps, sack, ..TcpOptions::default() },
+                // All three counts and two blocks do not fit beside timestamps.
+                false if ecn.is_some() && sack.as_slice().len() > 1 => {
+                    TcpOptions { ecn, sack, ..TcpOptions::default() }
+                }
+                false => TcpOptions { timestamps, ecn, sack, ..TcpOptions::default() },
             }
         },
     )

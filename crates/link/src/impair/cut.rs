@@ -99,11 +99,14 @@ impl<'a> Joined<'a> {
         let seq: SeqNum = self.segment.seq + from as u32;
         segment[4..8].copy_from_slice(&seq.number().to_be_bytes());
         let mut flags = self.segment.flags();
-        flags.set(TcpFlags::CWR, flags.contains(TcpFlags::CWR) && index == 0);
+        // With AE it is a part of a counter, which every piece bears (RFC 9768 §3.3.4).
+        if index > 0 && !flags.contains(TcpFlags::AE) {
+            flags.remove(TcpFlags::CWR);
+        }
         if !is_last {
             flags.remove(TcpFlags::FIN | TcpFlags::PSH);
         }
-        segment[13] = flags.bits();
+        [_, segment[13]] = flags.bits().to_be_bytes();
         let at = TcpHeader::CHECKSUM_OFFSET;
         segment[at..at + 2].fill(0);
         let pseudo =

@@ -394,6 +394,8 @@ const fn of_connection(error: linerate_tcp::Error) -> Errno {
         linerate_tcp::Error::Aborted => Errno::CONNABORTED,
         linerate_tcp::Error::TimedOut => Errno::TIMEDOUT,
         linerate_tcp::Error::Unreachable => Errno::HOSTUNREACH,
-        linerate_tcp::Error::Reset | linerate_tcp::Error::DataAfterClose => Errno::CONNRESET,
+        linerate_tcp::Error::Reset
+        | linerate_tcp::Error::DataAfterClose
+        | linerate_tcp::Error::Contradiction => Errno::CONNRESET,
     }
 }

@@ -1,7 +1,7 @@
 //! What Linux's `struct tcp_info` calls the numbers of a connection. Times are microseconds, those since
 //! something happened milliseconds, windows segments. The table is that of [`linerate_tcp::Information`].
 
-use linerate_tcp::{Connection, Information, State};
+use linerate_tcp::{AccurateEcn, Connection, Information, State};
 use linerate_units::{Duration, Instant};
 
 /// The field `name` at this moment, without its prefix `tcpi_`; none for what this host does not count.
@@ -71,6 +71,22 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "segs_out" => statistics.segments_sent,
         "segs_in" => statistics.segments_received,
         "rcv_ooopack" => statistics.out_of_order_segments,
+        "delivered_ce" => statistics.marked_deliveries,
+        name => return accurate_ecn(&information, name),
+    })
+}
+
+/// What is counted in the accurate mode of ECN; without it, nothing.
+fn accurate_ecn(information: &Information, name: &str) -> Option<u64> {
+    let counted = |count: fn(&AccurateEcn) -> u32| information.accurate_ecn.as_ref().map_or(0, count).into();
+    Some(match name {
+        "received_ce" => counted(|counts| counts.received),
+        "received_ce_bytes" => counted(|counts| counts.received_ce_bytes),
+        "received_e0_bytes" => counted(|counts| counts.received_e0_bytes),
+        "received_e1_bytes" => counted(|counts| counts.received_e1_bytes),
+        "delivered_ce_bytes" => counted(|counts| counts.delivered_ce_bytes),
+        "delivered_e0_bytes" => counted(|counts| counts.delivered_e0_bytes),
+        "delivered_e1_bytes" => counted(|counts| counts.delivered_e1_bytes),
         _ => return None,
     })
 }
@@ -80,7 +96,7 @@ fn options(information: &Information) -> u64 {
     let options =
         [information.timestamps, information.selective_acks, information.window_scaling, information.ecn];
     let bits = options.into_iter().rev().fold(0, |bits, is_on| bits << 1 | u64::from(is_on));
-    bits | u64::from(information.syn_data_accepted) << 5
+    bits | u64::from(information.ecn_seen) << 4 | u64::from(information.syn_data_accepted) << 5
 }
 
 /// The numbers of <netinet/tcp.h>.

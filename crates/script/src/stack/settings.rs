@@ -41,10 +41,13 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         "tcp_keepalive_intvl" => keep_alive.interval = Duration::from_secs(number()?),
         "tcp_keepalive_probes" => keep_alive.probes = u32::try_from(number()?).map_err(|_| wrong())?,
         "tcp_ecn" => {
-            config.ecn = match value.as_str() {
-                "0" => EcnRule::Off,
-                "1" => EcnRule::Request,
-                "2" => EcnRule::Accept,
+            (config.ecn, config.accurate_ecn) = match value.as_str() {
+                "0" => (EcnRule::Off, EcnRule::Off),
+                "1" => (EcnRule::Request, EcnRule::Off),
+                "2" => (EcnRule::Accept, EcnRule::Off),
+                "3" => (EcnRule::Accept, EcnRule::Request),
+                "4" => (EcnRule::Request, EcnRule::Accept),
+                "5" => (EcnRule::Accept, EcnRule::Accept),
                 _ => return Err(wrong()),
             }
         }
@@ -97,7 +100,11 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
 
 /// What is always as one value says, and cannot be changed.
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
-    const ALWAYS: [(&str, &[&str]); 12] = [
+    const ALWAYS: [(&str, &[&str]); 15] = [
+        ("tcp_ecn_fallback", &["1"]),
+        // When counts of bytes are told is said by RFC 9768 §3.2.3.3, and not by how often a round trip.
+        ("tcp_ecn_option", &["1"]),
+        ("tcp_ecn_option_beacon", &["1"]),
         ("tcp_early_retrans", &["3", "4"]),
         ("tcp_recovery", &["1"]),
         ("tcp_dsack", &["1"]),

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use thiserror::Error;
 
 /// Names of numbers that Linux's <linux/tcp.h> gives to states.
-const NAMES: [(&str, f64); 21] = [
+const NAMES: [(&str, f64); 22] = [
     ("True", 1.0),
     ("False", 0.0),
     ("TCP_ESTABLISHED", 1.0),
@@ -28,6 +28,7 @@ const NAMES: [(&str, f64); 21] = [
     ("TCP_CA_Loss", 4.0),
     ("TCPI_OPT_TIMESTAMPS", 1.0),
     ("TCPI_OPT_ECN", 8.0),
+    ("TCPI_OPT_ECN_SEEN", 16.0),
     ("TCPI_OPT_SYN_DATA", 32.0),
 ];
 

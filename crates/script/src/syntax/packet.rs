@@ -3,7 +3,7 @@
 use super::SyntaxError;
 use super::cursor::Cursor;
 use core::fmt;
-use linerate_wire::{Ecn, TcpFlags};
+use linerate_wire::{Ecn, EcnCounts, EcnOrder, TcpFlags};
 
 /// What a script says of the IP header of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,6 +90,8 @@ pub enum SegmentOption {
     },
     /// TCP Fast Open: a cookie, or the wish for one (RFC 7413).
     FastOpen(Vec<u8>),
+    /// Accurate ECN: counts of bytes (RFC 9768).
+    Ecn(EcnCounts),
     /// An option that the language has no word for, as it came.
     Other(u8, Vec<u8>),
 }
@@ -110,13 +112,14 @@ pub struct Icmp {
 }
 
 /// The letters of the control bits in the order of writing.
-const LETTERS: [(char, TcpFlags); 8] = [
+const LETTERS: [(char, TcpFlags); 9] = [
     ('S', TcpFlags::SYN),
     ('F', TcpFlags::FIN),
     ('R', TcpFlags::RST),
     ('P', TcpFlags::PSH),
     ('E', TcpFlags::ECE),
     ('W', TcpFlags::CWR),
+    ('A', TcpFlags::AE),
     ('U', TcpFlags::URG),
     ('.', TcpFlags::ACK),
 ];
@@ -169,13 +172,12 @@ pub(super) fn ip_marks(cursor: &mut Cursor<'_>) -> Result<IpMarks, SyntaxError> 
 
 /// The part of a segment behind its marks.
 pub(super) fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, SyntaxError> {
-    let ports = match cursor.peek() {
-        Some(first) if first.is_ascii_digit() => {
-            let source = cursor.number("a port")?;
-            cursor.want(">")?;
-            Some((source, cursor.number("a port")?))
-        }
-        _ => None,
+    let ports = if begins_with_ports(cursor) {
+        let source = cursor.number("a port")?;
+        cursor.want(">")?;
+        Some((source, cursor.number("a port")?))
+    } else {
+        None
     };
     let mut segment = Segment { ip, ports, flags: flags(cursor)?, ..Segment::default() };
     (segment.seq, segment.length) = sequence(cursor)?;
@@ -194,17 +196,32 @@ pub(super) fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, S
     Ok(segment)
 }
 
+/// A number in front of `>` is a port. A digit alone is a flag: what the three bits of accurate ECN count.
+fn begins_with_ports(cursor: &mut Cursor<'_>) -> bool {
+    cursor.peek();
+    let rest = cursor.rest();
+    let behind = rest.trim_start_matches(|next: char| next.is_ascii_digit());
+    behind.len() < rest.len() && behind.trim_start().starts_with('>')
+}
+
 fn flags(cursor: &mut Cursor<'_>) -> Result<TcpFlags, SyntaxError> {
     if cursor.take("-") {
         return Ok(TcpFlags::empty());
     }
     cursor.peek();
-    let letters = cursor.take_while(|next| LETTERS.iter().any(|(letter, _)| *letter == next));
+    let letters = cursor.take_while(|next| flag(next).is_some());
     if letters.is_empty() {
-        return cursor.expected("control bits (S F R P E W U and . for ACK), such as `P.`");
+        return cursor.expected(
+            "control bits (S F R P E W A U and . for ACK, or 0 to 7 for E, W and A as a counter), such as `P.`",
+        );
     }
-    let found = letters.chars().filter_map(|next| LETTERS.iter().find(|(letter, _)| *letter == next));
-    Ok(found.fold(TcpFlags::empty(), |flags, (_, flag)| flags | *flag))
+    Ok(letters.chars().filter_map(flag).fold(TcpFlags::empty(), TcpFlags::union))
+}
+
+/// The bit of a letter; a digit is the counter of accurate ECN.
+fn flag(next: char) -> Option<TcpFlags> {
+    let letter = LETTERS.iter().find(|(letter, _)| *letter == next).map(|(_, flag)| *flag);
+    letter.or_else(|| next.to_digit(8).map(TcpFlags::of_ace))
 }
 
 /// `first:last(length)`.
@@ -257,12 +274,31 @@ fn option(cursor: &mut Cursor<'_>) -> Result<SegmentOption, SyntaxError> {
             SegmentOption::Timestamps { value, echo: cursor.number("TSecr")? }
         }
         "FO" => SegmentOption::FastOpen(cookie(cursor)?),
+        "ECN" => counts(cursor)?,
         other => {
             return Err(cursor.error(format!(
-                "`{other}` is no option that is known here: nop, eol, mss, wscale, sackOK, sack, TS val … ecr …, FO"
+                "`{other}` is no option that is known here: nop, eol, mss, wscale, sackOK, sack, TS val … ecr …, FO, ECN"
             )));
         }
     })
+}
+
+/// The counts of bytes of accurate ECN, of which the first says the order: `ECN e0b 1 ceb 0 e1b 1`.
+fn counts(cursor: &mut Cursor<'_>) -> Result<SegmentOption, SyntaxError> {
+    let order = if cursor.peek_word() == Some("e1b") { EcnOrder::One } else { EcnOrder::Zero };
+    let names = if order == EcnOrder::Zero { ["e0b", "ceb", "e1b"] } else { ["e1b", "ceb", "e0b"] };
+    let mut fields = [0; 3];
+    let mut count = 0;
+    for (field, name) in fields.iter_mut().zip(names) {
+        if !cursor.take_word(name) {
+            break;
+        }
+        *field = cursor.number("a count of bytes")?;
+        count += 1;
+    }
+    let [first, ceb, last] = fields;
+    let (e0b, e1b) = if order == EcnOrder::Zero { (first, last) } else { (last, first) };
+    Ok(SegmentOption::Ecn(EcnCounts::new(order, e0b, ceb, e1b).cut_to(count)))
 }
 
 fn cookie(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, SyntaxError> {
@@ -319,6 +355,7 @@ impl SegmentOption {
             Self::Sack(blocks) => 2 + 8 * blocks.len(),
             Self::Timestamps { .. } => 10,
             Self::FastOpen(cookie) => 2 + cookie.len(),
+            Self::Ecn(counts) => 2 + 3 * usize::from(counts.count()),
             Self::Other(_, data) => 2 + data.len(),
         }
     }
@@ -341,6 +378,15 @@ impl fmt::Display for SegmentOption {
             Self::FastOpen(cookie) => {
                 f.write_str("FO ")?;
                 cookie.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+            Self::Ecn(counts) => {
+                f.write_str("ECN")?;
+                let (e0b, e1b) = (("e0b", counts.e0b()), ("e1b", counts.e1b()));
+                let (first, last) = if counts.order() == EcnOrder::Zero { (e0b, e1b) } else { (e1b, e0b) };
+                let fields = [first, ("ceb", counts.ceb()), last].into_iter();
+                fields
+                    .filter_map(|(name, count)| count.map(|count| (name, count)))
+                    .try_for_each(|(name, count)| write!(f, " {name} {count}"))
             }
             Self::Other(kind, data) => {
                 write!(f, "kind {kind}")?;
@@ -441,6 +487,9 @@ mod tests {
             "U. 1:2(1) ack 1 win 10 urg 1",
             "40001 > 8080 S 7:7(0) win 100 <FO 0011aabb>",
             "R. 1:1(0) ack 1",
+            "SEWA 0:0(0) win 100",
+            "EA. 1:1(0) ack 1 win 9 <nop,ECN e0b 1001 ceb 0 e1b 1>",
+            "W. 1:1(0) ack 1 win 9 <ECN e1b 5 ceb 7,ECN>",
             "- 1:1(0) win 5",
         ] {
             assert_eq!(read(text).unwrap().to_string(), text);

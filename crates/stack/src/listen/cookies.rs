@@ -9,7 +9,7 @@ use super::syn_cookie::{Kept, PERIOD};
 use crate::ipv4::Arrived;
 use crate::stack::Stack;
 use crate::tcp::Owner;
-use linerate_tcp::{Connection, Seeds};
+use linerate_tcp::{Connection, EcnRule, Seeds};
 use linerate_wire::{Segment, TcpFlags, TcpHeader};
 
 impl Stack {
@@ -22,7 +22,8 @@ impl Stack {
             return;
         };
         let config = self.config_of(index);
-        let kept = Kept::of(syn, config.timestamps);
+        let is_accurate = config.accurate_ecn != EcnRule::Off && syn.flags().asks_for_accurate_ecn();
+        let kept = Kept::of(syn, config.timestamps, is_accurate);
         let offset = self.numbers.timestamp_offset(local, peer);
         let seeds = Seeds {
             initial_sequence: self.cookies.make(now, local, peer, &kept),
@@ -30,9 +31,10 @@ impl Stack {
         };
         let path = way.path();
         let mut field = [0; 40];
-        let remembered = kept.syn(syn, &mut field);
+        let remembered = kept.syn(syn, is_accurate, &mut field);
         let mut bytes = [0; TcpHeader::MAX_LENGTH];
         let mut connection = Connection::accept(config, path, seeds, &remembered, now);
+        connection.note_codepoint_of_syn(arrived.header.type_of_service.ecn());
         let Some(sent) = connection.poll_transmit(now, &mut bytes) else { return };
         self.answer_segment(arrived, syn, &bytes[..sent.length], sent.sum);
         self.counted.tcp_extra.syn_cookies_sent += 1;
@@ -69,11 +71,14 @@ impl Stack {
         }
         let config = self.config_of(index);
         let mut field = [0; 40];
-        let syn = kept.syn(ack, &mut field);
+        // Only who was answered so counts like this (RFC 9768 §5.1).
+        let may_be = config.accurate_ecn != EcnRule::Off && !kept.keeps_ecn();
+        let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);
+        let ecn = arrived.header.type_of_service.ecn();
         let grant = self.memory.grant(0, false);
         let open = |path, seeds| {
             let seeds = Seeds { initial_sequence: ack.ack - 1, ..seeds };
-            Connection::accept_by_cookie(config, path, seeds, (&syn, ack), grant, arrived.arrival.at)
+            Connection::accept_by_cookie(config, path, seeds, (&syn, ack, ecn), grant, arrived.arrival.at)
         };
         let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open);
         self.counted.tcp.passive_opens += 1;

@@ -286,6 +286,7 @@ impl Stack {
         let grant = self.memory.grant(0, false);
         let open = |path, seeds| {
             let mut connection = Connection::accept(config, path, seeds, syn, arrived.arrival.at);
+            connection.note_codepoint_of_syn(arrived.header.type_of_service.ecn());
             if let Some(cookie) = cookie {
                 connection.give_cookie(cookie);
             }

@@ -80,8 +80,9 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// What can be kept of `syn`, which is answered with timestamps if `timestamps` says so and it has
-    /// them.
-    pub(crate) fn of(syn: &Segment<'_>, timestamps: bool) -> Self {
+    /// them. A request for accurate ECN, if it `is_accurate`, needs no keeping: what acknowledges the answer
+    /// tells of it (RFC 9768 §5.1).
+    pub(crate) fn of(syn: &Segment<'_>, timestamps: bool, is_accurate: bool) -> Self {
         let options = syn.options();
         let mss = options.mss.unwrap_or(DEFAULT_SIZE);
         let fitting = SIZES.iter().take_while(|&&size| size <= mss).count();
@@ -89,7 +90,7 @@ impl Kept {
         let extras = Extras {
             window_scale: options.window_scale,
             sack_permitted: options.sack_permitted,
-            ecn: syn.flags().contains(ecn),
+            ecn: syn.flags().contains(ecn) && !is_accurate,
         };
         Self {
             irs: syn.seq,
@@ -109,8 +110,14 @@ impl Kept {
     }
 
     /// The SYN as the cookie remembers it, its options written to `field`; `like` is a segment of the
-    /// same peer, for what needs no keeping: ports, window and timestamp.
-    pub(crate) fn syn<'a>(&self, like: &Segment<'_>, field: &'a mut [u8; 40]) -> Segment<'a> {
+    /// same peer, for what needs no keeping: ports, window and timestamp; and `is_accurate` says whether it
+    /// asked for accurate ECN.
+    pub(crate) fn syn<'a>(
+        &self,
+        like: &Segment<'_>,
+        is_accurate: bool,
+        field: &'a mut [u8; 40],
+    ) -> Segment<'a> {
         let value = like.options().timestamps.map_or(0, |timestamps| timestamps.value);
         let options = TcpOptions {
             mss: SIZES.get(usize::from(self.size)).copied(),
@@ -120,8 +127,11 @@ impl Kept {
             ..TcpOptions::default()
         };
         let length = options.emit(field);
-        let ecn = self.extras.is_some_and(|extras| extras.ecn);
-        let ecn = if ecn { TcpFlags::ECE | TcpFlags::CWR } else { TcpFlags::empty() };
+        let ecn = match self.keeps_ecn() {
+            _ if is_accurate => TcpFlags::ACE,
+            true => TcpFlags::ECE | TcpFlags::CWR,
+            false => TcpFlags::empty(),
+        };
         #[allow(clippy::cast_possible_truncation, reason = "at most fifteen words")]
         let words = (5 + length / 4) as u16;
         Segment {
@@ -129,13 +139,18 @@ impl Kept {
             destination_port: like.destination_port,
             seq: self.irs,
             ack: SeqNum::new(0),
-            offset_and_flags: words << 12 | u16::from((TcpFlags::SYN | ecn).bits()),
+            offset_and_flags: words << 12 | (TcpFlags::SYN | ecn).bits(),
             window: like.window,
             urgent: 0,
             options: &field[..length],
             payload: &[],
             joined: None,
         }
+    }
+
+    /// Did the SYN ask for the ECN of RFC 3168?
+    pub(crate) fn keeps_ecn(&self) -> bool {
+        self.extras.is_some_and(|extras| extras.ecn)
     }
 
     /// All of it in the form that the hash covers.

@@ -12,7 +12,7 @@ pub(crate) struct TcpConfigs {
 
 impl TcpConfigs {
     /// The rules of connections for which nobody has asked for others.
-    pub(crate) fn new(usual: Config) -> Self {
+    pub(crate) fn new(usual: &Config) -> Self {
         Self { usual: usual.into(), last: None }
     }
 

@@ -71,12 +71,11 @@ impl Stack {
     ) -> Disposition {
         let Some(socket) = self.sockets.tcp_at(index) else { return Disposition::Refused(Refusal::Closed) };
         self.memory.supply(socket);
-        if ecn == Ecn::Ce {
-            self.counted.tcp_extra.marked_segments += 1;
-            socket.connection.handle_marked_segment(now, segment)
-        } else {
-            socket.connection.handle_segment(now, segment)
+        if ecn == Ecn::NotEct {
+            return socket.connection.handle_segment(now, segment);
         }
+        self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
+        socket.connection.handle_segment_bearing(now, segment, ecn)
     }
 
     /// What becomes of a segment that its connection has taken, or has not.

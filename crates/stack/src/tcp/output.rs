@@ -114,7 +114,7 @@ impl Stack {
         self.counted.ip.out_requests += 1;
         self.counted.tcp.out_segments += segments;
         self.counted.tcp.retransmitted_segments += again;
-        self.counted.tcp.out_resets += u64::from(flags & TcpFlags::RST.bits() != 0);
+        self.counted.tcp.out_resets += u64::from(u16::from(flags) & TcpFlags::RST.bits() != 0);
     }
 
     /// Carries the next segment between two sockets of this host. False if there is none.

@@ -170,7 +170,7 @@ mod tests {
             destination_port: 2,
             seq: SeqNum::new(seq),
             ack: SeqNum::new(0),
-            offset_and_flags: 0x5000 | u16::from(flags.bits()),
+            offset_and_flags: 0x5000 | flags.bits(),
             window: 0,
             urgent: 0,
             options: &[],

@@ -19,8 +19,10 @@ impl Connection {
         now: Instant,
         segment: &Segment<'_>,
         text: &Text<'_>,
+        is_news: bool,
     ) -> Result<(), Refusal> {
-        if self.state == State::SynReceived {
+        let half_open = self.state == State::SynReceived;
+        if half_open {
             self.check_ack_of_syn(now, segment)?;
         }
         let ack = segment.ack;
@@ -32,12 +34,12 @@ impl Connection {
             self.challenge(now);
             return Err(Refusal::BadAck);
         }
-        let is_echo = self.is_echo(segment);
-        if is_echo {
-            self.on_echo(now, segment);
+        let marks = self.marks_told(segment, is_news, half_open);
+        if marks > 0 {
+            self.answer_marks(now, segment, marks, half_open && !segment.flags().contains(TcpFlags::SYN));
         }
-        // A window whose use was echoed as too much does not grow (RFC 3168 §6.1.2).
-        let limited = self.is_window_used() && !is_echo;
+        // A window whose use was found to be too much does not grow (RFC 3168 §6.1.2).
+        let limited = self.is_window_used() && marks == 0;
         let before = self.snd.una;
         let duplicate = self.is_duplicate_ack(segment, text);
         self.statistics.duplicate_acks += u64::from(duplicate);

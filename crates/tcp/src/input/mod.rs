@@ -15,7 +15,7 @@ mod urgent;
 use crate::receive::saturated;
 use crate::{Connection, State};
 use linerate_units::Instant;
-use linerate_wire::{Segment, TcpFlags};
+use linerate_wire::{Ecn, Segment, TcpFlags};
 use predict::{MissReason, Prediction, predict};
 
 /// What became of a segment.
@@ -53,6 +53,24 @@ pub enum Refusal {
     ResetInTimeWait,
     /// Its data came after the application had closed, or found no room beyond the holes.
     DataRefused,
+}
+
+/// Did the segment pass the tests of RFC 9293 and RFC 5961, whatever became of its data? Then what was put on
+/// its packet counts (RFC 9768 §1.3, §3.2).
+pub(crate) fn was_acceptable(disposition: Disposition) -> bool {
+    match disposition {
+        Disposition::Accepted | Disposition::Refused(Refusal::NoMemory | Refusal::DataRefused) => true,
+        Disposition::Refused(
+            Refusal::Closed
+            | Refusal::OutsideWindow
+            | Refusal::OldTimestamp
+            | Refusal::BadAck
+            | Refusal::NoAck
+            | Refusal::Challenged
+            | Refusal::ResetInTimeWait,
+        )
+        | Disposition::OpenAgain => false,
+    }
 }
 
 impl Connection {
@@ -97,15 +115,20 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// The same for a segment whose packet bore the mark of a congested router, CE (RFC 3168 §6.1.3).
-    pub fn handle_marked_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+    /// The same for a segment whose packet bore the codepoint `ecn`: the sender takes part in ECN (RFC 3168
+    /// §5), or a congested router has marked it.
+    pub fn handle_segment_bearing(&mut self, now: Instant, segment: &Segment<'_>, ecn: Ecn) -> Disposition {
+        if ecn != Ecn::Ce {
+            let disposition = self.handle_segment(now, segment);
+            if ecn != Ecn::NotEct {
+                self.take_codepoint(segment, ecn, disposition);
+            }
+            return disposition;
+        }
         self.count_joined(segment);
         self.statistics.prediction.count_miss(MissReason::Mark, segment);
         let disposition = self.handle_unpredicted(now, segment);
-        // On anything but data inside the window the mark could be anybody's (§6.1.5).
-        if disposition == Disposition::Accepted && !segment.payload.is_empty() {
-            self.take_mark();
-        }
+        self.take_codepoint(segment, ecn, disposition);
         self.refresh_prediction();
         disposition
     }
@@ -134,6 +157,7 @@ impl Connection {
         if !segment.flags().contains(TcpFlags::ACK) {
             return Err(Refusal::NoAck);
         }
+        let is_news = self.brings_feedback(segment);
         self.note_timestamp(now, segment);
         if self.config.user_timeout_option {
             self.note_user_timeout(now, &segment.options());
@@ -143,7 +167,7 @@ impl Connection {
         }
         self.heard = now;
         self.check_window_reduced(segment);
-        self.check_ack(now, segment, &text)?;
+        self.check_ack(now, segment, &text, is_news)?;
         self.check_urgent(segment);
         self.take_text(now, &text)?;
         self.take_fin(now, &text);

@@ -20,7 +20,7 @@ use linerate_wire::{Segment, TcpFlags, Timestamps};
 
 /// The bits of data offset and flags that are compared: all but PSH, which says nothing about how
 /// to treat a segment. ECN's bits and the reserved ones count, so that they take the slow path.
-const COMPARED: u16 = !(TcpFlags::PSH.bits() as u16);
+const COMPARED: u16 = !TcpFlags::PSH.bits();
 
 /// What the fast path makes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub enum MissReason {
     State,
     /// SYN, FIN, RST, URG, an ECN bit, or no ACK.
     Flags,
-    /// Its packet bore a congestion mark.
+    /// Its packet bore a congestion mark, or marks are being told of by a small counter alone.
     Mark,
     /// Options other than the agreed ones: SACK blocks, as a rule.
     Options,
@@ -168,11 +168,8 @@ fn why_the_header_differs(c: &Connection, segment: &Segment<'_>) -> MissReason {
     if c.predicted == 0 {
         return spoiler(c).unwrap_or(MissReason::State);
     }
-    if TcpFlags::from_bits_retain((segment.offset_and_flags & COMPARED).to_be_bytes()[1]) == TcpFlags::ACK {
-        MissReason::Options
-    } else {
-        MissReason::Flags
-    }
+    let expected = TcpFlags::ACK | c.expected_ace();
+    if segment.flags() - TcpFlags::PSH == expected { MissReason::Options } else { MissReason::Flags }
 }
 
 #[cold]
@@ -192,6 +189,8 @@ fn spoiler(c: &Connection) -> Option<MissReason> {
         Some(MissReason::Recovery)
     } else if c.receiver.autotune.wants_echo() {
         Some(MissReason::Measurement)
+    } else if c.is_ace_ambiguous() {
+        Some(MissReason::Mark)
     } else {
         None
     }
@@ -210,7 +209,7 @@ impl Connection {
             return 0;
         }
         let words: u16 = if self.timestamps.on { 8 } else { 5 };
-        words << 12 | u16::from(TcpFlags::ACK.bits())
+        words << 12 | (TcpFlags::ACK | self.expected_ace()).bits()
     }
 
     /// The ACK arm.

@@ -43,6 +43,11 @@ impl Connection {
             self.challenge(now);
             return Err(Refusal::Challenged);
         }
+        if self.ecn.is_contradicted_by(segment.flags()) {
+            // Nobody could know which of the modes each end is in (RFC 9768 §3.1.5).
+            self.abort_with(Error::Contradiction);
+            return Err(Refusal::Closed);
+        }
         self.ecn.note_heard_syn(segment.flags());
         if !segment.flags().contains(TcpFlags::ACK) {
             self.syn_due = true;
@@ -76,6 +81,7 @@ impl Connection {
     pub fn withhold_challenge(&mut self) {
         if self.owes_challenge() {
             self.ack_due = false;
+            self.syn_due &= !self.state.is_synchronized();
             self.statistics.challenges_withheld += 1;
         }
     }
@@ -89,6 +95,7 @@ impl Connection {
             self.owe_ack();
         } else if self.may_challenge(now) {
             self.owe_challenge();
+            self.repeat_end_of_handshake(segment);
         }
     }
 

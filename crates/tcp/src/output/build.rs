@@ -1,8 +1,9 @@
 //! Writing the chosen segment: header and options, then the payload straight from the send buffer,
 //! summed on its way.
 
-use super::choose::{Choice, Piece};
+use super::choose::{Choice, Piece, blocks_beside};
 use super::{Finish, Transmit};
+use crate::ecn::Past;
 use crate::{Connection, State};
 use core::num::NonZeroU16;
 use linerate_units::Instant;
@@ -29,6 +30,7 @@ impl Connection {
             Choice::Syn { length } => self.build_syn(now, length, finish, bytes),
             Choice::Data(piece) => self.build_data(now, piece, finish, bytes),
             Choice::KeepAlive => self.build_empty(now, self.snd.nxt - 1, bytes),
+            Choice::BareAck => self.build_bare_ack(now, bytes),
             Choice::Ack | Choice::Nothing => self.build_empty(now, self.empty_seq(), bytes),
         }
     }
@@ -108,7 +110,7 @@ impl Connection {
             header.flags |= TcpFlags::URG;
             header.urgent = pointer;
         }
-        let header = self.write_header(now, &header, bytes);
+        let header = self.write_header(now, &header, Past::OPTION_WITH_DATA, bytes);
         let cut = if piece.burst { self.cut_size() } else { None };
         let data = Data { seq: piece.seq, length: piece.length as usize, cut };
         self.write_payload(header, data, finish, ecn, bytes)
@@ -130,18 +132,40 @@ impl Connection {
     /// A segment without data.
     fn build_empty(&mut self, now: Instant, seq: SeqNum, bytes: &mut [u8]) -> Transmit {
         let header = self.header(seq, TcpFlags::ACK);
-        let (length, sum) = self.write_header(now, &header, bytes);
+        let (length, sum) = self.write_header(now, &header, Past::OPTION_DUE, bytes);
+        Transmit { length, sum, ecn: Ecn::NotEct, header: length, cut: None }
+    }
+
+    /// An acknowledgement that tells of no hole, nor of what came twice.
+    fn build_bare_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Transmit {
+        let header = self.header(self.empty_seq(), TcpFlags::ACK);
+        let header = TcpHeader { flags: TcpFlags::ACK | self.bare_echo(), ..header };
+        let mut options = self.options_of_bare_ack();
+        options.timestamps = options.timestamps.map(|_| self.timestamps.stamp(now));
+        let (length, sum) = write_with_options(&header, &options, bytes);
         Transmit { length, sum, ecn: Ecn::NotEct, header: length, cut: None }
     }
 
     /// Writes the header of any segment but a SYN, with its options; how long they are together, and their
-    /// sum. In bulk transfers there is one option, and it has its place.
-    fn write_header(&mut self, now: Instant, header: &TcpHeader, bytes: &mut [u8]) -> (usize, Sum) {
-        if self.timestamps.on && !self.tells_of_blocks() && !self.user_timeouts.due {
+    /// sum. In bulk transfers there is one option, and it has its place. The option of accurate ECN is there for
+    /// one of `reasons`.
+    fn write_header(
+        &mut self,
+        now: Instant,
+        header: &TcpHeader,
+        reasons: Past,
+        bytes: &mut [u8],
+    ) -> (usize, Sum) {
+        let is_usual = !self.tells_of_blocks() && !self.user_timeouts.due && !self.ecn.owes_option(reasons);
+        if self.timestamps.on && is_usual {
             let sum = header.emit_timestamped(self.timestamps.stamp(now), bytes);
             return (TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH, sum);
         }
-        let mut options = self.options_of_data();
+        let mut options = self.options_of_data(reasons);
+        if options.ecn.is_some() {
+            let with_data = reasons.contains(Past::FIRST_DATA);
+            self.on_ecn_option_sent(blocks_beside(&options), with_data);
+        }
         if let Some(timestamps) = &mut options.timestamps {
             *timestamps = self.timestamps.stamp(now);
         }

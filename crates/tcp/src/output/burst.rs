@@ -9,6 +9,7 @@
 use super::Finish;
 use super::choose::{Choice, Piece};
 use crate::Connection;
+use crate::ecn::Past;
 use crate::receive::saturated;
 use crate::send::frto::Frto;
 use core::num::NonZeroU16;
@@ -113,6 +114,7 @@ impl Connection {
             && !loss.tail_probe_due
             && !self.sender.probe_due
             && !self.user_timeouts.due
+            && !self.ecn.owes_option(Past::OPTION_WITH_DATA)
             && self.ecn.flags_of_new_data().is_empty();
         seq == self.snd.max
             && nothing_is_due

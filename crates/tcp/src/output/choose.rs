@@ -1,11 +1,19 @@
 //! What to send next: a pure question. Windows, Nagle (RFC 9293 §3.7.4) and silly-window avoidance
 //! on the sending side (§3.8.6.2.1) are answered here.
 
-use crate::receive::saturated;
+use crate::ecn::Past;
+use crate::receive::{BLOCKS_THAT_FIT, saturated};
 use crate::send::frto::Frto;
 use crate::send::path_probe::Probing;
 use crate::{Connection, NagleRule, State};
-use linerate_wire::{SeqNum, TcpOptions};
+use linerate_wire::{SackBlocks, SeqNum, TcpOptions};
+
+/// How many blocks of selective acknowledgements find room beside the other `options`.
+pub(super) fn blocks_beside(options: &TcpOptions) -> usize {
+    let others = TcpOptions { sack: SackBlocks::default(), ..*options };
+    let room = TcpOptions::MAX_LENGTH.saturating_sub(others.length() + 4) / 8;
+    if options.ecn.is_some() { room.min(BLOCKS_THAT_FIT) } else { BLOCKS_THAT_FIT }
+}
 
 /// What a segment will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +24,8 @@ pub(super) enum Choice {
     Syn { length: u32 },
     /// Data, or a FIN, or both.
     Data(Piece),
+    /// An acknowledgement that has to leave before data, and without blocks.
+    BareAck,
     /// An acknowledgement alone.
     Ack,
     /// An acknowledgement of what was acknowledged long ago, so that the peer answers.
@@ -46,7 +56,7 @@ impl Piece {
 impl Connection {
     pub(super) fn choose(&self) -> Choice {
         if self.syn_due {
-            return Choice::Syn { length: self.data_for_syn(&self.options_of_syn()) };
+            return self.choose_first();
         }
         if self.may_send()
             && let Some(piece) = self.choose_data()
@@ -57,6 +67,15 @@ impl Connection {
             return Choice::Ack;
         }
         if self.keep_alive_due { Choice::KeepAlive } else { Choice::Nothing }
+    }
+
+    /// What leaves before all else.
+    fn choose_first(&self) -> Choice {
+        if self.state.is_synchronized() {
+            Choice::BareAck
+        } else {
+            Choice::Syn { length: self.data_for_syn(&self.options_of_syn()) }
+        }
     }
 
     fn choose_data(&self) -> Option<Piece> {
@@ -159,10 +178,10 @@ impl Connection {
 
     /// Payload bytes that fit one segment beside the options that it will carry.
     fn segment_room(&self) -> u32 {
-        if !self.tells_of_blocks() {
+        if !self.tells_of_blocks() && !self.ecn.owes_option(Past::OPTION_WITH_DATA) {
             return self.full_segment();
         }
-        let options = saturated(self.options_of_data().length());
+        let options = saturated(self.options_of_data(Past::OPTION_WITH_DATA).length());
         self.sender.mss.saturating_sub(options).max(1)
     }
 
@@ -192,7 +211,7 @@ impl Connection {
     }
 
     /// Must the next segment name what has arrived beyond holes, or twice?
-    pub(super) fn tells_of_blocks(&self) -> bool {
+    pub(crate) fn tells_of_blocks(&self) -> bool {
         self.agreement.selective_acks && self.receiver.has_blocks()
     }
 
@@ -208,16 +227,29 @@ impl Connection {
             user_timeout: self.user_timeout_option(),
             ..TcpOptions::default()
         };
-        TcpOptions { fast_open: self.fast_open_option(&options), ..options }
+        let options = TcpOptions { fast_open: self.fast_open_option(&options), ..options };
+        TcpOptions { ecn: self.first_ecn_option(&options), ..options }
     }
 
-    /// The options of a segment with data, its timestamps still blank.
-    pub(super) fn options_of_data(&self) -> TcpOptions {
-        TcpOptions {
+    /// The options of a segment without a SYN, its timestamps still blank; `reasons` are those for which it
+    /// bears the option of accurate ECN.
+    pub(super) fn options_of_data(&self, reasons: Past) -> TcpOptions {
+        let mut options = TcpOptions {
             timestamps: self.timestamps.on.then(Default::default),
             user_timeout: if self.user_timeouts.due { self.user_timeout_option() } else { None },
-            sack: if self.tells_of_blocks() { self.receiver.blocks() } else { Default::default() },
             ..TcpOptions::default()
+        };
+        options.ecn = self.ecn_option(reasons, &options);
+        if self.tells_of_blocks() {
+            options.sack = self.receiver.blocks(blocks_beside(&options));
         }
+        options
+    }
+
+    /// The options of an acknowledgement that leaves bare.
+    pub(super) fn options_of_bare_ack(&self) -> TcpOptions {
+        let timestamps = self.timestamps.on.then(Default::default);
+        let options = TcpOptions { timestamps, ..TcpOptions::default() };
+        TcpOptions { ecn: self.first_ecn_option(&options), ..options }
     }
 }

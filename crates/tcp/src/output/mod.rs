@@ -5,6 +5,7 @@ pub(crate) mod burst;
 mod choose;
 pub(crate) mod reset;
 
+use crate::receive::BLOCKS_THAT_FIT;
 use crate::timers::Timer;
 use crate::{Connection, State};
 use choose::{Choice, Piece};
@@ -102,7 +103,7 @@ impl Connection {
                 let waits = self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;
                 !asks && !waits && self.is_untroubled()
             }
-            Choice::Syn { .. } | Choice::KeepAlive | Choice::Nothing => false,
+            Choice::Syn { .. } | Choice::BareAck | Choice::KeepAlive | Choice::Nothing => false,
         }
     }
 
@@ -132,6 +133,7 @@ impl Connection {
                 self.keep_alive_due = false;
                 self.statistics.keep_alive_probes += 1;
             }
+            Choice::BareAck => return self.remember_bare_ack(),
             Choice::Ack => self.statistics.pure_acks_sent += 1,
             Choice::Nothing => {}
         }
@@ -149,10 +151,20 @@ impl Connection {
     #[cold]
     fn note_told(&mut self, choice: Choice) -> bool {
         if self.agreement.selective_acks {
-            self.receiver.note_named()
+            self.receiver.note_named(self.blocks_beside_ecn_option().unwrap_or(BLOCKS_THAT_FIT))
         } else {
             self.receiver.note_counted(choice == Choice::Ack)
         }
+    }
+
+    /// A bare acknowledgement has left; what lies beyond holes is told by another.
+    fn remember_bare_ack(&mut self) {
+        self.statistics.pure_acks_sent += 1;
+        self.syn_due = false;
+        self.ack_due &= self.receiver.has_blocks();
+        self.rcv.acked = self.rcv.nxt;
+        self.timers.clear(Timer::DelayedAck);
+        self.on_bare_ack_sent();
     }
 
     fn remember_syn(&mut self, now: Instant, length: u32) {

@@ -96,7 +96,7 @@ packed!(Receiver {
 });
 
 /// Blocks that fit the options beside timestamps.
-const BLOCKS_THAT_FIT: usize = 3;
+pub(crate) const BLOCKS_THAT_FIT: usize = 3;
 
 impl Receiver {
     pub(crate) fn new(size: BufferSize, usual_segment: u32, now: Instant) -> Self {
@@ -199,10 +199,10 @@ impl Receiver {
         next
     }
 
-    /// An acknowledgement with [`Receiver::blocks`] has left: each duplicate is told of once (RFC 2883 §4).
+    /// An acknowledgement with [`Receiver::blocks`], at most `fit`, has left: each duplicate is told of once (RFC 2883 §4).
     /// Must another follow, because what has come together needs more blocks?
-    pub(crate) fn note_named(&mut self) -> bool {
-        let left = self.newest_to_leave_out();
+    pub(crate) fn note_named(&mut self, fit: usize) -> bool {
+        let left = self.newest_to_leave_out(fit);
         self.duplicate = None;
         self.unanswered = 0;
         self.assembler.leave_unnamed(left);
@@ -219,8 +219,8 @@ impl Receiver {
 
     /// Of the stretches that were not named yet, those that came first are named first, as if each had been
     /// acknowledged when it came.
-    fn newest_to_leave_out(&self) -> usize {
-        let room = BLOCKS_THAT_FIT - usize::from(self.duplicate.is_some());
+    fn newest_to_leave_out(&self, fit: usize) -> usize {
+        let room = fit.saturating_sub(usize::from(self.duplicate.is_some()));
         self.assembler.unnamed().saturating_sub(room)
     }
 
@@ -229,14 +229,14 @@ impl Receiver {
         self.duplicate.is_some() || !self.assembler.is_empty()
     }
 
-    /// Blocks for a SACK option: what came twice, then what lies beyond holes, the stretch that a
+    /// Blocks for a SACK option in which `fit` find room: what came twice, then what lies beyond holes, the stretch that a
     /// duplicate is a part of before the others.
-    pub(crate) fn blocks(&self) -> SackBlocks {
+    pub(crate) fn blocks(&self, fit: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         if let Some(duplicate) = self.duplicate {
             blocks.push(duplicate);
         }
-        self.assembler.stretches(self.newest_to_leave_out()).for_each(|stretch| blocks.push(stretch));
+        self.assembler.stretches(self.newest_to_leave_out(fit)).for_each(|stretch| blocks.push(stretch));
         blocks
     }
 

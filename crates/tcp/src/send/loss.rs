@@ -149,7 +149,7 @@ impl Connection {
             self.withdraw_early_data();
             return;
         }
-        self.ecn.on_reduced();
+        self.on_loss_noticed();
         if !self.believe_held_report(now) {
             self.judge_path_at_timeout(now);
         }

@@ -10,6 +10,7 @@ use super::path_mtu::{Bounds, Outcome, Tally};
 use super::scoreboard::Verdict;
 use crate::Connection;
 use crate::connection::{IPV4_HEADER, SMALLEST_PEER_MSS};
+use crate::ecn::Past;
 use crate::event::Events;
 use crate::receive::saturated;
 use linerate_units::{Duration, Instant};
@@ -85,7 +86,8 @@ impl Connection {
         let is_quiet = self.is_untroubled()
             && self.sender.urgent.is_none()
             && self.sender.probes == 0
-            && !self.receiver.has_blocks();
+            && !self.receiver.has_blocks()
+            && !self.ecn.owes_option(Past::OPTION_WITH_DATA);
         if !is_quiet || window < needed {
             return Probing::No;
         }

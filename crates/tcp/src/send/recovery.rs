@@ -277,7 +277,7 @@ impl Connection {
         if !reduced_by_mark || controller.governs_recovery() {
             controller.on_loss(flight);
         }
-        self.ecn.on_reduced();
+        self.on_loss_noticed();
         !reduced_by_mark
     }
 

@@ -1,6 +1,7 @@
 //! How a connection behaves, one behaviour a file. Most are scripts: a connection, and a peer whose
 //! every segment is written down.
 
+mod accurate_ecn;
 mod buffers;
 mod close;
 mod congestion;

@@ -14,7 +14,7 @@ pub struct Coverage {
 type Counter = (&'static str, fn(&Statistics) -> u64);
 
 /// What is worth counting of a connection's life.
-const COUNTERS: [Counter; 28] = [
+const COUNTERS: [Counter; 29] = [
     ("segments received", |counted| counted.segments_received),
     ("fast path: data", |counted| counted.prediction.data),
     ("fast path: acknowledgements", |counted| counted.prediction.acks),
@@ -36,6 +36,7 @@ const COUNTERS: [Counter; 28] = [
     ("congestion marks", |counted| counted.marked_segments),
     ("congestion echoes", |counted| counted.mark_echoes),
     ("windows reduced for a mark", |counted| counted.mark_reductions),
+    ("marked segments delivered", |counted| counted.marked_deliveries),
     ("paths that swallow", |counted| counted.black_holes),
     ("path probes", |counted| counted.path_probes),
     ("path probes that passed", |counted| counted.path_probes_passed),

@@ -92,7 +92,7 @@ impl Dice {
 
 impl World {
     /// What can be left out of a world to make it simpler, one by one.
-    pub const SIMPLIFICATIONS: [fn(&mut Self); 26] = [
+    pub const SIMPLIFICATIONS: [fn(&mut Self); 27] = [
         |world| world.connections.truncate(1),
         |world| {
             world.hosts = None;
@@ -114,6 +114,7 @@ impl World {
         |world| world.configs[1] = Config::modern(),
         |world| world.each_config(|config| config.keep_alive = None),
         |world| world.each_config(|config| config.ecn = EcnRule::Off),
+        |world| world.each_config(|config| config.accurate_ecn = EcnRule::Off),
         |world| world.each_config(|config| config.timestamps = false),
         |world| world.each_config(|config| config.selective_acks = false),
         |world| world.each_config(|config| config.congestion = CongestionName::NewReno),
@@ -148,6 +149,7 @@ impl World {
             fast_open: dice.of(&[None, Some(true), Some(false)]),
         };
         world.narrow(&mut dice);
+        world.count_marks(&mut dice);
         world
     }
 
@@ -164,6 +166,19 @@ impl World {
         let until = if dice.once_in_a_while(50) { u64::MAX } else { from + dice.below(300) };
         self.network.narrow =
             Some(Narrow { most: dice.of(&[LEAST_WIDTH, 1_114, 1_294, 1_350, 1_414, 1_450]), from, until });
+    }
+
+    /// In many worlds one end or both know accurate ECN, and routers mark more often than elsewhere. Drawn
+    /// last, so that the others stay what they were.
+    fn count_marks(&mut self, dice: &mut Dice) {
+        if !dice.once_in_a_while(40) {
+            return;
+        }
+        for config in &mut self.configs {
+            config.accurate_ecn =
+                dice.of(&[EcnRule::Request, EcnRule::Request, EcnRule::Accept, EcnRule::Off]);
+        }
+        self.network.marking = dice.of(&[self.network.marking, 20, 60]);
     }
 
     /// Does an application mean to break off?

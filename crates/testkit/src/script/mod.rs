@@ -45,11 +45,6 @@ pub struct Sent {
     pub says: Notation,
 }
 
-/// How a segment is given to a connection: with a mark or without.
-trait Handle: Fn(&mut Connection, Instant, &Segment<'_>) -> Disposition {}
-
-impl<F: Fn(&mut Connection, Instant, &Segment<'_>) -> Disposition> Handle for F {}
-
 /// A connection, and a peer played by the test.
 #[derive(Debug)]
 pub struct Script {
@@ -148,26 +143,35 @@ impl Script {
     /// The peer's segment arrives, and a router has marked it.
     #[track_caller]
     pub fn send_marked(&mut self, text: &str) {
+        self.send_bearing(Ecn::Ce, text);
+    }
+
+    /// The peer's segment arrives in a packet that bears `ecn`.
+    #[track_caller]
+    pub fn send_bearing(&mut self, ecn: Ecn, text: &str) {
         self.flush();
-        let _ = self.deliver(text, &Connection::handle_marked_segment);
+        let _ = self.deliver(text, ecn, None);
     }
 
     /// The peer's segment arrives; what the connection makes of it.
     #[track_caller]
     pub fn judge(&mut self, text: &str) -> Disposition {
         self.flush();
-        self.deliver(text, &Connection::handle_segment)
+        self.deliver(text, Ecn::NotEct, None)
     }
 
     /// Segments of the peer with `size` bytes of data each, but the last, arrive as the one that a link has made
     /// of them.
     #[track_caller]
     pub fn send_joined(&mut self, text: &str, size: u16) -> Disposition {
+        self.send_joined_bearing(Ecn::NotEct, text, size)
+    }
+
+    /// The same in packets that all bore `ecn`.
+    #[track_caller]
+    pub fn send_joined_bearing(&mut self, ecn: Ecn, text: &str, size: u16) -> Disposition {
         self.flush();
-        let joined = NonZeroU16::new(size);
-        self.deliver(text, &|connection: &mut Connection, now, segment: &Segment<'_>| {
-            connection.handle_segment(now, &Segment { joined, ..*segment })
-        })
+        self.deliver(text, ecn, NonZeroU16::new(size))
     }
 
     /// Segments of the peer arrive so close together that nothing can leave between them.
@@ -175,19 +179,19 @@ impl Script {
     pub fn send_together(&mut self, texts: &[&str]) {
         self.flush();
         for text in texts {
-            let _ = self.deliver(text, &Connection::handle_segment);
+            let _ = self.deliver(text, Ecn::NotEct, None);
         }
     }
 
     #[track_caller]
-    fn deliver(&mut self, text: &str, handle: &impl Handle) -> Disposition {
+    fn deliver(&mut self, text: &str, ecn: Ecn, joined: Option<NonZeroU16>) -> Disposition {
         let mut says = Notation::parse(text);
         if says.options.timestamps.is_some() {
             self.peer_stamps = true;
         } else if self.peer_stamps && !says.bare {
             says.options.timestamps = Some(Timestamps { value: self.clock(), echo: self.heard_stamp });
         }
-        self.arrive(&bytes_of(&says), handle)
+        self.arrive(&bytes_of(&says), ecn, joined)
     }
 
     /// What the peer's timestamps say now.
@@ -202,12 +206,12 @@ impl Script {
         low_word(at.as_millis()).wrapping_add(TIMESTAMP_OFFSET)
     }
 
-    fn arrive(&mut self, bytes: &[u8], handle: &impl Handle) -> Disposition {
-        let segment = Segment::parse(bytes).expect("a segment");
+    fn arrive(&mut self, bytes: &[u8], ecn: Ecn, joined: Option<NonZeroU16>) -> Disposition {
+        let segment = Segment { joined, ..Segment::parse(bytes).expect("a segment") };
         let mut twin = self.connection.clone();
         twin.set_header_prediction(false);
-        let disposition = handle(&mut self.connection, self.now, &segment);
-        let twins = handle(&mut twin, self.now, &segment);
+        let disposition = self.connection.handle_segment_bearing(self.now, &segment, ecn);
+        let twins = twin.handle_segment_bearing(self.now, &segment, ecn);
         self.connection.check();
         twin.check();
         assert_eq!(disposition, twins, "fast and slow path differ about {segment:?}");

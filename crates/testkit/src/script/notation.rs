@@ -2,7 +2,8 @@
 
 use core::fmt;
 use linerate_wire::{
-    FastOpenCookie, SackBlock, SackBlocks, SeqNum, TcpFlags, TcpOptions, Timestamps, UserTimeout,
+    EcnCounts, EcnOrder, FastOpenCookie, SackBlock, SackBlocks, SeqNum, TcpFlags, TcpOptions, Timestamps,
+    UserTimeout,
 };
 
 /// What a segment says: flags, `first:last(length)`, then words in any order.
@@ -15,7 +16,8 @@ use linerate_wire::{
 /// R 1:1(0)            F. 101:101(0) ack 1            U. 1:11(10) ack 1 urg 5
 /// ```
 ///
-/// Flags are `S F R P U E W` and `.` for ACK, in this order. `bare` keeps the script from adding
+/// Flags are `S F R P U E W A` and `.` for ACK, in this order; a digit stands for the counter of accurate ECN
+/// that `E W A` are, and `ecn0 =1001,0,1` for its option. `bare` keeps the script from adding
 /// the timestamps that a peer who uses them would send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notation {
@@ -37,7 +39,7 @@ pub struct Notation {
     pub bare: bool,
 }
 
-const LETTERS: [(char, TcpFlags); 8] = [
+const LETTERS: [(char, TcpFlags); 9] = [
     ('S', TcpFlags::SYN),
     ('F', TcpFlags::FIN),
     ('R', TcpFlags::RST),
@@ -45,6 +47,7 @@ const LETTERS: [(char, TcpFlags); 8] = [
     ('U', TcpFlags::URG),
     ('E', TcpFlags::ECE),
     ('W', TcpFlags::CWR),
+    ('A', TcpFlags::AE),
     ('.', TcpFlags::ACK),
 ];
 
@@ -80,6 +83,8 @@ impl Notation {
             }
             "uto" => self.options.user_timeout = Some(user_timeout(rest.next().expect("a number of s or m"))),
             "tfo" => self.options.fast_open = Some(cookie(rest.next().expect("a cookie, or ask"))),
+            "ecn0" => self.options.ecn = Some(counts(EcnOrder::Zero, rest.next().expect("counts"))),
+            "ecn1" => self.options.ecn = Some(counts(EcnOrder::One, rest.next().expect("counts"))),
             "sack" => self.options.sack.push(block(rest.next().expect("left-right"))),
             "bare" => self.bare = true,
             other => panic!("no word of a segment: {other}"),
@@ -101,6 +106,7 @@ impl Notation {
         seen.options.timestamps = self.options.timestamps.and(sent.options.timestamps);
         seen.options.user_timeout = self.options.user_timeout.and(sent.options.user_timeout);
         seen.options.fast_open = self.options.fast_open.and(sent.options.fast_open);
+        seen.options.ecn = self.options.ecn.and(sent.options.ecn);
         seen.options.sack_permitted &= self.options.sack_permitted;
         if self.options.sack.is_empty() {
             seen.options.sack = SackBlocks::default();
@@ -146,6 +152,13 @@ impl fmt::Display for Notation {
             Some(cookie) => write!(f, " tfo {cookie}")?,
             None => {}
         }
+        if let Some(ecn) = self.options.ecn {
+            let (e0b, e1b) = (ecn.e0b(), ecn.e1b());
+            let zero = ecn.order() == EcnOrder::Zero;
+            let fields = if zero { [e0b, ecn.ceb(), e1b] } else { [e1b, ecn.ceb(), e0b] };
+            let fields: Vec<_> = fields.into_iter().flatten().map(|field| field.to_string()).collect();
+            write!(f, " {} ={}", if zero { "ecn0" } else { "ecn1" }, fields.join(","))?;
+        }
         for block in self.options.sack.as_slice() {
             write!(f, " sack {}-{}", block.left, block.right)?;
         }
@@ -163,6 +176,9 @@ pub(super) fn moved(blocks: SackBlocks, to: impl Fn(SeqNum) -> SeqNum) -> SackBl
 }
 
 fn flag(letter: char) -> TcpFlags {
+    if let Some(count) = letter.to_digit(8) {
+        return TcpFlags::of_ace(count);
+    }
     let found = LETTERS.into_iter().find(|(known, _)| *known == letter);
     found.unwrap_or_else(|| panic!("no flag of a segment: {letter}")).1
 }
@@ -199,6 +215,16 @@ fn cookie(text: &str) -> FastOpenCookie {
     FastOpenCookie::new(&bytes).expect("no cookie has so many bytes")
 }
 
+/// `=` and up to three counts in the order of the option: `=1001,0`.
+fn counts(order: EcnOrder, text: &str) -> EcnCounts {
+    let fields =
+        text.strip_prefix('=').expect("= before the counts").split(',').filter(|field| !field.is_empty());
+    let fields: Vec<u32> = fields.map(|field| field.parse().expect("a count")).collect();
+    let field = |index: usize| fields.get(index).copied().unwrap_or(0);
+    let (e0b, e1b) = if order == EcnOrder::Zero { (field(0), field(2)) } else { (field(2), field(0)) };
+    EcnCounts::new(order, e0b, field(1), e1b).cut_to(u8::try_from(fields.len()).expect("up to three"))
+}
+
 fn block(text: &str) -> SackBlock {
     let (left, right) = text.split_once('-').expect("left-right");
     let number = |text: &str| SeqNum::new(text.parse().expect("a number"));
@@ -219,6 +245,10 @@ mod tests {
             ". 1:1(0) ack 1 uto 90s",
             "S 0:10(10) mss 1460 tfo 0123456789abcdef",
             "S 0:0(0) tfo ask",
+            "SEWA 0:0(0)",
+            "EA. 1:1(0) ack 1 ecn0 =1001,0,1",
+            ". 1:1(0) ack 1 ecn1 =5",
+            ". 1:1(0) ack 1 ecn0 =",
         ] {
             assert_eq!(Notation::parse(text).to_string(), text);
         }

@@ -1,7 +1,7 @@
 //! The line for a TCP segment.
 
 use super::{write_ends, write_verdict};
-use crate::{Ipv4Header, Segment, TcpFlags, TcpHeader, TcpOptions};
+use crate::{EcnCounts, EcnOrder, Ipv4Header, Segment, TcpFlags, TcpHeader, TcpOptions};
 use core::fmt;
 
 /// Flags, the range of sequence numbers, acknowledgement, window, options.
@@ -19,6 +19,9 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -
     if segment.flags().contains(TcpFlags::ACK) {
         write!(f, ", ack {}", segment.ack)?;
     }
+    if counts_marks(&segment) {
+        write!(f, ", ace {}", segment.flags().ace())?;
+    }
     write!(f, ", win {}", segment.window)?;
     if segment.flags().contains(TcpFlags::URG) {
         write!(f, ", urg {}", segment.urgent)?;
@@ -30,12 +33,20 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -
     write_verdict(f, TcpHeader::verify_checksum(bytes, ip.pseudo_header(bytes.len())).is_ok())
 }
 
+/// Are the bits of ECN a counter? Only who has seen the SYNs knows it; but the highest bit has no other
+/// meaning behind a SYN, and the option is there for nothing else (RFC 9768).
+fn counts_marks(segment: &Segment<'_>) -> bool {
+    let flags = segment.flags();
+    !flags.intersects(TcpFlags::SYN | TcpFlags::RST)
+        && (flags.contains(TcpFlags::AE) || segment.options().ecn.is_some())
+}
+
 /// A letter for each control bit; a point stands for ACK.
 struct FlagLetters(TcpFlags);
 
 impl fmt::Display for FlagLetters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LETTERS: [(TcpFlags, &str); 8] = [
+        const LETTERS: [(TcpFlags, &str); 9] = [
             (TcpFlags::SYN, "S"),
             (TcpFlags::FIN, "F"),
             (TcpFlags::RST, "R"),
@@ -43,6 +54,7 @@ impl fmt::Display for FlagLetters {
             (TcpFlags::URG, "U"),
             (TcpFlags::ECE, "E"),
             (TcpFlags::CWR, "W"),
+            (TcpFlags::AE, "e"),
             (TcpFlags::ACK, "."),
         ];
         if self.0.is_empty() {
@@ -85,8 +97,25 @@ impl fmt::Display for OptionWords<'_> {
             Some(cookie) => put(format_args!("tfo cookie {cookie}"))?,
             None => {}
         }
+        if let Some(ecn) = self.0.ecn {
+            put(format_args!("ecn{}", CountWords(ecn)))?;
+        }
         for block in self.0.sack.as_slice() {
             put(format_args!("sack {}:{}", block.left, block.right))?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts of bytes in the order of the option.
+struct CountWords(EcnCounts);
+
+impl fmt::Display for CountWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (e0b, e1b) = (("e0b", self.0.e0b()), ("e1b", self.0.e1b()));
+        let (first, last) = if self.0.order() == EcnOrder::Zero { (e0b, e1b) } else { (e1b, e0b) };
+        for (name, count) in [first, ("ceb", self.0.ceb()), last] {
+            count.map_or(Ok(()), |count| write!(f, " {name} {count}"))?;
         }
         Ok(())
     }
@@ -132,6 +161,23 @@ mod tests {
         let flags = TcpFlags::URG | TcpFlags::ECE | TcpFlags::CWR;
         assert!(line(flags, &TcpOptions::default(), 1).contains("[UEW], seq 4294967295:0, win 512, urg 3"));
         assert!(line(TcpFlags::empty(), &TcpOptions::default(), 0).contains("Flags [none]"));
+    }
+
+    #[test]
+    fn the_counter_of_accurate_ecn_is_shown_where_the_bits_can_be_nothing_else() {
+        let plain = TcpOptions::default();
+        let request = TcpFlags::SYN | TcpFlags::ACE;
+        assert!(line(request, &plain, 0).contains("Flags [SEWe], seq 4294967295, win"));
+        let (ack, five, two) = (TcpFlags::ACK, TcpFlags::of_ace(5), TcpFlags::of_ace(2));
+        assert!(line(ack | five, &plain, 0).contains("Flags [Ee.], seq 4294967295, ack 7, ace 5, win"));
+        assert!(line(ack | two, &plain, 0).contains("Flags [W.], seq 4294967295, ack 7, win"));
+        let counts = EcnCounts::new(EcnOrder::One, 1, 2, 3).cut_to(2);
+        let options = TcpOptions { ecn: Some(counts), ..plain };
+        assert!(
+            line(ack | two, &options, 0).contains("ack 7, ace 2, win 512, options [ecn e1b 3 ceb 2], length")
+        );
+        let empty = TcpOptions { ecn: Some(counts.cut_to(0)), ..plain };
+        assert!(line(ack, &empty, 0).contains("ack 7, ace 0, win 512, options [ecn], length"));
     }
 
     #[test]

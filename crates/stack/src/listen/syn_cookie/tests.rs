@@ -25,7 +25,7 @@ fn ack<'a>(kept: &Kept, cookie: SeqNum, now: Instant, field: &'a mut [u8; 40]) -
         destination_port: 1,
         seq: kept.irs + 1,
         ack: cookie + 1,
-        offset_and_flags: 0x5000 | u16::from(TcpFlags::ACK.bits()),
+        offset_and_flags: 0x5000 | TcpFlags::ACK.bits(),
         window: 10,
         urgent: 0,
         options: &field[..length],
@@ -54,8 +54,8 @@ proptest! {
         let now = made + Duration::from_secs(later);
         prop_assert_eq!(jar().read(now, at(1), at(2), &ack), Some(kept));
         let mut field = [0; 40];
-        let syn = kept.syn(&ack, &mut field);
-        prop_assert_eq!(Kept::of(&syn, true), kept);
+        let syn = kept.syn(&ack, false, &mut field);
+        prop_assert_eq!(Kept::of(&syn, true, false), kept);
     }
 
     #[test]
@@ -120,7 +120,7 @@ fn the_size_that_is_kept_never_exceeds_the_peers() {
         let length = TcpOptions { mss: said, ..TcpOptions::default() }.emit(&mut field);
         let mut unused = [0; 40];
         let syn = Segment { options: &field[..length], ..ack(&PLAIN, SeqNum::new(0), after(0), &mut unused) };
-        assert_eq!(SIZES[usize::from(Kept::of(&syn, true).size)], kept);
+        assert_eq!(SIZES[usize::from(Kept::of(&syn, true, false).size)], kept);
     }
 }
 

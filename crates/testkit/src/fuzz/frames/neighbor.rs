@@ -17,7 +17,7 @@ impl Story<'_> {
             0..=159 => TcpFlags::ACK,
             160..=199 => TcpFlags::ACK | TcpFlags::FIN,
             200..=229 => TcpFlags::ACK | TcpFlags::SYN,
-            _ => TcpFlags::from_bits_retain(self.choices.byte()),
+            _ => TcpFlags::from_bits_retain(self.choices.byte().into()),
         };
         let seq = SeqNum::new(self.choices.near(flow.ack.number()));
         let ack = SeqNum::new(self.choices.near(flow.end.number()));

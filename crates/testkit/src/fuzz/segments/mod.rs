@@ -226,6 +226,7 @@ fn choose_config(choices: &mut Choices<'_>) -> Config {
         selective_acks: switches & 8 != 0,
         reassembly_stretches: if switches & 16 != 0 { 3 } else { 64 },
         ecn: if switches & 64 != 0 { EcnRule::Request } else { config.ecn },
+        accurate_ecn: if switches & 80 == 80 { EcnRule::Request } else { EcnRule::Off },
         pacing: if switches & 128 != 0 { PacingRule::On } else { config.pacing },
         linger: (switches & 32 != 0).then(|| Duration::from_secs(3)),
         ..config

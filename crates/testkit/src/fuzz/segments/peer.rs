@@ -3,8 +3,10 @@
 use super::{Story, first_position};
 use crate::fuzz::choices::Choices;
 use crate::script::pattern;
-use linerate_tcp::{Connection, Disposition, IcmpReport, State};
-use linerate_wire::{SackBlock, Segment, SeqNum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
+use linerate_tcp::{Disposition, IcmpReport, State};
+use linerate_wire::{
+    Ecn, EcnCounts, EcnOrder, SackBlock, Segment, SeqNum, TcpFlags, TcpHeader, TcpOptions, Timestamps,
+};
 
 impl Story<'_> {
     /// A segment of which each part is right, as a rule.
@@ -14,7 +16,7 @@ impl Story<'_> {
             160..=199 => TcpFlags::ACK | TcpFlags::PSH,
             200..=214 => TcpFlags::ACK | TcpFlags::FIN,
             215..=229 => TcpFlags::SYN | TcpFlags::ACK,
-            _ => TcpFlags::from_bits_retain(self.choices.byte()),
+            _ => TcpFlags::from_bits_retain(self.choices.byte().into()),
         };
         let opening = self.connection.state() == State::SynSent;
         let expected = if opening { self.irs } else { self.heard_ack };
@@ -40,11 +42,27 @@ impl Story<'_> {
         if flags.contains(TcpFlags::ACK) && ack.after(self.told_ack) && !ack.after(self.heard_end) {
             self.told_ack = ack;
         }
-        let options = self.choose_options(flags);
+        let mut options = self.choose_options(flags);
+        let flags = self.count_marks(flags, &mut options, seq, ack);
         let mut bytes = vec![0; 2_000];
         let length = write(flags, seq, ack, &mut self.choices, &options, &mut bytes);
         self.fill(&mut bytes[..length]);
         self.arrive(&bytes[..length]);
+    }
+
+    /// A peer of a connection that takes part in accurate ECN: its counter, and any counts of bytes. What they
+    /// are follows from the numbers, so that stories that were kept still mean what they meant.
+    fn count_marks(&self, flags: TcpFlags, options: &mut TcpOptions, seq: SeqNum, ack: SeqNum) -> TcpFlags {
+        if self.connection.information().accurate_ecn.is_none() || flags.contains(TcpFlags::SYN) {
+            return flags;
+        }
+        let told = ack.number() >> 12;
+        if told.is_multiple_of(3) {
+            let order = if told.is_multiple_of(2) { EcnOrder::Zero } else { EcnOrder::One };
+            let counts = EcnCounts::new(order, ack.number(), told << 10, seq.number());
+            options.ecn = Some(counts.cut_to((told % 4).to_le_bytes()[0]));
+        }
+        (flags - TcpFlags::ACE) | TcpFlags::of_ace(5 + told)
     }
 
     fn choose_options(&mut self, flags: TcpFlags) -> TcpOptions {
@@ -96,11 +114,15 @@ impl Story<'_> {
     fn arrive(&mut self, bytes: &[u8]) {
         let Ok(segment) = Segment::parse(bytes) else { return };
         let opening = self.connection.state() == State::SynSent;
-        // The segment itself says whether a router has marked it, so that stories that were kept still
-        // mean what they meant.
-        let is_marked = segment.payload.len() % 4 == 1;
-        let handle = if is_marked { Connection::handle_marked_segment } else { Connection::handle_segment };
-        let disposition = self.both(|connection, now| handle(connection, now, &segment));
+        // The segment itself says what its packet bore, so that stories that were kept still mean what they
+        // meant.
+        let ecn = match (segment.payload.len() % 4, segment.payload.len() % 16) {
+            (1, _) => Ecn::Ce,
+            (_, 2 | 7 | 15) => Ecn::Ect0,
+            (_, 3) => Ecn::Ect1,
+            _ => Ecn::NotEct,
+        };
+        let disposition = self.both(|connection, now| connection.handle_segment_bearing(now, &segment, ecn));
         if opening && self.connection.state() != State::SynSent {
             self.irs = segment.seq;
         }

@@ -1,0 +1,827 @@
+//! Accurate ECN (RFC 9768): what the SYNs agree on, the counter of three bits and the option that tell of every
+//! mark, and what they mean to who has sent what was marked.
+
+use crate::{ms, secs};
+use linerate_tcp::{
+    AccurateEcn, Config, CongestionName, Connection, EcnRule, Error, MissReason, Path, Seeds, State,
+};
+use linerate_testkit::{Connections, End, Fate, Network, Script};
+use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags};
+
+/// Asks for the accurate mode; no timestamps, so that options are easy to see.
+const REQUEST: Config =
+    Config { accurate_ecn: EcnRule::Request, timestamps: false, window_scaling: false, ..Config::modern() };
+const ACCEPT: Config = Config { accurate_ecn: EcnRule::Accept, ..REQUEST };
+
+const SYN: &str = "SEWA 0:0(0) win 65535 mss 1000 sackOK";
+/// The answer to a SYN that has come as it left, with all counts of bytes.
+const YES: &str = "SW. 0:0(0) ack 1 win 65535 mss 1000 sackOK ecn0 =1,0,1";
+
+/// Established by our request, with segments of exactly 1,000 bytes.
+fn client(config: &Config) -> Script {
+    let mut host = Script::connect(config);
+    host.expect("SEWA 0:0(0)");
+    host.send(YES);
+    host.expect("2. 1:1(0) ack 1 ecn0 =1,0,1");
+    host
+}
+
+/// Established by the peer's request.
+fn server(config: &Config) -> Script {
+    let mut host = Script::accept(config, SYN);
+    host.expect("2S. 0:0(0) ack 1 ecn0 =1,0,1");
+    host.send("2. 1:1(0) ack 1 ecn0 =1,0,1");
+    assert_eq!(host.connection.state(), State::Established);
+    host
+}
+
+fn counts(host: &Script) -> AccurateEcn {
+    host.connection.information().accurate_ecn.expect("the accurate mode")
+}
+
+fn is_accurate(host: &Script) -> bool {
+    host.connection.information().accurate_ecn.is_some()
+}
+
+fn window(host: &Script) -> u32 {
+    host.connection.information().congestion_window
+}
+
+/// Sends so much, all of which the peer acknowledges without a mark.
+fn sends(host: &mut Script, bytes: u32) -> Vec<Ecn> {
+    host.write(bytes as usize);
+    host.take_sent().into_iter().filter(|sent| sent.says.length > 0).map(|sent| sent.ecn).collect()
+}
+
+/// §3.1.1.
+#[test]
+fn both_ends_enter_the_mode_that_one_asks_for_and_the_other_agrees_to() {
+    let mut host = Script::connect(&REQUEST);
+    assert_eq!(host.expect("SEWA 0:0(0)").ecn, Ecn::NotEct);
+    assert!(!is_accurate(&host), "not before the answer");
+    host.send(YES);
+    assert_eq!(host.expect("2. 1:1(0) ack 1").ecn, Ecn::NotEct);
+    assert!(is_accurate(&host) && host.connection.information().ecn);
+    assert_eq!(sends(&mut host, 2_000), [Ecn::Ect0; 2]);
+
+    let mut host = server(&ACCEPT);
+    assert!(is_accurate(&host));
+    assert_eq!(sends(&mut host, 2_000), [Ecn::Ect0; 2]);
+}
+
+/// Tables 2 and 3: each codepoint has an answer.
+#[test]
+fn the_codepoint_of_the_last_syn_is_in_the_answer_and_that_of_the_answer_in_its_acknowledgement() {
+    for (ecn, answer) in [(Ecn::NotEct, 2), (Ecn::Ect1, 3), (Ecn::Ect0, 4), (Ecn::Ce, 6)] {
+        let mut host = Script::accept(&ACCEPT, SYN);
+        host.connection.note_codepoint_of_syn(ecn);
+        host.expect(&format!("{answer}S. 0:0(0) ack 1"));
+        host.send_bearing(Ecn::Ect0, SYN);
+        host.expect("4S. 0:0(0) ack 1");
+        host.send_bearing(ecn, SYN);
+        host.expect(&format!("{answer}S. 0:0(0) ack 1"));
+
+        let mut host = Script::connect(&REQUEST);
+        host.expect("SEWA 0:0(0)");
+        host.send_bearing(ecn, YES);
+        host.expect(&format!("{answer}. 1:1(0) ack 1"));
+        assert_eq!(counts(&host).received, u32::from(ecn == Ecn::Ce));
+    }
+}
+
+/// Table 2, and §3.1.3 for the combinations without a meaning.
+#[test]
+fn other_answers_lead_to_the_mode_that_the_table_says() {
+    for (answer, ecn, accurate) in [(0, false, false), (1, true, false), (5, true, true), (7, false, false)] {
+        let mut host = Script::connect(&REQUEST);
+        host.expect("SEWA 0:0(0)");
+        host.send(&format!("{answer}S. 0:0(0) ack 1 win 65535 mss 1000"));
+        let information = host.connection.information();
+        assert_eq!((information.ecn, information.accurate_ecn.is_some()), (ecn, accurate), "{answer}");
+        host.expect(if accurate { "2. 1:1(0) ack 1" } else { ". 1:1(0) ack 1" });
+        assert_eq!(sends(&mut host, 1_000), [if ecn { Ecn::Ect0 } else { Ecn::NotEct }], "{answer}");
+    }
+    for (asked, answer) in [(0, 0), (1, 2), (2, 2), (3, 1), (4, 2), (5, 2), (6, 2), (7, 2)] {
+        let mut host = Script::accept(&ACCEPT, &format!("{asked}S 0:0(0) win 65535 mss 1000"));
+        host.expect(&format!("{answer}S. 0:0(0) ack 1"));
+    }
+}
+
+/// §3.1.2: the classic mode is that of RFC 3168.
+#[test]
+fn with_a_peer_of_rfc_3168_marks_are_echoed_as_it_says() {
+    let mut host = Script::connect(&REQUEST);
+    host.expect("SEWA 0:0(0)");
+    host.send("SE. 0:0(0) ack 1 win 65535 mss 1000");
+    host.expect(". 1:1(0) ack 1");
+    host.send_marked(". 1:1001(1000) ack 1");
+    host.expect("E. 1:1(0) ack 1001");
+    host.write(10);
+    host.expect("PE. 1:11(10) ack 1001");
+    host.send("EW. 1001:2001(1000) ack 11");
+    host.expect(". 11:11(0) ack 2001");
+    host.write(10);
+    host.expect("PW. 11:21(10) ack 2001");
+}
+
+/// §3.1.4.1: twice with the request, then without, always with the same number; and never in the other mode.
+#[test]
+fn a_request_is_repeated_once_and_then_left_out() {
+    let mut host = Script::connect(&REQUEST);
+    host.expect("SEWA 0:0(0)");
+    host.expect_after(secs(1), "SEWA 0:0(0)");
+    host.expect_after(secs(2), "S 0:0(0)");
+    host.expect_after(secs(4), "S 0:0(0)");
+    host.send(YES);
+    host.expect("2. 1:1(0) ack 1");
+    assert!(is_accurate(&host), "the first answer decides");
+    assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0], "and a client may still be marked (§3.1.5)");
+}
+
+/// §3.2.3.2.2 and §3.1.5: first without the option, then without the bits; after that nothing may be marked.
+#[test]
+fn an_answer_that_is_lost_goes_again_without_the_option_and_then_without_the_bits() {
+    let mut host = Script::accept(&ACCEPT, SYN);
+    host.expect("2S. 0:0(0) ack 1 ecn0 =1,0,1");
+    assert_eq!(host.expect_after(secs(1), "2S. 0:0(0) ack 1").says.options.ecn, None);
+    assert_eq!(host.expect_after(secs(2), "S. 0:0(0) ack 1").says.options.ecn, None);
+    host.send("2. 1:1(0) ack 1");
+    assert!(is_accurate(&host), "the mode stays");
+    assert_eq!(sends(&mut host, 988), [Ecn::NotEct]);
+    host.send_marked("5. 1:1001(1000) ack 989");
+    host.expect("6. 989:989(0) ack 1001");
+}
+
+/// §3.1.4.2, §3.1.5: the mode of the first SYN stays, and a plain one is answered in it.
+#[test]
+fn a_peer_that_falls_back_is_answered_in_the_mode_and_nothing_may_be_marked() {
+    let mut host = Script::accept(&ACCEPT, SYN);
+    host.expect("2S. 0:0(0) ack 1");
+    host.send("S 0:0(0) win 65535 mss 1000 sackOK");
+    host.expect("2S. 0:0(0) ack 1");
+    host.send("2. 1:1(0) ack 1");
+    assert!(is_accurate(&host));
+    assert_eq!(sends(&mut host, 1_000), [Ecn::NotEct]);
+
+    // And the other way round: who began without goes on without.
+    let mut host = Script::accept(&ACCEPT, "S 0:0(0) win 65535 mss 1000");
+    host.expect("S. 0:0(0) ack 1");
+    host.send(SYN);
+    host.expect("S. 0:0(0) ack 1");
+    host.send(". 1:1(0) ack 1");
+    assert!(!host.connection.information().ecn);
+}
+
+/// §3.1.5.
+#[test]
+fn a_peer_that_asks_for_both_modes_is_reset() {
+    for (first, second) in [(SYN, "SEW 0:0(0) win 65535"), ("SEW 0:0(0) win 65535 mss 1000", SYN)] {
+        let mut host = Script::accept(&ACCEPT, first);
+        host.take_sent();
+        host.send(second);
+        host.expect("R. 1:1(0) ack 1");
+        assert_eq!(host.connection.error(), Some(Error::Contradiction));
+    }
+    // Who does not know the accurate mode cannot see a contradiction.
+    let mut host = Script::accept(&Config::modern(), "SEW 0:0(0) win 65535 mss 1000");
+    host.expect("SE. 0:0(0) ack 1");
+    host.send(SYN);
+    host.expect("SE. 0:0(0) ack 1");
+}
+
+/// §3.1.5: also an answer that would mean another mode.
+#[test]
+fn the_bits_of_syns_that_come_later_mean_nothing() {
+    let mut host = client(&REQUEST);
+    host.send("SE. 0:0(0) ack 1 win 65535");
+    assert!(is_accurate(&host));
+    host.expect("2. 1:1(0) ack 1");
+    host.pass_time(secs(1));
+    host.send("S 0:0(0) win 65535");
+    assert!(is_accurate(&host));
+    assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
+}
+
+/// §3.1.2.
+#[test]
+fn two_ends_that_open_at_the_same_time_answer_as_servers() {
+    let mut host = Script::connect(&REQUEST);
+    host.expect("SEWA 0:0(0)");
+    host.send_bearing(Ecn::Ect0, SYN);
+    host.expect("4S. 0:0(0) ack 1");
+    assert!(is_accurate(&host));
+    host.send("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
+    assert_eq!(host.connection.state(), State::Established);
+    assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
+
+    // The bits of SYNs are no counter (§3.2.2).
+    assert_eq!(counts(&host).delivered, 0);
+    let mut host = Script::connect(&REQUEST);
+    host.expect("SEWA 0:0(0)");
+    host.send("SEW 0:0(0) win 65535 mss 1000");
+    host.expect("SE. 0:0(0) ack 1");
+    assert!(!is_accurate(&host));
+}
+
+/// §3.2.2.1: before data, with nothing but the codepoint, and again for every answer that comes again.
+#[test]
+fn the_answer_is_acknowledged_alone_also_where_data_waits() {
+    let mut host = Script::connect(&REQUEST);
+    host.write(500);
+    host.expect("SEWA 0:0(0)");
+    host.send_bearing(Ecn::Ect0, YES);
+    host.expect("4. 1:1(0) ack 1 ecn0 =1,0,1");
+    host.expect("P5. 1:501(500) ack 1 ecn0 =1,0,1");
+    host.pass_time(ms(150));
+    host.send_bearing(Ecn::Ect1, YES);
+    host.expect("3. 501:501(0) ack 1");
+    host.send(". 1:1(0) ack 501");
+    host.pass_time(ms(150));
+    host.send(YES);
+    host.expect("2. 501:501(0) ack 1");
+}
+
+/// §3.2.2.2: a mark on the answer counts once; one on the SYN is known by the answer.
+#[test]
+fn marks_on_the_handshake_are_counted_as_both_ends_can_know_of_them() {
+    let mut host = Script::connect(&REQUEST);
+    host.expect("SEWA 0:0(0)");
+    host.send_marked(YES);
+    host.expect("6. 1:1(0) ack 1");
+    host.pass_time(ms(200));
+    host.send_marked(YES);
+    host.expect("6. 1:1(0) ack 1");
+    host.write(10);
+    host.expect("P6. 1:11(10) ack 1");
+    assert_eq!(counts(&host).received, 1);
+
+    let mut host = Script::accept(&ACCEPT, SYN);
+    host.connection.note_codepoint_of_syn(Ecn::Ce);
+    host.expect("6S. 0:0(0) ack 1");
+    host.send("2. 1:1(0) ack 1");
+    host.write(10);
+    host.expect("P5. 1:11(10) ack 1");
+
+    // Who hears of either answers, and a server counts it (table 4).
+    let mut host = Script::connect(&REQUEST);
+    host.expect("SEWA 0:0(0)");
+    host.send("6S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
+    host.expect("2. 1:1(0) ack 1");
+    assert_eq!((counts(&host).delivered, window(&host)), (0, 7_000));
+    let mut host = Script::accept(&ACCEPT, SYN);
+    host.expect("2S. 0:0(0) ack 1");
+    host.send("6. 1:1(0) ack 1");
+    assert_eq!((counts(&host).delivered, window(&host)), (1, 7_000));
+}
+
+/// §3.2.2.3: whoever's codepoint was changed invites no marks, and tells and answers those that come.
+#[test]
+fn a_path_that_changes_codepoints_ends_marking_and_nothing_else() {
+    let mut one = Script::connect(&REQUEST);
+    one.expect("SEWA 0:0(0)");
+    one.send("4S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
+    one.expect("2. 1:1(0) ack 1");
+    let mut other = Script::accept(&ACCEPT, SYN);
+    other.expect("2S. 0:0(0) ack 1");
+    other.send("3. 1:1(0) ack 1");
+    for mut host in [one, other] {
+        assert!(is_accurate(&host));
+        assert_eq!(sends(&mut host, 988), [Ecn::NotEct]);
+        assert_eq!(sends(&mut host, 3_000), [Ecn::NotEct; 3]);
+        let before = window(&host);
+        host.send_marked("6. 1:1001(1000) ack 3989");
+        host.expect("6. 3989:3989(0) ack 1001");
+        assert!(window(&host) < before);
+    }
+}
+
+/// §3.2.2.1, table 4, note 1.
+#[test]
+fn a_zero_at_the_end_of_the_handshake_ends_marking_and_hearing_but_not_telling() {
+    let mut host = Script::accept(&ACCEPT, SYN);
+    host.expect("2S. 0:0(0) ack 1");
+    host.send(". 1:1(0) ack 1");
+    assert_eq!(sends(&mut host, 4_000), [Ecn::NotEct; 4]);
+    let before = window(&host);
+    host.send_marked("3. 1:1001(1000) ack 4001");
+    assert!(window(&host) >= before);
+    assert_eq!(counts(&host).delivered, 0);
+    host.expect("6. 4001:4001(0) ack 1001");
+}
+
+/// §3.2.2.1: with data, or with blocks, it is the counter already.
+#[test]
+fn data_that_ends_the_handshake_bears_the_counter() {
+    let mut host = Script::accept(&ACCEPT, SYN);
+    host.expect("2S. 0:0(0) ack 1");
+    host.send("P6. 1:1001(1000) ack 1");
+    assert_eq!(host.connection.state(), State::Established);
+    assert_eq!(counts(&host).delivered, 1);
+    // §3.2.2.4: nor is a zero special there, or later, or any other first value.
+    let mut host = Script::accept(&ACCEPT, SYN);
+    host.expect("2S. 0:0(0) ack 1");
+    host.send("P. 1:1001(1000) ack 1");
+    host.take_sent();
+    assert_eq!((counts(&host).delivered, sends(&mut host, 1_000)), (3, vec![Ecn::Ect0]));
+}
+
+/// §3.2.2.2: every segment of either direction bears the newest count.
+#[test]
+fn every_segment_bears_the_counter_as_it_is_when_it_leaves() {
+    let mut host = server(&ACCEPT);
+    host.write(1_000);
+    host.expect("P5. 1:1001(1000) ack 1");
+    for (mark, ace) in [(1, 6), (2, 7), (3, 0), (4, 1)] {
+        let seq = 1_000 * (mark - 1) + 1;
+        host.send_marked(&format!("5. {seq}:{}(1000) ack 1", seq + 1_000));
+        host.pass_time(ms(50));
+        host.expect(&format!("{ace}. 1001:1001(0) ack {}", seq + 1_000));
+    }
+    host.pass_time(ms(300));
+    host.expect("P1. 1:1001(1000) ack 4001");
+    assert_eq!(host.connection.statistics().marked_segments, 4);
+    // It comes round, and so do challenges and keep-alive probes.
+    host.send("5. 900000:900000(0) ack 1");
+    host.expect("1. 1001:1001(0) ack 4001");
+}
+
+/// §3.2: what passes the tests of RFC 9293 and RFC 5961 counts, repetitions and segments without data, too.
+#[test]
+fn only_packets_that_are_acceptable_are_counted() {
+    let mut host = server(&ACCEPT);
+    host.send_marked("5. 1:1001(1000) ack 1");
+    host.send_marked("5. 1:1001(1000) ack 1");
+    host.send_marked("5. 900000:901000(1000) ack 1");
+    host.send_marked("5. 1001:1001(0) ack 900");
+    host.send_marked("5. 1001:2001(1000) ack 900");
+    assert_eq!((counts(&host).received, counts(&host).received_ce_bytes), (1, 1_000));
+    host.send_marked("5. 1001:1001(0) ack 1");
+    host.send_marked("5. 501:2001(1500) ack 1");
+    host.send_marked("5. 4001:5001(1000) ack 1");
+    host.send_bearing(Ecn::Ect1, "5. 2001:3001(1000) ack 1");
+    host.send_bearing(Ecn::Ect0, "5. 3001:3501(500) ack 1");
+    let counts = counts(&host);
+    assert_eq!((counts.received, counts.received_ce_bytes), (4, 3_500));
+    assert_eq!((counts.received_e0_bytes, counts.received_e1_bytes), (500, 1_000));
+    host.take_sent();
+}
+
+/// §3.2.2.5.1.
+#[test]
+fn a_first_mark_and_every_second_are_acknowledged_at_once() {
+    let mut host = server(&Config { acks: linerate_tcp::AckRule::Modern { quick: 0 }, ..ACCEPT });
+    host.send_bearing(Ecn::Ect0, "5. 1:101(100) ack 1");
+    host.expect_nothing();
+    host.send_marked("5. 101:201(100) ack 1");
+    host.expect("6. 1:1(0) ack 201");
+    host.send_marked("5. 201:301(100) ack 1");
+    host.expect_nothing();
+    host.send_marked("5. 301:401(100) ack 1");
+    host.expect("0. 1:1(0) ack 401");
+}
+
+/// §3.2.2.5.1: so many marks on acknowledgements have one of their own, and it does not tell of holes.
+#[test]
+fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
+    let mut host = server(&ACCEPT);
+    host.send("5. 1001:2001(1000) ack 1");
+    host.expect("5. 1:1(0) ack 1 sack 1001-2001");
+    host.write(3_000);
+    host.take_sent();
+    for _ in 0..2 {
+        host.send_marked("5. 1:1(0) ack 1");
+        host.expect_nothing();
+    }
+    host.send_marked("5. 1:1(0) ack 1");
+    assert!(host.expect("0. 2965:2965(0) ack 1").says.options.sack.is_empty());
+    host.expect_nothing();
+    host.send("5. 2001:3001(1000) ack 1");
+    host.expect("0. 2965:2965(0) ack 1 sack 1001-3001");
+}
+
+/// §3.1.5, RFC 3168 §6.1.2: once a window, as for a loss, and nothing is said of it.
+#[test]
+fn a_mark_takes_from_the_window_what_a_loss_would_once_a_window() {
+    for (congestion, left) in
+        [(CongestionName::Reno, 5_000), (CongestionName::NewReno, 5_000), (CongestionName::Cubic, 7_000)]
+    {
+        let mut host = server(&Config { congestion, ..ACCEPT });
+        host.write(40_000);
+        assert_eq!(host.take_sent().len(), 10, "{congestion}");
+        host.send("6. 1:1(0) ack 1001");
+        assert_eq!(window(&host), left, "{congestion}");
+        for (ace, acked) in [(7, 2_001), (0, 3_001), (1, 4_001), (3, 6_001)] {
+            host.send(&format!("{ace}. 1:1(0) ack {acked}"));
+        }
+        assert_eq!(window(&host), left, "{congestion}: all in one window");
+        assert_eq!(counts(&host).delivered, 6, "{congestion}");
+        let sent = host.take_sent();
+        assert!(!sent.is_empty());
+        assert!(sent.iter().all(|sent| sent.says.flags & TcpFlags::ACE == TcpFlags::of_ace(5)), "no CWR");
+        let end = 10_001 + 1_000 * u32::try_from(sent.len()).unwrap();
+        host.send(&format!("4. 1:1(0) ack {end}"));
+        assert!(window(&host) < left, "{congestion}: and the next");
+        let statistics = host.connection.statistics();
+        assert_eq!((statistics.mark_reductions, statistics.marked_deliveries), (2, 7), "{congestion}");
+        assert_eq!(statistics.retransmitted_segments, 0, "{congestion}");
+    }
+}
+
+/// §3.2.2.2, appendix A.1: what another acknowledgement has overtaken says nothing.
+#[test]
+fn feedback_that_comes_late_is_not_taken_for_a_counter_that_has_come_round() {
+    let mut host = client(&REQUEST);
+    host.write(10_000);
+    host.take_sent();
+    host.send("7. 1:1(0) ack 4001");
+    assert_eq!(counts(&host).delivered, 2);
+    host.send("6. 1:1(0) ack 2001");
+    host.send("5. 1:1(0) ack 4001");
+    assert_eq!(counts(&host).delivered, 2);
+    host.send("7. 1:1(0) ack 6001");
+    assert_eq!(counts(&host).delivered, 2);
+    // What names another segment beyond a hole is new.
+    host.send("0. 1:1(0) ack 6001 sack 8001-9001");
+    assert_eq!(counts(&host).delivered, 3);
+}
+
+/// The same by timestamps, where nothing is acknowledged.
+#[test]
+fn a_newer_timestamp_makes_feedback_news() {
+    let mut host = Script::connect(&Config { timestamps: true, ..REQUEST });
+    host.expect("SEWA 0:0(0)");
+    host.send("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK ts 1000000 0");
+    host.expect("2. 1:1(0) ack 1");
+    host.send("6. 1:1(0) ack 1 ts 1000000 0");
+    assert_eq!(counts(&host).delivered, 0);
+    host.send("6. 1:1(0) ack 1 ts 1000001 0");
+    assert_eq!(counts(&host).delivered, 1);
+}
+
+/// §3.2.2.5.2, §3.2.3.2.3: with a peer whose options do not come, a counter that may have come round has.
+#[test]
+fn without_options_a_counter_that_may_have_come_round_is_read_cautiously() {
+    for (answer, told) in [(YES, 0), ("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK", 8)] {
+        let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
+        host.expect("SEWA 0:0(0)");
+        host.send(answer);
+        host.expect("2. 1:1(0) ack 1");
+        assert_eq!(counts(&host).hears_options, told == 0);
+        host.write(40_000);
+        host.take_sent();
+        host.send("6. 1:1(0) ack 1001");
+        host.send("6. 1:1(0) ack 9001");
+        assert_eq!(counts(&host).delivered, 1 + told, "{answer}");
+        // §3.2.3.2.3: one that comes after all is believed.
+        host.send("6. 1:1(0) ack 10001 ecn0 =1,9001,1");
+        assert!(counts(&host).hears_options);
+        assert_eq!(counts(&host).delivered_ce_bytes, 9_001);
+    }
+}
+
+/// §3.2.3.2.4.
+#[test]
+fn options_that_are_zeroed_are_ignored_and_other_first_values_are_not() {
+    let mut host = Script::connect(&REQUEST);
+    host.expect("SEWA 0:0(0)");
+    host.send("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK ecn0 =0,0,1");
+    host.expect("2. 1:1(0) ack 1");
+    host.write(2_000);
+    host.take_sent();
+    host.send("6. 1:1(0) ack 1001 ecn0 =1,1000,1");
+    assert!(!counts(&host).hears_options);
+    assert_eq!((counts(&host).delivered, counts(&host).delivered_ce_bytes), (1, 0));
+
+    let mut host = Script::accept(&ACCEPT, SYN);
+    host.expect("2S. 0:0(0) ack 1");
+    host.send("2. 1:1(0) ack 1 ecn1 =77,0,99");
+    assert!(counts(&host).hears_options);
+    assert_eq!(
+        (counts(&host).delivered_e1_bytes, counts(&host).delivered_e0_bytes),
+        (0, 0),
+        "not counted yet"
+    );
+}
+
+/// §3.2.3.2.5.
+#[test]
+fn an_option_and_a_counter_that_contradict_each_other_end_marking() {
+    let mut host = server(&ACCEPT);
+    assert_eq!(sends(&mut host, 2_000), [Ecn::Ect0; 2]);
+    host.send("5. 1:1(0) ack 2001 ecn0 =1001,1000");
+    assert_eq!(sends(&mut host, 2_000), [Ecn::NotEct; 2]);
+}
+
+/// §3.2.3.2.1: a SYN has none, and one that has is not read.
+#[test]
+fn the_option_is_on_each_part_of_the_handshake_but_the_syn() {
+    let mut host = Script::connect(&REQUEST);
+    assert_eq!(host.expect("SEWA 0:0(0)").says.options.ecn, None);
+    let mut host = Script::accept(&ACCEPT, &format!("{SYN} ecn0 =0,0,0"));
+    host.expect("2S. 0:0(0) ack 1 ecn0 =1,0,1");
+    host.send("2. 1:1(0) ack 1 ecn0 =1,0,1");
+    assert!(counts(&host).hears_options);
+
+    let mut host = client(&REQUEST);
+    host.write(3_000);
+    // What the first data bears is taken off its size.
+    host.expect("5. 1:989(988) ack 1 ecn0 =1,0,1");
+    assert_eq!(host.expect("5. 989:1989(1000) ack 1").says.options.ecn, None);
+}
+
+/// §3.2.3.2.2.
+#[test]
+fn the_first_data_that_is_lost_goes_again_without_the_option_and_so_does_all_that_follows() {
+    let mut host = client(&REQUEST);
+    host.write(100);
+    host.expect("P5. 1:101(100) ack 1 ecn0 =1,0,1");
+    host.pass_time(ms(1_500));
+    let again = host.take_sent().pop().expect("it goes again");
+    assert_eq!((again.says.seq, again.says.options.ecn), (1, None));
+    host.send_bearing(Ecn::Ect0, "P5. 1:101(100) ack 101");
+    assert_eq!(host.expect("5. 101:101(0) ack 101").says.options.ecn, None);
+    assert!(!counts(&host).sends_options);
+    // What comes is read all the same.
+    host.write(100);
+    host.take_sent();
+    host.send("5. 101:101(0) ack 201 ecn0 =101");
+    assert_eq!(counts(&host).delivered_e0_bytes, 100);
+
+    // A later loss says nothing of the option.
+    let mut host = client(&REQUEST);
+    sends(&mut host, 5_000);
+    host.send("5. 1:1(0) ack 989");
+    host.pass_time(ms(1_500));
+    assert!(counts(&host).sends_options);
+}
+
+/// §3.2.3.2.2: a server tries again with its first data, and watches it.
+#[test]
+fn a_server_whose_answer_was_lost_tries_the_option_once_more() {
+    let mut host = Script::accept(&ACCEPT, SYN);
+    host.expect("2S. 0:0(0) ack 1 ecn0 =1,0,1");
+    host.expect_after(secs(1), "2S. 0:0(0) ack 1");
+    host.send("2. 1:1(0) ack 1");
+    host.write(100);
+    host.expect("P5. 1:101(100) ack 1 ecn0 =1,0,1");
+    host.pass_time(ms(3_500));
+    host.take_sent();
+    assert!(!counts(&host).sends_options);
+}
+
+/// §3.2.3.3: what begins to grow is told twice, then every so often; what was marked always.
+#[test]
+fn counts_of_bytes_are_told_when_they_change_and_then_every_so_often() {
+    let mut host = server(&ACCEPT);
+    let mut seq = 1;
+    let mut told = |host: &mut Script, ecn, times: u32| -> Vec<bool> {
+        (0..times)
+            .map(|_| {
+                host.send_bearing(ecn, &format!("P5. {seq}:{}(1000) ack 1", seq + 1_000));
+                seq += 1_000;
+                host.read(1_000);
+                host.pass_time(ms(100));
+                host.take_sent().pop().expect("an acknowledgement").says.options.ecn.is_some()
+            })
+            .collect()
+    };
+    let unmarked = told(&mut host, Ecn::Ect0, 20);
+    let expected: Vec<_> = (0..20).map(|index| matches!(index, 0 | 1 | 17)).collect();
+    assert_eq!(unmarked, expected);
+    assert_eq!(told(&mut host, Ecn::Ce, 5), [true; 5]);
+    assert_eq!(told(&mut host, Ecn::NotEct, 3), [false; 3]);
+    assert_eq!(told(&mut host, Ecn::Ect0, 4), [true, true, false, false]);
+    assert_eq!(told(&mut host, Ecn::Ect1, 3), [true, true, false]);
+    host.expect_nothing();
+}
+
+/// §3.2.3.3: two blocks go before it, and it goes before the third.
+#[test]
+fn the_option_leaves_room_for_two_blocks_and_takes_that_of_the_third() {
+    for timestamps in [false, true] {
+        let config = Config { timestamps, ..ACCEPT };
+        let stamp = if timestamps { " ts 1000000 0" } else { "" };
+        let mut host = Script::accept(&config, &format!("{SYN}{stamp}"));
+        host.expect("2S. 0:0(0) ack 1");
+        host.send("2. 1:1(0) ack 1");
+        let mut last = None;
+        for (hole, ecn) in [(1, Ecn::Ect0), (3, Ecn::Ect0), (5, Ecn::Ce), (7, Ecn::Ce)] {
+            let seq = 1_000 * hole + 1;
+            host.send_bearing(ecn, &format!("5. {seq}:{}(1000) ack 1", seq + 1_000));
+            let sent = host.take_sent();
+            assert_eq!(sent.len(), 1, "each is acknowledged once");
+            last = sent.into_iter().next();
+        }
+        let options = last.expect("an acknowledgement").says.options;
+        let told = options.ecn.expect("marks are always told");
+        assert_eq!((told.e0b(), told.ceb()), (Some(2_001), Some(2_000)));
+        assert_eq!(options.sack.as_slice().len(), if timestamps { 2 } else { 3 });
+        // All three counts and two blocks do not fit beside timestamps: what has not changed is cut off.
+        host.send_bearing(Ecn::Ect1, "5. 9001:10001(1000) ack 1");
+        let options = host.take_sent().pop().expect("an acknowledgement").says.options;
+        let told = options.ecn.expect("another codepoint is told");
+        assert_eq!(
+            (told.e1b(), told.ceb(), told.count()),
+            (Some(1_001), Some(2_000), if timestamps { 2 } else { 3 })
+        );
+        assert!(options.sack.as_slice().len() >= 2);
+    }
+}
+
+/// Stretches that find no room beside the option are named by another acknowledgement.
+#[test]
+fn what_the_option_leaves_no_room_for_is_named_all_the_same() {
+    let mut host = Script::accept(&Config { timestamps: true, ..ACCEPT }, &format!("{SYN} ts 1000000 0"));
+    host.expect("2S. 0:0(0) ack 1");
+    host.send("2. 1:1(0) ack 1");
+    host.send_marked("5. 1001:2001(1000) ack 1");
+    host.take_sent();
+    host.send_together(&[
+        "5. 3001:4001(1000) ack 1",
+        "5. 5001:6001(1000) ack 1",
+        "5. 7001:8001(1000) ack 1",
+        "5. 9001:10001(1000) ack 1",
+    ]);
+    let named: Vec<_> =
+        host.take_sent().iter().flat_map(|sent| sent.says.options.sack.as_slice().to_vec()).collect();
+    for left in [3_001, 5_001, 7_001, 9_001] {
+        assert!(named.iter().any(|block| block.left == SeqNum::new(left)), "{left}");
+    }
+}
+
+/// A changed counter is one miss; neither marks nor counts take more.
+#[test]
+fn header_prediction_knows_the_counter() {
+    let mut host = client(&REQUEST);
+    host.write(60_000);
+    host.take_sent();
+    host.send("5. 1:1(0) ack 989");
+    host.send("5. 1:1(0) ack 1989");
+    assert_eq!(host.connection.statistics().prediction.acks, 2);
+    host.send("7. 1:1(0) ack 2989");
+    let prediction = &host.connection.statistics().prediction;
+    assert_eq!((prediction.acks, prediction.missed(MissReason::Flags)), (2, 1));
+    host.send("7. 1:1(0) ack 3989");
+    assert_eq!(host.connection.statistics().prediction.acks, 3);
+
+    let mut host = server(&ACCEPT);
+    for start in (1..10_001).step_by(1_000) {
+        host.send_bearing(Ecn::Ect0, &format!("5. {start}:{}(1000) ack 1", start + 1_000));
+    }
+    assert_eq!(host.connection.statistics().prediction.data, 10);
+    assert_eq!(counts(&host).received_e0_bytes, 10_000);
+    host.send_marked("5. 10001:11001(1000) ack 1");
+    host.send_bearing(Ecn::Ect0, "5. 11001:12001(1000) ack 1");
+    assert_eq!(host.connection.statistics().prediction.data, 11);
+    assert!(host.connection.information().ecn_seen);
+}
+
+/// RFC 9768 §3.1.2, RFC 3168 §6.1.1: what was agreed on does not outlive the connection.
+#[test]
+fn in_time_wait_nothing_is_counted() {
+    let mut host = server(&ACCEPT);
+    host.application(Connection::shutdown_write);
+    host.expect("F5. 1:1(0) ack 1");
+    host.send_marked("F5. 1:1(0) ack 2");
+    assert_eq!(host.connection.state(), State::TimeWait);
+    host.expect(". 2:2(0) ack 2");
+    assert!(!is_accurate(&host));
+}
+
+/// RFC 9768 §3.2.3.2.1, §5.2: data on a SYN is counted nowhere, and the answer's acknowledgement goes before
+/// what was not taken.
+#[test]
+fn data_on_a_syn_is_not_counted() {
+    let mut host =
+        Script::accept_fast(&ACCEPT, "SEWA 0:100(100) win 65535 mss 1000 sackOK tfo 0123456789abcdef");
+    host.connection.note_codepoint_of_syn(Ecn::Ce);
+    host.read(100);
+    host.write(100);
+    host.expect("6S. 0:0(0) ack 101 ecn0 =1,0,1");
+    // Until the client is known to be in the mode, nothing is marked.
+    assert_eq!(host.expect("P5. 1:101(100) ack 101").ecn, Ecn::NotEct);
+    host.send("5. 101:101(0) ack 101");
+    assert_eq!((counts(&host).received, counts(&host).received_ce_bytes), (0, 0));
+    assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
+}
+
+/// The option of a connection that a cookie has opened, and its counter, are those of any other (§5.1).
+#[test]
+fn a_connection_that_a_cookie_opens_is_in_the_mode_that_its_first_acknowledgement_shows() {
+    for (ace, delivered) in [(2, 0), (6, 1)] {
+        let segment = |flags: TcpFlags, seq, ack| Segment {
+            source_port: 1,
+            destination_port: 2,
+            seq: SeqNum::new(seq),
+            ack: SeqNum::new(ack),
+            offset_and_flags: 0x5000 | flags.bits(),
+            window: 65_535,
+            urgent: 0,
+            options: &[],
+            payload: &[],
+            joined: None,
+        };
+        let syn = segment(TcpFlags::SYN | TcpFlags::ACE, 7, 0);
+        let ack = segment(TcpFlags::ACK | TcpFlags::of_ace(ace), 8, 101);
+        let seeds = Seeds { initial_sequence: SeqNum::new(100), timestamp_offset: 0 };
+        let now = linerate_units::Instant::ZERO + secs(1);
+        let grant = linerate_tcp::MemoryGrant::UNLIMITED;
+        let opened = (&syn, &ack, Ecn::NotEct);
+        let opened = Connection::accept_by_cookie(ACCEPT, Path::ipv4(1_500), seeds, opened, grant, now);
+        assert_eq!(opened.state(), State::Established);
+        assert_eq!(opened.information().accurate_ecn.map(|counts| counts.delivered), Some(delivered));
+    }
+}
+
+/// A peer may say what it likes: nothing grows or opens but its own loss.
+#[test]
+fn absurd_counters_and_options_do_no_more_than_slow_us_down() {
+    let mut host = client(&REQUEST);
+    host.write(60_000);
+    host.take_sent();
+    let before = window(&host);
+    for (index, option) in ["ecn0 =16777215,16777215,16777215", "ecn1 =0,0,0", "ecn0 =", "ecn1 =5"]
+        .into_iter()
+        .cycle()
+        .take(60)
+        .enumerate()
+    {
+        let ack = 1 + 500 * u32::try_from(index / 8).unwrap();
+        host.send(&format!("{}. 1:1(0) ack {ack} {option}", index % 8));
+        assert!(window(&host) <= before);
+    }
+    assert!(window(&host) < before);
+}
+
+/// A path that marks where it would have dropped, both ways, with and without a way for options: nothing is
+/// lost, and each end knows of every mark on what it has sent.
+#[test]
+fn a_transfer_over_a_router_that_marks_tells_of_each_mark() {
+    for congestion in CongestionName::ALL {
+        let config = Config { accurate_ecn: EcnRule::Request, congestion, ..Config::modern() };
+        let network = Network::clean(ms(10));
+        let mut pair = Connections::new(&config, &config, network, 3).established();
+        let mut count = 0;
+        pair.set_filter(move |_, from, segment| {
+            count += u32::from(from == End::Client && !segment.payload.is_empty());
+            (from == End::Client && count % 50 == 49).then_some(Fate::Mark)
+        });
+        let (mut read, mut written) = (0, 0);
+        let data = [7; 4_096];
+        pair.run_until("three megabytes have arrived", |pair| {
+            let now = pair.now;
+            if written < 3_000_000 {
+                written += pair.client.write(now, &data).unwrap();
+            }
+            read += pair.read_all(End::Server).unwrap().len();
+            read >= 3_000_000
+        });
+        let sender = pair.client.statistics().clone();
+        assert_eq!((sender.retransmitted_segments, sender.retransmission_timeouts), (0, 0), "{congestion}");
+        // What is held back still comes.
+        pair.pass_time(secs(1));
+        let heard = pair.client.information().accurate_ecn.expect("the accurate mode");
+        let seen = pair.server().information().accurate_ecn.expect("the accurate mode");
+        assert!(seen.received > 5, "{congestion}: {seen:?}");
+        assert_eq!((heard.delivered, heard.delivered_ce_bytes), (seen.received, seen.received_ce_bytes));
+        assert!(seen.received_e0_bytes > 2_000_000, "{congestion}: {seen:?}");
+        assert!(sender.mark_reductions > 3, "{congestion}: {sender:?}");
+        let hits = pair.server().statistics().prediction.data;
+        assert!(hits * 10 > 9 * pair.server().statistics().segments_received, "{congestion}: {hits}");
+    }
+}
+
+/// §3.2.3.2.3.
+#[test]
+fn options_are_sent_to_a_peer_whose_own_do_not_come() {
+    let mut host = Script::accept(&ACCEPT, SYN);
+    host.expect("2S. 0:0(0) ack 1");
+    host.send("2. 1:1(0) ack 1");
+    assert!(!counts(&host).hears_options);
+    host.send_bearing(Ecn::Ect0, "5. 1:1001(1000) ack 1");
+    host.expect("5. 1:1(0) ack 1001 ecn0 =1001");
+}
+
+/// §3.2.3.2.4: as if there were none.
+#[test]
+fn zeroed_options_leave_the_counter_to_be_read_cautiously() {
+    let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
+    host.expect("SEWA 0:0(0)");
+    host.send("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK ecn0 =0,0,0");
+    host.expect("2. 1:1(0) ack 1");
+    host.write(40_000);
+    host.take_sent();
+    host.send("6. 1:1(0) ack 1001 ecn0 =0,0,0");
+    host.send("6. 1:1(0) ack 9001 ecn0 =0,0,0");
+    assert_eq!(counts(&host).delivered, 9);
+}
+
+/// §3.2.2.5.1: segments that a link has joined are so many packets, and one event.
+#[test]
+fn segments_that_came_joined_count_as_what_the_peer_has_sent() {
+    let mut host = server(&ACCEPT);
+    let _ = host.send_joined_bearing(Ecn::Ce, "5. 1:3501(3500) ack 1", 1_000);
+    assert_eq!((counts(&host).received, counts(&host).received_ce_bytes), (4, 3_500));
+    host.expect("1. 1:1(0) ack 3501 ecn0 =1,3500");
+    host.expect_nothing();
+}
