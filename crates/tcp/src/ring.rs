@@ -134,10 +134,13 @@ impl Ring {
 
     /// Copies the bytes at `offset` from the head out and sums them on the way.
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
+        let at = self.at(offset);
+        if let Some(bytes) = self.storage.get(at..at + into.len()) {
+            return copy_and_sum(bytes, into);
+        }
         let (first, second) = self.slices(offset, into.len());
         let (front, back) = into.split_at_mut(first.len());
-        let sum = copy_and_sum(first, front);
-        if back.is_empty() { sum } else { sum.append(copy_and_sum(second, back), front.len()) }
+        copy_and_sum(first, front).append(copy_and_sum(second, back), front.len())
     }
 
     /// Moves the head forward, past bytes that are done with.

@@ -111,13 +111,17 @@ impl Connection {
     fn fall_silent(&mut self, now: Instant) {
         self.output_due = false;
         self.sender.probe_due = false;
-        self.sender.held_back = self.is_held_back();
+        // Who has nothing on its way and nothing to say is held back by nothing, and waits for nothing.
+        let is_busy = self.snd.flight() > 0 || self.sender.has_unsent(self.snd.nxt);
+        self.sender.held_back = is_busy && self.is_held_back();
         self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
         self.note_occupation(now);
         self.note_application_limit();
-        self.watch_small_window(now);
-        self.watch_pacer(now);
-        self.watch_tail(now);
+        if is_busy {
+            self.watch_small_window(now);
+            self.watch_pacer(now);
+            self.watch_tail(now);
+        }
         if self.sender.path.is_awake() {
             self.watch_path(now);
         }

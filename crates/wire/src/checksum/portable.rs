@@ -4,6 +4,9 @@ use super::fold;
 
 /// The folded sum over `bytes`, in the machine's byte order.
 pub(super) fn sum(bytes: &[u8]) -> u16 {
+    if bytes.len() < 2 * Lanes::BYTES {
+        return fold(sum_short(bytes));
+    }
     let (blocks, rest) = bytes.as_chunks::<{ Lanes::BYTES }>();
     let mut lanes = Lanes::default();
     for block in blocks {

@@ -89,6 +89,18 @@ proptest! {
         }
     }
 
+    /// Less than a block of the vector code: nothing of it may be overlapped.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn avx2_sums_what_is_shorter_than_its_block(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        if let Some(avx2) = avx2::Avx2::detect() {
+            let mut copy = std::vec![0; bytes.len()];
+            prop_assert_eq!(in_network_order(avx2.sum(&bytes)), naive(&bytes));
+            prop_assert_eq!(in_network_order(avx2.copy_and_sum(&bytes, &mut copy)), naive(&bytes));
+            prop_assert_eq!(copy, bytes);
+        }
+    }
+
     #[test]
     fn one_more_field_counts_as_its_two_bytes(bytes in some_bytes(), field: u16) {
         let appended = Sum::of(&bytes) + Sum::of(&field.to_be_bytes());
