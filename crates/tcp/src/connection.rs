@@ -120,15 +120,15 @@ pub struct Connection {
     /// When the last acceptable segment came.
     pub(crate) heard: Instant,
     pub(crate) acks: AckPolicy,
+    pub(crate) agreement: Agreement,
+    /// What the host lets the buffers take.
+    pub(crate) memory: MemoryGrant,
+    pub(crate) config: SharedConfig,
     pub(crate) receiver: Receiver,
     pub(crate) timers: Timers,
     pub(crate) statistics: Statistics,
     pub(crate) sender: Sender,
-    pub(crate) agreement: Agreement,
-    /// What the host lets the buffers take.
-    pub(crate) memory: MemoryGrant,
     pub(crate) ecn: Notification,
-    pub(crate) config: SharedConfig,
     pub(crate) preferences: Preferences,
     pub(crate) path: Path,
     pub(crate) user_timeouts: UserTimeouts,
@@ -186,9 +186,9 @@ impl Connection {
     }
 
     /// A passive open by a host that has kept nothing of the SYN (RFC 4987 §3.6): `syn` is what a cookie
-    /// has brought back, in a segment `ack` that acknowledges the SYN-ACK of `seeds` and bore `ecn`. The connection is
-    /// what [`Connection::accept`] and that segment would have made of the SYN, except that it knows
-    /// nothing of the round trip: the timestamp that comes back had bits of the cookie in it.
+    /// has brought back, in a segment `ack` that acknowledges the SYN-ACK of `seeds` and bore `ecn`. The
+    /// connection is what [`Connection::accept`] and that segment would have made of the SYN, except that it
+    /// knows nothing of the round trip: the timestamp that comes back had bits of the cookie in it.
     #[must_use]
     pub fn accept_by_cookie(
         config: impl Into<SharedConfig>,

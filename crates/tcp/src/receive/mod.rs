@@ -199,7 +199,8 @@ impl Receiver {
         next
     }
 
-    /// An acknowledgement with [`Receiver::blocks`], at most `fit`, has left: each duplicate is told of once (RFC 2883 §4).
+    /// An acknowledgement with [`Receiver::blocks`], at most `fit`, has left: each duplicate is told of once
+    /// (RFC 2883 §4).
     /// Must another follow, because what has come together needs more blocks?
     pub(crate) fn note_named(&mut self, fit: usize) -> bool {
         let left = self.newest_to_leave_out(fit);
@@ -229,8 +230,8 @@ impl Receiver {
         self.duplicate.is_some() || !self.assembler.is_empty()
     }
 
-    /// Blocks for a SACK option in which `fit` find room: what came twice, then what lies beyond holes, the stretch that a
-    /// duplicate is a part of before the others.
+    /// Blocks for a SACK option in which `fit` find room: what came twice, then what lies beyond holes, the
+    /// stretch that a duplicate is a part of before the others.
     pub(crate) fn blocks(&self, fit: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         if let Some(duplicate) = self.duplicate {
