@@ -2,17 +2,16 @@
 //! where a wire is in the way.
 
 use crate::kernel::{
-    KERNEL, OURS, assert_content, network_on, network_with_offloads, open, open_with_offloads, take_up,
+    OURS, assert_content, network_on, network_with_offloads, open, open_with_offloads, take_up,
 };
+use crate::paths::{BEHIND, ROUTER, route_behind, send_through_a_narrowing_path};
 use crate::pattern;
 use crate::transfers::{bad_cable, download, from_kernel, to_kernel, upload};
-use linerate_link::namespace::{Network, isolated_test};
-use linerate_link::{KernelInterface, TapConfig};
+use linerate_link::TapConfig;
+use linerate_link::namespace::isolated_test;
 use linerate_sockets::{Net, StackConfig};
 use linerate_stack::Route;
-use linerate_units::Bytes;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener};
+use std::net::Shutdown;
 use std::{fs, thread};
 
 const BYTES: u64 = 32 << 20;
@@ -101,49 +100,12 @@ fn over_a_bad_cable_frames_are_those_of_a_wire_and_everything_arrives() {
     });
 }
 
-const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
-const BEHIND: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
-
-/// Our packets for the network behind the kernel go to the kernel.
-fn route_behind(config: &mut StackConfig) {
-    config.routes.push(Route::via("10.9.0.0/24".parse().unwrap(), KERNEL));
-}
-
 #[test]
 fn a_path_that_becomes_narrower_gets_smaller_segments() {
     isolated_test(|| {
         let Some(tap) = open_with_offloads() else { return };
         let (net, _) = network_on(tap, |tap| tap, route_behind);
-        let network = Network::new().unwrap();
-        let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
-        near.disable_ipv6().unwrap();
-        far.move_to_process(network.id()).unwrap();
-        near.add_address(ROUTER, 24).unwrap();
-        near.set_up().unwrap();
-        fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
-        let listener = network.run(|| {
-            let far = KernelInterface::named("far").unwrap();
-            far.disable_ipv6().unwrap();
-            far.add_address(BEHIND, 24).unwrap();
-            far.set_up().unwrap();
-            far.add_route(Ipv4Addr::new(10, 0, 0, 0), 24, Some(ROUTER)).unwrap();
-            TcpListener::bind((BEHIND, 80)).unwrap()
-        });
-        let ours = net.connect((BEHIND, 80)).unwrap();
-        let mut kernels = listener.accept().unwrap().0;
-        (&ours).write_all(b"hello").unwrap();
-        kernels.read_exact(&mut [0; 5]).unwrap();
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                pattern::send(&ours, BYTES);
-                ours.shutdown(Shutdown::Write).unwrap();
-            });
-            // Half a window has been read when the router's cable shrinks: much more is to come.
-            kernels.peek(&mut [0; 1]).unwrap();
-            near.set_mtu(Bytes::new(900)).unwrap();
-            pattern::receive(&kernels, BYTES);
-        });
-        assert_eq!(ours.information().unwrap().effective_mss, 900 - 40 - 12);
+        send_through_a_narrowing_path(&net, BYTES);
         assert_content();
     });
 }

@@ -6,6 +6,7 @@ use crate::pattern;
 use crate::transfers::upload;
 use linerate_link::namespace::{Network, isolated_test};
 use linerate_link::{Impair, KernelInterface};
+use linerate_sockets::{Net, StackConfig};
 use linerate_stack::Route;
 use linerate_units::Bytes;
 use std::io::{Read, Write};
@@ -13,50 +14,57 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::{fs, thread};
 
 /// The two ends of the cable behind the router.
-const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
-const SERVER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+pub(crate) const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+pub(crate) const BEHIND: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 
 const BYTES: u64 = 16 << 20;
+
+/// Our packets for the network behind the kernel go to the kernel.
+pub(crate) fn route_behind(config: &mut StackConfig) {
+    config.routes.push(Route::via("10.9.0.0/24".parse().unwrap(), KERNEL));
+}
+
+/// Sends `bytes` to a network behind the kernel, whose cable becomes narrower in the middle of it.
+pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
+    let network = Network::new().unwrap();
+    let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
+    near.disable_ipv6().unwrap();
+    far.move_to_process(network.id()).unwrap();
+    near.add_address(ROUTER, 24).unwrap();
+    near.set_up().unwrap();
+    fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+    let listener = network.run(|| {
+        let far = KernelInterface::named("far").unwrap();
+        far.disable_ipv6().unwrap();
+        far.add_address(BEHIND, 24).unwrap();
+        far.set_up().unwrap();
+        far.add_route(Ipv4Addr::new(10, 0, 0, 0), 24, Some(ROUTER)).unwrap();
+        TcpListener::bind((BEHIND, 80)).unwrap()
+    });
+    let ours = net.connect((BEHIND, 80)).unwrap();
+    let mut kernels = listener.accept().unwrap().0;
+    // The whole path carries 1,500 bytes so far.
+    (&ours).write_all(b"hello").unwrap();
+    kernels.read_exact(&mut [0; 5]).unwrap();
+    assert_eq!(ours.information().unwrap().effective_mss, 1_448);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            pattern::send(&ours, bytes);
+            ours.shutdown(Shutdown::Write).unwrap();
+        });
+        // Half a window has been read when the router's cable shrinks: much more is to come.
+        kernels.peek(&mut [0; 1]).unwrap();
+        near.set_mtu(Bytes::new(900)).unwrap();
+        pattern::receive(&kernels, bytes);
+    });
+    assert_eq!(ours.information().unwrap().effective_mss, 900 - 40 - 12);
+}
 
 #[test]
 fn a_path_that_becomes_narrower_in_the_middle_of_a_transfer_gets_smaller_segments() {
     isolated_test(|| {
-        let behind = |config: &mut linerate_sockets::StackConfig| {
-            config.routes.push(Route::via("10.9.0.0/24".parse().unwrap(), KERNEL));
-        };
-        let Some((net, _)) = network_with(|tap| tap, behind) else { return };
-        let network = Network::new().unwrap();
-        let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
-        near.disable_ipv6().unwrap();
-        far.move_to_process(network.id()).unwrap();
-        near.add_address(ROUTER, 24).unwrap();
-        near.set_up().unwrap();
-        fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
-        let listener = network.run(|| {
-            let far = KernelInterface::named("far").unwrap();
-            far.disable_ipv6().unwrap();
-            far.add_address(SERVER, 24).unwrap();
-            far.set_up().unwrap();
-            far.add_route(Ipv4Addr::new(10, 0, 0, 0), 24, Some(ROUTER)).unwrap();
-            TcpListener::bind((SERVER, 80)).unwrap()
-        });
-        let ours = net.connect((SERVER, 80)).unwrap();
-        let mut kernels = listener.accept().unwrap().0;
-        // The whole path carries 1,500 bytes so far.
-        (&ours).write_all(b"hello").unwrap();
-        kernels.read_exact(&mut [0; 5]).unwrap();
-        assert_eq!(ours.information().unwrap().effective_mss, 1_448);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                pattern::send(&ours, BYTES);
-                ours.shutdown(Shutdown::Write).unwrap();
-            });
-            // Half a window has been read when the router's cable shrinks: much more is to come.
-            kernels.peek(&mut [0; 1]).unwrap();
-            near.set_mtu(Bytes::new(900)).unwrap();
-            pattern::receive(&kernels, BYTES);
-        });
-        assert_eq!(ours.information().unwrap().effective_mss, 900 - 40 - 12);
+        let Some((net, _)) = network_with(|tap| tap, route_behind) else { return };
+        send_through_a_narrowing_path(&net, BYTES);
         assert_content();
     });
 }
