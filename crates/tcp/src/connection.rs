@@ -1,6 +1,5 @@
 //! The connection: its parts, and its methods in the order of a connection's life.
 
-use crate::congestion::RateSample;
 use crate::congestion::{Congestion, CongestionName};
 use crate::ecn::Notification;
 use crate::event::{Event, Events};
@@ -10,14 +9,13 @@ use crate::output::reset::Reset;
 use crate::receive::ack_policy::{AckPolicy, Received};
 use crate::receive::{ReceiveSequence, Receiver, saturated};
 use crate::rest::pack::packed;
-use crate::send::loss::R1;
 use crate::send::path_mtu::PathMtu;
 use crate::send::rtt::RoundTrip;
 use crate::send::{SendSequence, Sender};
 use crate::shared_config::{Preferences, SharedConfig};
 use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
-use crate::{Config, Error, Information, KeepAlive, LARGEST_BUFFER, MemoryGrant, State, Statistics, Trouble};
+use crate::{Config, Error, KeepAlive, LARGEST_BUFFER, MemoryGrant, State, Statistics};
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader, TcpOptions};
@@ -590,128 +588,6 @@ impl Connection {
     #[must_use]
     pub const fn wants_transmit(&self) -> bool {
         self.output_due
-    }
-
-    /// Where the connection stands.
-    #[must_use]
-    pub const fn state(&self) -> State {
-        self.state
-    }
-
-    /// Is it closed, with nothing left to send? Then it can be dropped.
-    #[must_use]
-    pub const fn is_released(&self) -> bool {
-        matches!(self.state, State::Closed) && self.reset_due.is_none()
-    }
-
-    /// Why the connection ended, unless both ends agreed to it.
-    #[must_use]
-    pub const fn error(&self) -> Option<Error> {
-        self.error
-    }
-
-    /// What may yet end the connection, if anything: the peer has acknowledged nothing new since.
-    #[must_use]
-    pub const fn trouble(&self) -> Option<Trouble> {
-        if self.sender.expiries >= R1 {
-            Some(Trouble::Silent)
-        } else if self.sender.unreachable {
-            Some(Trouble::Unreachable)
-        } else {
-            None
-        }
-    }
-
-    /// Bytes that can be read now.
-    #[must_use]
-    pub const fn readable_bytes(&self) -> usize {
-        self.receiver.buffer.len()
-    }
-
-    /// Bytes that can be written now.
-    #[must_use]
-    pub fn writable_bytes(&self) -> usize {
-        if self.state.may_write() && !self.sender.fin { self.sender.buffer.free() } else { 0 }
-    }
-
-    /// Bytes written and not acknowledged.
-    #[must_use]
-    pub const fn unacknowledged_bytes(&self) -> usize {
-        self.sender.buffer.len()
-    }
-
-    /// Will nothing more arrive? (There may still be something to read.)
-    #[must_use]
-    pub fn is_at_end_of_stream(&self) -> bool {
-        let closed_by_peer =
-            matches!(self.state, State::CloseWait | State::Closing | State::LastAck | State::TimeWait);
-        closed_by_peer || self.receiver.shut || self.state == State::Closed
-    }
-
-    /// Was the connection opened by the peer?
-    #[must_use]
-    pub const fn is_passive(&self) -> bool {
-        !self.active
-    }
-
-    /// The counters.
-    #[must_use]
-    pub const fn statistics(&self) -> &Statistics {
-        &self.statistics
-    }
-
-    /// How the connection stands, in numbers.
-    #[must_use]
-    pub fn information(&self) -> Information {
-        Information {
-            recovery: self.recovery_state(),
-            timeouts_in_a_row: self.sender.expiries,
-            backoff: self.sender.rtt.backoff(),
-            probes_in_a_row: self.sender.probes,
-            timestamps: self.timestamps.on,
-            selective_acks: self.agreement.selective_acks,
-            window_scaling: self.agreement.scaling,
-            peer_segment: self.receiver.largest_segment,
-            announced_mss: self.path.mss(),
-            delayed_ack: self.config.delayed_ack,
-            last_sent: self.sender.last_sent,
-            last_data_received: self.receiver.last_data,
-            last_heard: self.heard,
-            busy: self.busy_time(),
-            receive_round_trip: self.receiver.autotune.round_trip(),
-            read_in_a_round_trip: self.receiver.autotune.best(),
-            pacing_rate: self.pacing_rate(),
-            smoothed_round_trip: self.sender.rtt.smoothed(),
-            round_trip_variation: self.sender.rtt.variation(),
-            retransmission_timeout: self.sender.rtt.timeout(),
-            congestion_window: self.sender.congestion.window().cwnd(),
-            slow_start_threshold: self.sender.congestion.window().ssthresh(),
-            send_window: self.snd.wnd,
-            receive_window: self.rcv.window(),
-            in_flight: self.in_flight(),
-            sacked: self.sender.scoreboard.sacked(),
-            lost: self.sender.scoreboard.lost(),
-            repeated_in_flight: self.repeated_in_flight(),
-            delivered: self.sender.account.delivered(),
-            lost_in_total: self.sender.account.lost(),
-            delivery_rate: self.sender.account.latest.map(RateSample::rate),
-            delivery_rate_is_application_limited: self
-                .sender
-                .account
-                .latest
-                .is_some_and(|sample| sample.application_limited),
-            shortest_round_trip: self.sender.rtt.shortest(),
-            reordering_seen: self.sender.rack.reordering_seen,
-            unsent: (self.sender.buffer.end() - self.snd.nxt.earlier(self.sender.buffer.end())),
-            effective_mss: self.full_segment(),
-            path_mtu: saturated(self.path_mtu()),
-            ecn: self.ecn.is_on(),
-            ecn_seen: self.ecn.is_seen(),
-            accurate_ecn: self.accurate_ecn(),
-            syn_data_accepted: self.is_syn_data_accepted(),
-            send_shift: self.agreement.send_shift,
-            receive_shift: self.agreement.receive_shift,
-        }
     }
 
     /// Payload bytes of a full segment: the MSS less the options that every segment carries.

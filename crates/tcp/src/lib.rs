@@ -56,6 +56,7 @@ mod ecn;
 mod error;
 mod event;
 mod fast_open;
+mod information;
 mod input;
 mod invariants;
 mod memory;
