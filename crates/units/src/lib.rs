@@ -14,6 +14,7 @@ mod duration;
 mod instant;
 mod parse;
 mod rate;
+mod tick;
 
 pub use bytes::Bytes;
 pub use clock::Clock;
@@ -21,3 +22,4 @@ pub use duration::Duration;
 pub use instant::Instant;
 pub use parse::ParseUnitError;
 pub use rate::Rate;
+pub use tick::{Span, Tick};

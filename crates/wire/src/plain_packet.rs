@@ -52,7 +52,7 @@ impl<'a> PlainPacket<'a> {
     }
 
     /// Is the segment what its checksum says?
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn is_intact(&self) -> bool {
         let length = self.segment.len();

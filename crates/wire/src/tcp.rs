@@ -93,7 +93,7 @@ impl<'a> Segment<'a> {
     /// # Errors
     /// [`Malformed`] if the header, or the data offset in it, reaches beyond `bytes`, or the data
     /// offset points into the fixed header.
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, rest) = split_fixed::<{ TcpHeader::LENGTH }>("TCP header", bytes)?;
         let header_length = usize::from(fixed[12] >> 4) * 4;

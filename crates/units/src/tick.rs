@@ -1,0 +1,183 @@
+//! The world's time, which hardware lives in: picoseconds, so that a bit of 100 Gb/s is a whole number of them.
+//!
+//! Software reads clocks ([`crate::Instant`]) and never sees this.
+
+use crate::{Duration, Instant, Rate};
+use core::fmt;
+use core::ops::{Add, AddAssign, Div, Mul, Sub};
+
+/// A point in the world's time: picoseconds since it began; 213 days fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tick(u64);
+
+impl Tick {
+    /// The beginning.
+    pub const ZERO: Self = Self(0);
+    /// Later than anything that happens.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The point so many picoseconds after the beginning.
+    #[must_use]
+    pub const fn from_picos(picos: u64) -> Self {
+        Self(picos)
+    }
+
+    /// Picoseconds since the beginning.
+    #[must_use]
+    pub const fn as_picos(self) -> u64 {
+        self.0
+    }
+
+    /// How much time went by since `earlier`; nothing if `earlier` is the later one.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Seconds since the beginning, for figures that people read.
+    #[must_use]
+    pub fn as_secs_f64(self) -> f64 {
+        Span(self.0).as_secs_f64()
+    }
+
+    /// What a perfect clock that was started at the beginning shows.
+    #[must_use]
+    pub const fn to_instant(self) -> Instant {
+        Instant::from_nanos(self.0 / 1_000)
+    }
+
+    /// The first point at which a perfect clock shows `instant`.
+    #[must_use]
+    pub const fn of_instant(instant: Instant) -> Self {
+        Self(instant.as_nanos().saturating_mul(1_000))
+    }
+}
+
+impl Add<Span> for Tick {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
+/// A span of the world's time, in picoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(u64);
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// The longest.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// A span of so many picoseconds.
+    #[must_use]
+    pub const fn from_picos(picos: u64) -> Self {
+        Self(picos)
+    }
+
+    /// Picoseconds.
+    #[must_use]
+    pub const fn as_picos(self) -> u64 {
+        self.0
+    }
+
+    /// How long `bits` take at `rate`; the longest span at a rate of zero.
+    #[must_use]
+    pub fn of_bits(bits: u64, rate: Rate) -> Self {
+        let picos = u128::from(bits) * 1_000_000_000_000;
+        match picos.checked_div(u128::from(rate.bits_per_second())) {
+            Some(picos) => Self(u64::try_from(picos).unwrap_or(u64::MAX)),
+            None => Self::MAX,
+        }
+    }
+
+    /// The span in seconds, for figures that people read.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e12
+    }
+}
+
+impl Add for Span {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Span {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Mul<u64> for Span {
+    type Output = Self;
+    fn mul(self, times: u64) -> Self {
+        Self(self.0.saturating_mul(times))
+    }
+}
+
+/// Division by zero gives the longest span, as every other excess does.
+impl Div<u64> for Span {
+    type Output = Self;
+    fn div(self, by: u64) -> Self {
+        Self(self.0.checked_div(by).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Duration> for Span {
+    fn from(span: Duration) -> Self {
+        Self(span.as_nanos().saturating_mul(1_000))
+    }
+}
+
+/// What a clock that counts nanoseconds sees of the span.
+impl From<Span> for Duration {
+    fn from(span: Span) -> Self {
+        Self::from_nanos(span.0 / 1_000)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Duration::from(*self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bit_of_ten_megabits_takes_100_nanoseconds_and_one_of_100_gigabits_ten_picoseconds() {
+        let bit = |text: &str| text.parse().map(|rate| Span::of_bits(1, rate));
+        assert_eq!(bit("10Mb/s"), Ok(Span::from_picos(100_000)));
+        assert_eq!(bit("100Gb/s"), Ok(Span::from_picos(10)));
+        assert_eq!(Span::of_bits(1, Rate::from_bits_per_second(0)), Span::MAX);
+    }
+
+    #[test]
+    fn a_clock_shows_an_instant_from_its_first_picosecond_on() {
+        let instant = Instant::from_nanos(7);
+        assert_eq!(Tick::of_instant(instant), Tick::from_picos(7_000));
+        assert_eq!((Tick::from_picos(7_999)).to_instant(), instant);
+        assert_eq!(Tick::of_instant(Instant::NEVER), Tick::NEVER);
+    }
+
+    #[test]
+    fn arithmetic_saturates() {
+        assert_eq!(Tick::NEVER + Span::from_picos(1), Tick::NEVER);
+        assert_eq!(Tick::ZERO.since(Tick::NEVER), Span::ZERO);
+        assert_eq!(Span::from_picos(1) / 0, Span::MAX);
+    }
+}
