@@ -20,7 +20,15 @@ const NAME: &str = "kernel";
 pub const SERVE: &str = "serve-kernel";
 const PORT: u16 = 9;
 /// What is done on the cable without offloads, and, as what is compared with, on the one with them.
-const WORKS: [Work; 5] = [Work::Bulk, Work::PingPong, Work::Connect, Work::TapVnetSend, Work::TapVnetReceive];
+const WORKS: [Work; 7] = [
+    Work::Bulk,
+    Work::PingPong,
+    Work::Connect,
+    Work::TapVnetSend,
+    Work::TapVnetReceive,
+    Work::XdpSend,
+    Work::XdpReceive,
+];
 /// What a network card would do for the kernel, and does not for the others.
 const OFFLOADS: [&str; 6] = ["rx", "tx", "sg", "tso", "gso", "gro"];
 // `SOL_SOCKET`, `SO_SNDBUF` and `SO_RCVBUF` of Linux.

@@ -1,6 +1,8 @@
 //! linerate: two hosts on a memory link, as shipped: timestamps, selective acknowledgements, CUBIC.
 
 mod crowd;
+mod path;
+mod shards;
 
 use crate::contender::{Contender, Run, Taken};
 use crate::pattern::Pattern;
@@ -10,7 +12,8 @@ use crowd::Crowd;
 use linerate_link::memory::pair;
 use linerate_link::{MemoryConfig, MemoryLink, MonotonicClock};
 use linerate_stack::{
-    Budget, ConnectOptions, Error, Host, Limits, ListenHandle, ListenOptions, Stack, StackConfig, TcpHandle,
+    Budget, ConnectOptions, Error, Host, Limits, Link, ListenHandle, ListenOptions, Stack, StackConfig,
+    TcpHandle,
 };
 use linerate_tcp::Config;
 use linerate_units::{Clock, Duration, Instant};
@@ -26,6 +29,10 @@ pub struct Linerate {
     name: &'static str,
     config: Config,
     flows: Flows,
+    /// What a path of some length does to frames, as text for it.
+    impairments: &'static str,
+    /// Shards of each host, where that is the question.
+    shards: usize,
     /// The hosts with all those connections, which are opened once.
     crowd: Option<Crowd>,
 }
@@ -35,30 +42,47 @@ pub struct Linerate {
 struct Flows {
     active: usize,
     idle: usize,
+    /// Writes between two turns of the hosts.
+    writes: usize,
 }
 
-const ONE: Flows = Flows { active: 1, idle: 0 };
+const ONE: Flows = Flows { active: 1, idle: 0, writes: BATCH };
 
 impl Linerate {
     /// As shipped, with buffers of the size that all contenders have.
     pub fn as_shipped() -> Self {
-        Self { name: "linerate", config: rules(), flows: ONE, crowd: None }
+        Self { name: "linerate", config: rules(), flows: ONE, impairments: "", shards: 1, crowd: None }
     }
 
     /// Without the options that some peers do not have.
     pub fn without_options() -> Self {
         let config = Config { timestamps: false, selective_acks: false, ..rules() };
-        Self { name: "linerate-plain", config, flows: ONE, crowd: None }
+        Self { name: "linerate-plain", config, ..Self::as_shipped() }
     }
 
     /// One connection that is busy, among many that are not.
     pub fn beside_idle() -> Self {
-        Self { name: "linerate-beside", flows: Flows { active: 1, idle: 100_000 }, ..Self::as_shipped() }
+        Self { name: "linerate-beside", flows: Flows { idle: 100_000, ..ONE }, ..Self::as_shipped() }
+    }
+
+    /// Over a path that loses one data segment in a hundred.
+    pub fn with_loss() -> Self {
+        Self { name: "linerate-loss", impairments: "rx.loss=1%", ..Self::as_shipped() }
+    }
+
+    /// One connection whose writes are sent, read and acknowledged one by one.
+    pub fn apart() -> Self {
+        Self { name: "linerate-apart", flows: Flows { writes: 1, ..ONE }, ..Self::as_shipped() }
+    }
+
+    /// A second shard on a second core.
+    pub fn in_two_shards() -> Self {
+        Self { name: "linerate-shards", shards: 2, ..Self::as_shipped() }
     }
 
     /// Many connections that are busy in turn.
     pub fn in_turn() -> Self {
-        Self { name: "linerate-turns", flows: Flows { active: 10_000, idle: 0 }, ..Self::as_shipped() }
+        Self { name: "linerate-turns", flows: Flows { active: 10_000, ..ONE }, ..Self::as_shipped() }
     }
 }
 
@@ -84,8 +108,10 @@ impl Contender for Linerate {
 
     fn can(&self, work: Work) -> bool {
         match self.name {
-            "linerate" => !work.is_on_tap(),
+            "linerate" => !work.is_on_tap() && !work.is_by_xdp(),
+            "linerate-shards" => work == Work::Shards,
             "linerate-plain" => matches!(work, Work::Bulk | Work::BulkBatch),
+            "linerate-loss" => work == Work::Path,
             _ => work == Work::Flows,
         }
     }
@@ -105,6 +131,12 @@ impl Contender for Linerate {
                 none => none.insert(Crowd::new(self.config, self.flows)?),
             };
             return crowd.write_in_turn(run.amount);
+        }
+        if run.work == Work::Path {
+            return path::bulk(self.config, self.impairments, run);
+        }
+        if run.work == Work::Shards {
+            return shards::bulk(self.config, self.shards, run);
         }
         let mut pair = Pair::new(self.config, run.work)?;
         match run.work {
@@ -146,6 +178,8 @@ impl Pair {
     }
 
     fn bulk(&mut self, run: Run) -> Result<Taken, String> {
+        let in_place = run.work == Work::BulkInPlace;
+        let verify = run.verify && !in_place;
         let (client, server) = self.open()?;
         let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
         let total = run.amount * SEGMENT;
@@ -155,7 +189,15 @@ impl Pair {
             let now = now();
             while written < total {
                 let piece = pattern.at(written, total - written);
-                match self.left.stack_mut().tcp_write(now, client, piece).map_err(sentence)? {
+                let stack = self.left.stack_mut();
+                let count = if in_place {
+                    // What is in the buffer is sent as it is: an application that makes its data in place pays
+                    // for that whatever the stack.
+                    stack.tcp_write_with(now, client, piece.len(), |room| room.len())
+                } else {
+                    stack.tcp_write(now, client, piece)
+                };
+                match count.map_err(sentence)? {
                     0 => break,
                     count => written += count as u64,
                 }
@@ -165,8 +207,8 @@ impl Pair {
             }
             turn(&mut self.left, now)?;
             while turn(&mut self.right, now)? > 0 {
-                while let Some(count) = self.read(now, server, &mut heard)? {
-                    if run.verify {
+                while let Some(count) = self.read(now, server, &mut heard, in_place)? {
+                    if verify {
                         pattern.verify(read, &heard[..count])?;
                     }
                     read += count as u64;
@@ -180,9 +222,21 @@ impl Pair {
         Ok(Taken::new(processor, run.amount, frames))
     }
 
-    /// What has arrived; `None` if there is nothing yet, or nothing any more.
-    fn read(&mut self, now: Instant, server: TcpHandle, into: &mut [u8]) -> Result<Option<usize>, String> {
-        match self.right.stack_mut().tcp_read(now, server, into) {
+    /// What has arrived, copied or looked at where it lies; `None` if there is nothing yet, or nothing any more.
+    fn read(
+        &mut self,
+        now: Instant,
+        server: TcpHandle,
+        into: &mut [u8],
+        in_place: bool,
+    ) -> Result<Option<usize>, String> {
+        let stack = self.right.stack_mut();
+        let read = if in_place {
+            stack.tcp_read_with(now, server, |bytes| bytes.len().min(into.len()))
+        } else {
+            stack.tcp_read(now, server, into)
+        };
+        match read {
             Ok(0) | Err(Error::WouldBlock) => Ok(None),
             Ok(count) => Ok(Some(count)),
             Err(error) => Err(sentence(error)),
@@ -239,23 +293,26 @@ fn host(
     host_with(address, link, config, receive, Limits::default())
 }
 
-fn host_with(
+fn host_with<L: Link>(
     address: Ipv4Addr,
-    link: MemoryLink,
+    link: L,
     config: Config,
     receive: usize,
     limits: Limits,
-) -> Result<Host<MemoryLink>, String> {
-    let number = address.octets()[3];
-    let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
-    let mut stack_config = StackConfig::new(mac, format!("{address}/24").parse().map_err(sentence)?);
-    (stack_config.tcp, stack_config.limits) = (config, limits);
+) -> Result<Host<L>, String> {
+    let stack_config = StackConfig { limits, ..config_of(address, config)? };
     let budget = Budget { receive, transmit: BATCH, ..Budget::default() };
-    Ok(Host::new(Stack::new(stack_config, [number; 32]), link).with_budget(budget))
+    Ok(Host::new(Stack::new(stack_config, [address.octets()[3]; 32]), link).with_budget(budget))
+}
+
+fn config_of(address: Ipv4Addr, tcp: Config) -> Result<StackConfig, String> {
+    let mac = MacAddress::new([2, 0, 0, 0, 0, address.octets()[3]]);
+    let config = StackConfig::new(mac, format!("{address}/24").parse().map_err(sentence)?);
+    Ok(StackConfig { tcp, ..config })
 }
 
 /// One turn of a host, and how many frames it took in; what has happened is asked, and not needed.
-fn turn(host: &mut Host<MemoryLink>, now: Instant) -> Result<usize, String> {
+fn turn(host: &mut Host<impl Link>, now: Instant) -> Result<usize, String> {
     let turn = host.turn(now).map_err(sentence)?;
     while host.stack_mut().poll_event().is_some() {}
     Ok(turn.received)

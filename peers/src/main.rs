@@ -22,6 +22,7 @@ mod stopwatch;
 mod tap;
 mod turns;
 mod work;
+mod xdp;
 
 use clap::{Parser, ValueEnum};
 use contender::{Candidate, Contender};
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         [kernel::SERVE] => kernel::serve_cables().map_err(Failure::from),
+        [xdp::SERVE, name] => xdp::serve_contender(name).map_err(Failure::from),
         [tap::SERVE, name] => tap::serve_contender(name).map_err(Failure::from),
         _ => run(&Arguments::parse()),
     };
@@ -145,14 +147,19 @@ fn candidates() -> Vec<Entry> {
     vec![
         ("linerate", || Ok(Box::new(linerate::Linerate::as_shipped()))),
         ("linerate", tap::linerate),
+        ("linerate", xdp::linerate),
         ("linerate-plain", || Ok(Box::new(linerate::Linerate::without_options()))),
         ("linerate-beside", || Ok(Box::new(linerate::Linerate::beside_idle()))),
+        ("linerate-apart", || Ok(Box::new(linerate::Linerate::apart()))),
         ("linerate-turns", || Ok(Box::new(linerate::Linerate::in_turn()))),
+        ("linerate-loss", || Ok(Box::new(linerate::Linerate::with_loss()))),
+        ("linerate-shards", || Ok(Box::new(linerate::Linerate::in_two_shards()))),
         ("smoltcp", || Ok(Box::new(smoltcp::Smoltcp))),
         ("smoltcp", tap::smoltcp),
         ("lwip", lwip::candidate),
         ("gvisor", gvisor::candidate),
         ("kernel", kernel::candidate),
+        ("bare", xdp::bare),
         ("floor", || Ok(Box::new(floor::Floor))),
     ]
 }

@@ -28,6 +28,10 @@ pub enum Work {
     Connect,
     /// Writes of one segment: to one connection, to one beside 100,000 idle ones, to 10,000 in turn.
     Flows,
+    /// A bulk transfer over a path of ten milliseconds: without loss, and with one frame in a hundred lost.
+    Path,
+    /// Bulk transfers over eight connections, by the clock on the wall: one shard, and two on two cores.
+    Shards,
     /// A bulk transfer to the kernel over a TAP device; the stack and the kernel's socket share a processor.
     TapSend,
     /// The same from the kernel.
@@ -36,6 +40,12 @@ pub enum Work {
     TapVnetSend,
     /// The same from the kernel.
     TapVnetReceive,
+    /// A bulk transfer over a virtual cable by AF_XDP at both ends, and frames that are only carried.
+    XdpFrames,
+    /// A bulk transfer to the kernel by AF_XDP, over a virtual cable without offloads.
+    XdpSend,
+    /// The same from the kernel.
+    XdpReceive,
 }
 
 impl Work {
@@ -48,10 +58,15 @@ impl Work {
             Self::PingPong => "ping-pong",
             Self::Connect => "connect",
             Self::Flows => "flows",
+            Self::Path => "path",
+            Self::Shards => "shards",
             Self::TapSend => "tap-send",
             Self::TapReceive => "tap-receive",
             Self::TapVnetSend => "tap-vnet-send",
             Self::TapVnetReceive => "tap-vnet-receive",
+            Self::XdpFrames => "xdp-frames",
+            Self::XdpSend => "xdp-send",
+            Self::XdpReceive => "xdp-receive",
         }
     }
 
@@ -68,13 +83,20 @@ impl Work {
     /// Units of one run: long enough for the clock, short enough to take turns.
     pub const fn amount(self, quick: bool) -> u64 {
         let full = match self {
-            Self::Bulk | Self::BulkBatch | Self::BulkInPlace => 400_000,
+            Self::Bulk | Self::BulkBatch | Self::BulkInPlace | Self::Path => 400_000,
+            Self::Shards => 800_000,
             Self::TapVnetSend | Self::TapVnetReceive => 400_000,
             Self::PingPong | Self::Flows => 200_000,
             Self::TapSend | Self::TapReceive => 100_000,
+            Self::XdpFrames | Self::XdpSend | Self::XdpReceive => 200_000,
             Self::Connect => 40_000,
         };
         if quick { full / 4 } else { full }
+    }
+
+    /// Is it done by AF_XDP?
+    pub const fn is_by_xdp(self) -> bool {
+        matches!(self, Self::XdpFrames | Self::XdpSend | Self::XdpReceive)
     }
 
     /// Is it done on a TAP device, against the kernel?
@@ -99,10 +121,15 @@ impl fmt::Display for Work {
             Self::BulkInPlace => "bulk, buffers lent in place, an answer after two segments",
             Self::PingPong => "ping-pong of one byte",
             Self::Connect => "connect and close",
+            Self::Shards => "bulk over eight connections, time on the wall, one core and two",
             Self::TapSend => "to the kernel over a TAP device",
             Self::TapReceive => "from the kernel over a TAP device",
             Self::TapVnetSend => "to the kernel over a TAP device with offloads",
             Self::TapVnetReceive => "from the kernel over a TAP device with offloads",
+            Self::XdpFrames => "by AF_XDP at both ends of a virtual cable",
+            Self::XdpSend => "to the kernel by AF_XDP, no offloads",
+            Self::XdpReceive => "from the kernel by AF_XDP, no offloads",
+            Self::Path => "over 10 ms in virtual time, without loss and with 1 % of the data lost",
             Self::Flows => "one connection, one beside 100,000 idle ones, 10,000 in turn",
         })
     }

@@ -3,7 +3,7 @@
 use crate::capture_file::{CaptureWriter, Direction, Record, Sink};
 use crate::clock::{MonotonicClock, time_of_day};
 use crate::wait::Readiness;
-use linerate_stack::{Capabilities, Link, LinkError, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, FrameSource, LentFrame, Link, LinkError, RxFrame, TxFrame};
 use linerate_units::{Clock, Duration, Instant};
 use std::fs::File;
 use std::os::fd::BorrowedFd;
@@ -71,10 +71,13 @@ impl<L: Link, S: Sink, C: Clock> Link for Capture<L, S, C> {
     ) -> Result<usize, LinkError> {
         self.link.transmit(budget, |bytes| {
             let frame = fill(bytes)?;
-            let now = self.recorder.clock.now();
-            self.recorder.record(now, Direction::Sent, bytes.get(..frame.length).unwrap_or(bytes));
+            self.recorder.record_sent(bytes.get(..frame.length).unwrap_or(bytes));
             Some(frame)
         })
+    }
+
+    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+        self.link.transmit_from(budget, &mut Recorded { source, recorder: &mut self.recorder })
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -82,9 +85,38 @@ impl<L: Link, S: Sink, C: Clock> Link for Capture<L, S, C> {
     }
 }
 
+/// A host whose frames are written down as the link gets them.
+struct Recorded<'a, F, S: Sink, C> {
+    source: &'a mut F,
+    recorder: &'a mut Recorder<S, C>,
+}
+
+impl<F: FrameSource, S: Sink, C: Clock> FrameSource for Recorded<'_, F, S, C> {
+    fn now(&self) -> Instant {
+        self.source.now()
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Option<TxFrame> {
+        let frame = self.source.fill(bytes)?;
+        self.recorder.record_sent(bytes.get(..frame.length).unwrap_or(bytes));
+        Some(frame)
+    }
+
+    fn lend(&mut self, bytes: &mut [u8]) -> Option<LentFrame<'_>> {
+        let lent = self.source.lend(bytes)?;
+        let [first, second] = lent.rest;
+        self.recorder.record_sent(&[bytes.get(..lent.frame.length).unwrap_or(bytes), first, second].concat());
+        Some(lent)
+    }
+}
+
 impl<L: Readiness, S: Sink, C> Readiness for Capture<L, S, C> {
     fn fd(&self) -> BorrowedFd<'_> {
         self.link.fd()
+    }
+
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.link.bell()
     }
 
     fn wants_room(&self) -> bool {
@@ -118,7 +150,12 @@ struct Recorder<S: Sink, C> {
     epoch: Duration,
 }
 
-impl<S: Sink, C> Recorder<S, C> {
+impl<S: Sink, C: Clock> Recorder<S, C> {
+    fn record_sent(&mut self, bytes: &[u8]) {
+        let now = self.clock.now();
+        self.record(now, Direction::Sent, bytes);
+    }
+
     fn record(&mut self, at: Instant, direction: Direction, bytes: &[u8]) {
         let time = self.epoch + at.since(Instant::ZERO);
         self.writer.write(&Record { interface: self.interface, time, direction, bytes });
@@ -130,20 +167,12 @@ mod tests {
     use super::*;
     use crate::capture_file::{CaptureReader, LinkType};
     use crate::memory::{MemoryConfig, pair_with_clock};
+    use crate::testing::send;
     use crate::{ManualClock, MemoryLink};
+    use linerate_stack::Medium;
 
     /// 2026-01-01.
     const EPOCH: Duration = Duration::from_secs(1_767_225_600);
-
-    fn send<L: Link>(link: &mut L, frames: &[&[u8]]) {
-        let mut frames = frames.iter();
-        let sent = link.transmit(usize::MAX, |bytes| {
-            let frame = frames.next()?;
-            bytes[..frame.len()].copy_from_slice(frame);
-            Some(TxFrame::whole(frame.len()))
-        });
-        assert!(sent.is_ok());
-    }
 
     fn captured<S: Sink>(
         sink: S,
@@ -154,13 +183,67 @@ mod tests {
         (Capture::with_clock(left, "left", writer, clock.clone(), EPOCH), right, clock)
     }
 
+    /// A host that lends the end of each frame, and a link that gathers it.
+    struct Parts;
+
+    impl FrameSource for Parts {
+        fn now(&self) -> Instant {
+            Instant::ZERO
+        }
+
+        fn fill(&mut self, _: &mut [u8]) -> Option<TxFrame> {
+            panic!("the link gathers");
+        }
+
+        fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+            frame[..3].copy_from_slice(b"one");
+            Some(LentFrame { frame: TxFrame::whole(3), rest: [b"two", b"three"] })
+        }
+    }
+
+    impl Link for Parts {
+        fn receive(&mut self, _: usize, _: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+            Ok(0)
+        }
+
+        fn transmit(
+            &mut self,
+            _: usize,
+            _: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+        ) -> Result<usize, LinkError> {
+            Ok(0)
+        }
+
+        fn transmit_from(&mut self, _: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+            let mut frame = [0; 100];
+            let lent = source.lend(&mut frame).unwrap();
+            assert_eq!((lent.frame.length, lent.rest), (3, [&b"two"[..], b"three"]));
+            Ok(1)
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::new(Medium::Ethernet, 1_500)
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_gathered_is_written_down_whole_and_gathered_all_the_same() {
+        let mut file = Vec::new();
+        let writer = CaptureWriter::new(&mut file);
+        let mut link = Capture::with_clock(Parts, "parts", writer, ManualClock::default(), EPOCH);
+        assert_eq!(link.transmit_from(1, &mut Parts), Ok(1));
+        drop(link);
+        let mut reader = CaptureReader::new(&*file).unwrap();
+        assert_eq!(reader.next_packet().unwrap().unwrap().bytes, b"onetwothree");
+    }
+
     #[test]
     fn frames_of_both_directions_are_written_down_and_pass_unchanged() {
         let mut file = Vec::new();
         let (mut link, mut other, clock) = captured(&mut file);
         clock.advance(Duration::from_nanos(5));
-        send(&mut link, &[b"there"]);
-        send(&mut other, &[b"back"]);
+        send(&mut link, [b"there"]).unwrap();
+        send(&mut other, [b"back"]).unwrap();
         clock.advance(Duration::from_nanos(2));
         let mut received = Vec::new();
         assert_eq!(link.receive(9, |frame| received.extend_from_slice(frame.bytes)), Ok(1));
@@ -188,7 +271,7 @@ mod tests {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let (mut link, mut other, _) = captured(full);
         for _ in 0..100 {
-            send(&mut link, &[&[0; 1_514]]);
+            send(&mut link, [[0; 1_514]]).unwrap();
             assert_eq!(other.receive(1, |_| ()), Ok(1));
         }
         let (_, writer) = link.into_parts();

@@ -2,8 +2,10 @@
 //! around them. Nothing here knows TCP, sockets or a simulator.
 //!
 //! A link is whatever implements [`linerate_stack::Link`]. The plain ones are [`MemoryLink`], whose other
-//! end is in the same process, and [`Tap`], whose other end is the kernel of this machine. Two go around
-//! any link: [`Capture`] writes down what passes, [`Impair`] mistreats it. All of them never wait;
+//! end is in the same process, [`Tap`], whose other end is the kernel of this machine, and two that
+//! share an interface with it: [`PacketLink`] by a packet socket, [`XdpLink`] at its driver. Two go around
+//! any link: [`Capture`] writes down what passes, [`Impair`] mistreats it. [`shard`] shares the queues of one
+//! out among the shards of a host. All of them never wait;
 //! [`Waiter`] is who waits, for any of them and for a [`Doorbell`] at the same time.
 //!
 //! ```
@@ -49,6 +51,7 @@
 
 #![deny(unsafe_code)]
 
+mod arrivals;
 mod bell;
 mod capture;
 pub mod capture_file;
@@ -59,16 +62,24 @@ pub mod kernel_socket;
 pub mod kernel_tcp;
 pub mod memory;
 pub mod namespace;
+pub mod packet;
+pub mod shard;
 #[allow(unsafe_code, reason = "memory shared between threads, and system calls that take raw memory")]
 mod sys;
 pub mod tap;
+#[cfg(test)]
+mod testing;
 mod virtio;
 mod wait;
+pub mod xdp;
 
 pub use capture::Capture;
 pub use clock::{ManualClock, MonotonicClock, time_of_day};
 pub use impair::{Impair, Impairments};
 pub use kernel_interface::KernelInterface;
 pub use memory::{MemoryConfig, MemoryLink};
+pub use packet::{PacketConfig, PacketLink};
+pub use shard::ShardLink;
 pub use tap::{Tap, TapConfig};
 pub use wait::{Doorbell, NoLink, Readiness, WaitError, Waiter, Wake};
+pub use xdp::{XdpConfig, XdpLink};

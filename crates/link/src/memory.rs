@@ -7,7 +7,7 @@ use crate::MonotonicClock;
 use crate::bell::Bell;
 use crate::sys::ring::{Consumer, Producer, ring};
 use crate::wait::Readiness;
-use linerate_stack::{Capabilities, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, FrameSource, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame};
 use linerate_units::{Clock, Instant, Rate};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -72,6 +72,15 @@ pub enum MemoryError {
 /// [`MemoryError`] for a configuration that cannot be, or a system that has no descriptor left.
 pub fn pair(config: MemoryConfig) -> Result<(MemoryLink, MemoryLink), MemoryError> {
     pair_with_clock(config, MonotonicClock)
+}
+
+/// The queues of two ends that have `count` each: what one end sends on a queue comes out of the same queue of
+/// the other.
+///
+/// # Errors
+/// As for [`pair`].
+pub fn queues(config: MemoryConfig, count: usize) -> Result<(Vec<MemoryLink>, Vec<MemoryLink>), MemoryError> {
+    (0..count).map(|_| pair(config)).collect()
 }
 
 /// Two ends, connected to each other, that stamp arriving frames by `clock`.
@@ -146,29 +155,16 @@ impl<C: Clock> Link for MemoryLink<C> {
     fn transmit(
         &mut self,
         budget: usize,
-        mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+        fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
     ) -> Result<usize, LinkError> {
-        if self.sender.is_abandoned() {
-            return Err(LinkError::Down);
-        }
-        self.starved = false;
-        let mut sent = 0;
-        let mut stamp = 0;
-        while sent < budget {
-            let Some(slot) = self.sender.offer() else {
-                self.starved = true;
-                break;
-            };
-            let Some(frame) = fill(slot) else { break };
-            if sent % SHOWN_AT_ONCE == 0 {
-                self.show();
-                stamp = self.clock.now().as_nanos();
-            }
-            self.sender.commit(frame.length, stamp);
-            sent += 1;
-        }
-        self.show();
-        Ok(sent)
+        let now = self.clock.now();
+        self.carry(budget, now, fill)
+    }
+
+    /// The frames of a host bear the time of its turn.
+    #[inline]
+    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+        self.carry(budget, source.now(), |frame| source.fill(frame))
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -177,6 +173,35 @@ impl<C: Clock> Link for MemoryLink<C> {
 }
 
 impl<C> MemoryLink<C> {
+    /// Carries frames that leave at `now` to the other end.
+    #[inline]
+    fn carry(
+        &mut self,
+        budget: usize,
+        now: Instant,
+        mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        if self.sender.is_abandoned() {
+            return Err(LinkError::Down);
+        }
+        self.starved = false;
+        let mut sent = 0;
+        while sent < budget {
+            let Some(mut slot) = self.sender.offer() else {
+                self.starved = true;
+                break;
+            };
+            let Some(frame) = fill(slot.frame()) else { break };
+            slot.commit(frame.length, now.as_nanos());
+            sent += 1;
+            if sent % SHOWN_AT_ONCE == 0 {
+                self.show();
+            }
+        }
+        self.show();
+        Ok(sent)
+    }
+
     fn show(&mut self) {
         if self.sender.publish() {
             self.other.wake();
@@ -232,19 +257,11 @@ impl Drop for OtherEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::send;
     use crate::{ManualClock, Waiter};
+    use linerate_stack::LentFrame;
     use linerate_units::Duration;
     use std::thread;
-
-    fn send<C: Clock>(link: &mut MemoryLink<C>, frames: &[&[u8]]) -> usize {
-        let mut frames = frames.iter();
-        link.transmit(usize::MAX, |bytes| {
-            let frame = frames.next()?;
-            bytes[..frame.len()].copy_from_slice(frame);
-            Some(TxFrame::whole(frame.len()))
-        })
-        .unwrap()
-    }
 
     fn take<C: Clock>(link: &mut MemoryLink<C>) -> Vec<(Vec<u8>, Instant)> {
         let mut frames = Vec::new();
@@ -256,12 +273,38 @@ mod tests {
     fn what_one_end_sends_the_other_receives_with_the_time_at_which_it_was_sent() {
         let clock = ManualClock::new(Instant::from_nanos(100));
         let (mut left, mut right) = pair_with_clock(MemoryConfig::default(), clock.clone()).unwrap();
-        assert_eq!(send(&mut left, &[b"to the right"]), 1);
-        assert_eq!(send(&mut right, &[b"to the left", b"again"]), 2);
+        assert_eq!(send(&mut left, [b"to the right"]), Ok(1));
+        assert_eq!(send(&mut right, [&b"to the left"[..], b"again"]), Ok(2));
         clock.advance(Duration::from_nanos(11));
         assert_eq!(take(&mut right), [(b"to the right".to_vec(), Instant::from_nanos(100))]);
         assert_eq!(take(&mut left).len(), 2);
         assert!(take(&mut left).is_empty());
+    }
+
+    /// A host that sends three bytes.
+    struct Speaker(Instant, bool);
+
+    impl FrameSource for Speaker {
+        fn now(&self) -> Instant {
+            self.0
+        }
+
+        fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
+            frame[..3].copy_from_slice(b"now");
+            core::mem::take(&mut self.1).then_some(TxFrame::whole(3))
+        }
+
+        fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+            Some(LentFrame { frame: self.fill(frame)?, rest: [&[]; 2] })
+        }
+    }
+
+    #[test]
+    fn what_a_host_sends_bears_the_time_of_its_turn() {
+        let clock = ManualClock::new(Instant::from_nanos(100));
+        let (mut left, mut right) = pair_with_clock(MemoryConfig::default(), clock).unwrap();
+        assert_eq!(left.transmit_from(9, &mut Speaker(Instant::from_nanos(70), true)), Ok(1));
+        assert_eq!(take(&mut right), [(b"now".to_vec(), Instant::from_nanos(70))]);
     }
 
     #[test]
@@ -293,7 +336,7 @@ mod tests {
     #[test]
     fn the_link_is_down_once_the_other_end_is_gone_and_its_last_frame_was_read() {
         let (mut left, mut right) = pair(MemoryConfig::default()).unwrap();
-        send(&mut left, &[b"last words"]);
+        send(&mut left, [b"last words"]).unwrap();
         drop(left);
         let mut waiter = Waiter::new().unwrap();
         assert!(waiter.wait(&mut right, Instant::NEVER).unwrap().link);

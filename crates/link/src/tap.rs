@@ -7,31 +7,28 @@
 //! both ways, and checksums, which would protect them from nothing, are left out.
 
 use crate::MonotonicClock;
+use crate::arrivals::Arrivals;
 use crate::kernel_interface::{InterfaceError, KernelInterface, check_name};
 use crate::sys::tun::{
-    NO_PACKET_INFORMATION, TAP, TUN, VIRTIO_HEADER, attach, set_header_length, set_offloads,
+    MULTI_QUEUE, NO_PACKET_INFORMATION, TAP, TUN, VIRTIO_HEADER, attach, set_header_length, set_offloads,
 };
-use crate::virtio;
+use crate::virtio::{self, FRAME, LARGEST_FRAME};
 use crate::wait::Readiness;
-use linerate_stack::{Capabilities, Link, LinkError, Medium, Offloads, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, RxFrame, TxFrame};
 use linerate_units::{Bytes, Clock, Instant};
-use rustix::io::{Errno, ioctl_fionbio, read, write};
+use rustix::io::{Errno, ioctl_fionbio, read, write, writev};
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Where the kernel hands out such devices.
 const DEVICE: &str = "/dev/net/tun";
-/// The largest frame that can arrive: the largest IP packet behind a tagged Ethernet header.
-const LARGEST_FRAME: usize = 65_535 + 18;
-/// Bytes of the largest IP packet.
-const LARGEST_PACKET: usize = 65_535;
+/// Queues that an interface of the kernel's can have (`MAX_TAP_QUEUES`).
+const MOST_QUEUES: usize = 256;
 /// Frames that are read in a row, in a few microseconds, and have one time of arrival.
 const STAMPED_AT_ONCE: usize = 8;
-/// Where a frame begins in its memory, behind the place of a virtio-net header: so that behind Ethernet's the
-/// IP header begins at a multiple of 32 bytes.
-const FRAME: usize = 18;
 
 /// Which interface is to be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +60,8 @@ pub struct Tap {
     capabilities: Capabilities,
     /// Bytes of the header that the kernel has in front of each frame: a virtio-net header's, or none.
     header: usize,
-    /// The frame that arrived last, behind its header.
-    arrival: Box<[u8]>,
+    /// The frame that arrived last, behind its header; those that a host has kept.
+    arrivals: Arrivals,
     /// The frame that is offered, or waits for the system to have room for it, behind its header.
     departure: Box<[u8]>,
     /// Bytes of the waiting frame; 0 if none does.
@@ -81,6 +78,29 @@ impl Tap {
     /// # Errors
     /// [`TapError`], which says what is missing on this machine and how to get it.
     pub fn open(config: &TapConfig) -> Result<Self, TapError> {
+        Self::attach(config, 0)
+    }
+
+    /// Opens the interface with `count` queues, one for each shard of a host. The kernel sends a flow to the
+    /// queue on which it last came from us, and a new one to any of them: [`crate::shard::share`] sees to it
+    /// that it finds its shard. An interface that exists must have been made for several queues.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); [`TapError::Queues`] for none at all, or for more than the kernel has.
+    pub fn open_queues(config: &TapConfig, count: usize) -> Result<Vec<Self>, TapError> {
+        if !(1..=MOST_QUEUES).contains(&count) {
+            return Err(TapError::Queues(count));
+        }
+        let first = Self::attach(config, MULTI_QUEUE)?;
+        let rest = TapConfig { name: first.interface.name().to_owned(), ..config.clone() };
+        let mut queues = vec![first];
+        for _ in 1..count {
+            queues.push(Self::attach(&rest, MULTI_QUEUE)?);
+        }
+        Ok(queues)
+    }
+
+    fn attach(config: &TapConfig, queues: u16) -> Result<Self, TapError> {
         check_name(&config.name.replace("%d", "0"))?;
         let device = open_device()?;
         let kind = match config.medium {
@@ -88,7 +108,8 @@ impl Tap {
             Medium::Ip => TUN,
         };
         let header = if config.offloads { VIRTIO_HEADER } else { 0 };
-        let name = attach(device.as_fd(), padded(&config.name), kind | NO_PACKET_INFORMATION | header)
+        let flags = kind | NO_PACKET_INFORMATION | header | queues;
+        let name = attach(device.as_fd(), padded(&config.name), flags)
             .map_err(|errno| TapError::of_attaching(&config.name, errno))?;
         let refused = |errno: Errno| TapError::Offloads { errno: errno.raw_os_error() };
         if config.offloads {
@@ -104,15 +125,14 @@ impl Tap {
     }
 
     fn over(device: OwnedFd, interface: KernelInterface, config: &TapConfig) -> Self {
-        let super_packet = if config.offloads { LARGEST_PACKET } else { 0 };
-        let offloads = Offloads { checksums: config.offloads, super_packet };
+        let offloads = virtio::offloads(config.offloads);
         let capabilities = Capabilities { offloads, ..Capabilities::new(config.medium, config.mtu) };
         Self {
             device,
             interface,
             capabilities,
             header: if config.offloads { virtio::LENGTH } else { 0 },
-            arrival: vec![0; FRAME + LARGEST_FRAME].into(),
+            arrivals: Arrivals::new(FRAME + LARGEST_FRAME),
             departure: vec![0; FRAME + capabilities.room() + 4].into(),
             waiting: 0,
             refused: 0,
@@ -140,22 +160,78 @@ impl Tap {
 
     /// Writes the waiting frame, if there is one. False if it has to wait longer.
     fn depart(&mut self) -> Result<bool, LinkError> {
-        while self.waiting > 0 {
-            match write(&self.device, &self.departure[FRAME - self.header..FRAME + self.waiting]) {
-                Ok(_) => self.waiting = 0,
-                Err(Errno::AGAIN) => return Ok(false),
-                Err(Errno::INTR) => {}
-                Err(Errno::NOBUFS | Errno::NOMEM) => {
+        if self.waiting > 0 {
+            let frame = &self.departure[FRAME - self.header..FRAME + self.waiting];
+            match leave(|| write(&self.device, frame)) {
+                Departure::Again => return Ok(false),
+                departure => {
                     self.waiting = 0;
-                    self.refused += 1;
-                }
-                Err(errno) => {
-                    self.waiting = 0;
-                    return Err(explain("write a frame", errno));
+                    departure.count(&mut self.refused)?;
                 }
             }
         }
         Ok(true)
+    }
+
+    /// Has the frame in memory, of which `rest` is to follow, leave at once, or wait whole.
+    fn depart_with(&mut self, length: usize, rest: [&[u8]; 2]) -> Result<(), LinkError> {
+        let frame = &self.departure[FRAME - self.header..FRAME + length];
+        let parts = [frame, rest[0], rest[1]].map(IoSlice::new);
+        match leave(|| writev(&self.device, &parts)) {
+            Departure::Again => {
+                self.waiting = length;
+                for part in rest {
+                    let end = self.waiting + part.len();
+                    self.departure[FRAME + self.waiting..FRAME + end].copy_from_slice(part);
+                    self.waiting = end;
+                }
+                Ok(())
+            }
+            departure => departure.count(&mut self.refused),
+        }
+    }
+
+    /// Puts the virtio-net header before the frame in memory, if it is to have one.
+    fn write_header(&mut self, frame: &TxFrame) {
+        if self.header > 0 {
+            virtio::write_header(frame, &mut self.departure);
+        }
+    }
+}
+
+/// What has become of a frame.
+enum Departure {
+    Left,
+    /// The system has no room for it now.
+    Again,
+    /// The system has no memory for it.
+    Refused,
+    Failed(Errno),
+}
+
+impl Departure {
+    /// Counts one that is lost.
+    fn count(self, refused: &mut u64) -> Result<(), LinkError> {
+        match self {
+            Self::Failed(errno) => Err(explain("write a frame", errno)),
+            departure => {
+                *refused += u64::from(matches!(departure, Self::Refused));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Writes a frame, however often that is interrupted.
+fn leave(mut write: impl FnMut() -> Result<usize, Errno>) -> Departure {
+    loop {
+        return match write() {
+            Ok(_) => Departure::Left,
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => Departure::Again,
+            Err(Errno::NOBUFS | Errno::NOMEM) => Departure::Refused,
+            Err(errno) => Departure::Failed(errno),
+        };
     }
 }
 
@@ -164,8 +240,8 @@ impl Link for Tap {
         let mut received = 0;
         let mut now = Instant::ZERO;
         while received < budget {
-            match read(&self.device, &mut self.arrival[FRAME - self.header..]) {
-                Ok(length) => match arrived(&self.arrival, self.header, length) {
+            match read(&self.device, &mut self.arrivals.next()[FRAME - self.header..]) {
+                Ok(length) => match arrived(self.arrivals.current(), self.header, length) {
                     Some(frame) => {
                         if received.is_multiple_of(STAMPED_AT_ONCE) {
                             now = MonotonicClock.now();
@@ -193,11 +269,20 @@ impl Link for Tap {
         while self.depart()? && sent < budget {
             let Some(frame) = fill(&mut self.departure[FRAME..]) else { break };
             self.waiting = frame.length.min(self.departure.len() - FRAME);
-            if self.header > 0 {
-                let header = virtio::header(&frame, &self.departure[FRAME..]);
-                self.departure[FRAME - virtio::LENGTH..FRAME].copy_from_slice(&header);
-            }
+            self.write_header(&frame);
             sent += 1;
+        }
+        Ok(sent)
+    }
+
+    /// What is lent goes to the kernel from where it is (`writev`).
+    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+        let mut sent = 0;
+        while self.depart()? && sent < budget {
+            let Some(LentFrame { frame, rest }) = source.lend(&mut self.departure[FRAME..]) else { break };
+            sent += 1;
+            self.write_header(&frame);
+            self.depart_with(frame.length, rest)?;
         }
         Ok(sent)
     }
@@ -209,14 +294,11 @@ impl Link for Tap {
 
 /// What `length` bytes are, that the kernel has written with a header of `header` bytes before [`FRAME`];
 /// `None` if they cannot be a frame. When it arrived is for the caller to say.
-fn arrived(memory: &[u8], header: usize, length: usize) -> Option<RxFrame<'_>> {
-    let bytes = memory.get(FRAME..(FRAME + length).checked_sub(header)?)?;
-    let frame = RxFrame::plain(bytes, Instant::ZERO);
+fn arrived(memory: &Arc<[u8]>, header: usize, length: usize) -> Option<RxFrame<'_>> {
     if header == 0 {
-        return Some(frame);
+        return Some(RxFrame::plain(memory.get(FRAME..FRAME + length)?, Instant::ZERO));
     }
-    let said = virtio::read(*memory[..FRAME].last_chunk()?, bytes.len())?;
-    Some(RxFrame { checksum: said.checksum, segment: said.segment, ..frame })
+    Some(RxFrame { memory: Some(memory), ..virtio::arrived(memory, length)? })
 }
 
 impl Readiness for Tap {
@@ -289,11 +371,16 @@ pub enum TapError {
         name: String,
     },
     /// There is an interface of that name that is of another kind.
-    #[error("the interface `{name}` exists and is not of the kind that was asked for: choose another name")]
+    #[error(
+        "the interface `{name}` exists and is not of the kind, or not for as many queues as, was asked for: choose another name"
+    )]
     Kind {
         /// The interface.
         name: String,
     },
+    /// The caller asked for no queue at all, or for too many.
+    #[error("an interface cannot have {0} queues: choose 1 to {MOST_QUEUES}")]
+    Queues(usize),
     /// The interface is there and cannot be set up as it was asked for.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
@@ -331,6 +418,7 @@ mod tests {
     use super::*;
     use crate::Waiter;
     use crate::namespace::{isolated_test, skip_test};
+    use crate::testing::{arp_reply, next, packet_sent_back, send, sent_back};
     use linerate_stack::{PartialChecksum, RxChecksum};
     use std::net::{Ipv4Addr, UdpSocket};
     use std::num::NonZeroU16;
@@ -365,47 +453,50 @@ mod tests {
         tap.interface.set_up().unwrap();
     }
 
-    fn send(link: &mut impl Link, frames: &[Vec<u8>]) -> Result<usize, LinkError> {
-        let mut frames = frames.iter();
-        link.transmit(usize::MAX, |bytes| {
-            let frame = frames.next()?;
-            bytes[..frame.len()].copy_from_slice(frame);
-            Some(TxFrame::whole(frame.len()))
-        })
+    #[test]
+    fn the_kernel_sends_a_flow_to_the_queue_that_it_came_from() {
+        isolated_test(|| {
+            if open(&plain()).is_none() {
+                return;
+            }
+            let mut queues =
+                Tap::open_queues(&TapConfig { name: "many%d".to_owned(), ..plain() }, 4).unwrap();
+            queues[0].interface.disable_ipv6().unwrap();
+            bring_up(&queues[0]);
+            let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
+            let question = |queues: &mut [Tap]| {
+                socket.send_to(b"to whichever queue", (OURS, 7)).unwrap();
+                loop {
+                    for (number, queue) in queues.iter_mut().enumerate() {
+                        let mut frame = None;
+                        queue.receive(1, |arrived| frame = Some(arrived.bytes.to_vec())).unwrap();
+                        if let Some(frame) = frame {
+                            return (number, frame);
+                        }
+                    }
+                }
+            };
+            let (_, request) = question(&mut queues);
+            send(&mut queues[1], &[arp_reply(&request, OURS, OUR_MAC)]).unwrap();
+            let (mut first, mut frame) = (0, Vec::new());
+            while frame.get(12..14) != Some(&[8, 0]) {
+                // What waited for the answer comes by itself.
+                for (number, queue) in queues.iter_mut().enumerate() {
+                    queue.receive(1, |arrived| (first, frame) = (number, arrived.bytes.to_vec())).unwrap();
+                }
+            }
+            for other in (0..4).filter(|&other| other != first) {
+                send(&mut queues[other], [sent_back(&frame)]).unwrap();
+                socket.recv(&mut [0; 64]).unwrap();
+                assert_eq!(question(&mut queues).0, other);
+            }
+        });
     }
 
-    /// Waits for the next frame.
-    fn next(tap: &mut Tap, waiter: &mut Waiter) -> Vec<u8> {
-        let mut frame = None;
-        while frame.is_none() {
-            waiter.wait(tap, Instant::NEVER).unwrap();
-            tap.receive(1, |arrived| frame = Some(arrived.bytes.to_vec())).unwrap();
-        }
-        frame.unwrap()
-    }
-
-    /// The answer to an ARP request for our address.
-    fn arp_reply(request: &[u8]) -> Vec<u8> {
-        assert_eq!(request[12..14], [8, 6]);
-        assert_eq!(request[38..42], OURS.octets());
-        let mut reply = request.to_vec();
-        reply[..6].copy_from_slice(&request[6..12]);
-        reply[6..12].copy_from_slice(&OUR_MAC);
-        reply[21] = 2;
-        reply[22..28].copy_from_slice(&OUR_MAC);
-        reply[28..32].copy_from_slice(&OURS.octets());
-        reply[32..42].copy_from_slice(&request[22..32]);
-        reply
-    }
-
-    /// The same datagram sent back: with source and destination exchanged, all checksums stay right.
-    fn sent_back(packet: &[u8]) -> Vec<u8> {
-        let mut back = packet.to_vec();
-        back[12..16].copy_from_slice(&packet[16..20]);
-        back[16..20].copy_from_slice(&packet[12..16]);
-        back[20..22].copy_from_slice(&packet[22..24]);
-        back[22..24].copy_from_slice(&packet[20..22]);
-        back
+    #[test]
+    fn no_queue_and_too_many_are_refused() {
+        assert_eq!(Tap::open_queues(&plain(), 0).unwrap_err(), TapError::Queues(0));
+        assert!(Tap::open_queues(&plain(), 257).unwrap_err().to_string().contains("1 to 256"));
     }
 
     #[test]
@@ -415,16 +506,13 @@ mod tests {
             bring_up(&tap);
             assert_eq!(tap.interface().name(), "lr0");
             let mac = tap.interface.state().unwrap().mac.unwrap();
-            let mut waiter = Waiter::new().unwrap();
             let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
             socket.send_to(b"over a TAP", (OURS, 7)).unwrap();
-            let request = next(&mut tap, &mut waiter);
-            assert_eq!(send(&mut tap, &[arp_reply(&request)]), Ok(1));
-            let frame = next(&mut tap, &mut waiter);
+            let request = next(&mut tap);
+            assert_eq!(send(&mut tap, &[arp_reply(&request, OURS, OUR_MAC)]), Ok(1));
+            let frame = next(&mut tap);
             assert_eq!((&frame[..6], &frame[6..12]), (&OUR_MAC[..], &mac[..]));
-            let mut back = sent_back(&frame[14..]);
-            back.splice(..0, [&mac[..], &OUR_MAC, &[8, 0]].concat());
-            assert_eq!(send(&mut tap, &[back]), Ok(1));
+            assert_eq!(send(&mut tap, [sent_back(&frame)]), Ok(1));
             let mut echo = [0; 64];
             let (length, from) = socket.recv_from(&mut echo).unwrap();
             assert_eq!((&echo[..length], from), (&b"over a TAP"[..], (OURS, 7).into()));
@@ -438,12 +526,11 @@ mod tests {
             let Some(mut tun) = open(&config) else { return };
             bring_up(&tun);
             assert_eq!(tun.interface.state().unwrap().mtu, Bytes::new(1_300));
-            let mut waiter = Waiter::new().unwrap();
             let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
             socket.send_to(&[7; 1_272], (OURS, 7)).unwrap();
-            let packet = next(&mut tun, &mut waiter);
+            let packet = next(&mut tun);
             assert_eq!((packet[0], packet.len()), (0x45, 1_300));
-            assert_eq!(send(&mut tun, &[sent_back(&packet)]), Ok(1));
+            assert_eq!(send(&mut tun, &[packet_sent_back(&packet)]), Ok(1));
             assert_eq!(socket.recv_from(&mut [0; 1_500]).unwrap().0, 1_272);
         });
     }
@@ -518,6 +605,59 @@ mod tests {
         assert_eq!(received, Ok(2));
         assert_eq!(seen, [(60, RxChecksum::Unverified, None), (65_000, RxChecksum::Partial(place), Some(5))]);
         assert_eq!(tap.malformed(), 5);
+    }
+
+    /// Frames of a number, four bytes of filling, and the rest, which is lent in two parts.
+    struct Lender {
+        next: u32,
+        rest: Vec<u8>,
+    }
+
+    impl FrameSource for Lender {
+        fn now(&self) -> Instant {
+            Instant::ZERO
+        }
+
+        fn fill(&mut self, _: &mut [u8]) -> Option<TxFrame> {
+            panic!("the link gathers");
+        }
+
+        fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+            frame[..4].copy_from_slice(&self.next.to_be_bytes());
+            frame[4..8].fill(7);
+            self.next += 1;
+            let (first, second) = self.rest.split_at(1_000);
+            Some(LentFrame { frame: TxFrame::whole(8), rest: [first, second] })
+        }
+    }
+
+    #[test]
+    fn what_is_lent_leaves_behind_what_was_written_also_if_it_has_to_wait() {
+        let (ours, theirs) = UnixDatagram::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let interface = KernelInterface::loopback().unwrap();
+        let mut tap = Tap::over(ours.into(), interface, &TapConfig::default());
+        let mut lender = Lender { next: 0, rest: (0..3_000_u16).map(|at| (at % 251) as u8).collect() };
+        let expected = lender.rest.clone();
+        let mut seen = 0;
+        let mut drain = |most: usize| {
+            let mut bytes = [0; 4_000];
+            for _ in 0..most {
+                let Ok(length) = theirs.recv(&mut bytes) else { break };
+                let (header, frame) = bytes[..length].split_at(virtio::LENGTH);
+                assert_eq!((header, &frame[..4]), (&[0; virtio::LENGTH][..], &u32::to_be_bytes(seen)[..]));
+                assert!(frame[4..8] == [7; 4] && frame[8..] == expected, "frame {seen}");
+                seen += 1;
+            }
+            seen
+        };
+        let sent = tap.transmit_from(100_000, &mut lender).unwrap();
+        assert!(sent < 100_000 && tap.wants_room());
+        assert_eq!(tap.transmit_from(100, &mut lender), Ok(0), "one frame waits already");
+        drain(usize::MAX);
+        assert_eq!(tap.transmit_from(2, &mut lender), Ok(2));
+        assert_eq!(drain(usize::MAX) as usize, sent + 2);
     }
 
     #[test]

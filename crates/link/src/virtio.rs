@@ -3,11 +3,21 @@
 //!
 //! Whoever writes it may be wrong, or lie. What cannot be is a frame that is dropped and counted.
 
-use linerate_stack::{PartialChecksum, RxChecksum, TxChecksum, TxFrame};
+use linerate_stack::{Offloads, PartialChecksum, RxChecksum, RxFrame, TxChecksum, TxFrame};
+use linerate_units::Instant;
 use std::num::NonZeroU16;
 
 /// Bytes of the header.
 pub(crate) const LENGTH: usize = 10;
+/// Where a frame begins in its memory, behind the place of the header: so that behind Ethernet's the IP header
+/// begins at a multiple of 32 bytes.
+pub(crate) const FRAME: usize = 18;
+/// Where the header begins.
+pub(crate) const HEADER: usize = FRAME - LENGTH;
+/// Bytes of the largest IP packet.
+pub(crate) const LARGEST_PACKET: usize = 65_535;
+/// The largest frame that can arrive: that packet behind a tagged Ethernet header.
+pub(crate) const LARGEST_FRAME: usize = LARGEST_PACKET + 18;
 
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is to be completed.
 const NEEDS_CHECKSUM: u8 = 1;
@@ -18,18 +28,36 @@ const SINGLE: u8 = 0;
 /// `VIRTIO_NET_HDR_GSO_TCPV4`: a super-frame of TCP over IPv4.
 const TCP_OVER_IPV4: u8 = 1;
 
+/// `VIRTIO_NET_HDR_GSO_ECN`, beside one of these: the first segment has CWR. Packet sockets tell so unasked; it
+/// stands in the TCP header, too.
+const SIGNALS_CONGESTION: u8 = 0x80;
+
 /// What a header says of a frame that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
-    pub(crate) checksum: RxChecksum,
-    pub(crate) segment: Option<NonZeroU16>,
+struct Said {
+    checksum: RxChecksum,
+    segment: Option<NonZeroU16>,
+}
+
+/// What a device does for us with such headers, if they are wanted.
+pub(crate) fn offloads(wanted: bool) -> Offloads {
+    if wanted { Offloads { checksums: true, super_packet: LARGEST_PACKET } } else { Offloads::NONE }
+}
+
+/// What `length` bytes are that the kernel has written into `memory` from [`HEADER`] on; `None` if they cannot be a
+/// frame. When it arrived is for the caller to say.
+pub(crate) fn arrived(memory: &[u8], length: usize) -> Option<RxFrame<'_>> {
+    let bytes = memory.get(FRAME..HEADER + length)?;
+    let said = read(*memory[..FRAME].last_chunk()?, bytes.len())?;
+    let plain = RxFrame::plain(bytes, Instant::ZERO);
+    Some(RxFrame { checksum: said.checksum, segment: said.segment, ..plain })
 }
 
 /// Reads the header of a frame of `length` bytes; `None` if it says what cannot be, or what nobody has asked
 /// for. Its hint how long the headers are is not looked at: they say so themselves.
-pub(crate) fn read(header: [u8; LENGTH], length: usize) -> Option<Said> {
+fn read(header: [u8; LENGTH], length: usize) -> Option<Said> {
     let [flags, kind, _, _, size @ .., start_0, start_1, offset_0, offset_1] = header;
-    let segment = match kind {
+    let segment = match kind & !SIGNALS_CONGESTION {
         SINGLE => None,
         TCP_OVER_IPV4 => Some(NonZeroU16::new(u16::from_ne_bytes(size))?),
         _ => return None,
@@ -51,8 +79,14 @@ pub(crate) fn read(header: [u8; LENGTH], length: usize) -> Option<Said> {
     Some(Said { checksum, segment })
 }
 
+/// Writes the header of a frame that is sent, and lies in `memory` from [`FRAME`] on.
+pub(crate) fn write_header(frame: &TxFrame, memory: &mut [u8]) {
+    let header = header(frame, &memory[FRAME..]);
+    memory[HEADER..FRAME].copy_from_slice(&header);
+}
+
 /// The header of a frame that is sent, of which these are the `bytes`.
-pub(crate) fn header(frame: &TxFrame, bytes: &[u8]) -> [u8; LENGTH] {
+fn header(frame: &TxFrame, bytes: &[u8]) -> [u8; LENGTH] {
     let TxChecksum::Partial(place) = frame.checksum else { return [0; LENGTH] };
     let (kind, size, headers) = match frame.segment {
         Some(size) => (TCP_OVER_IPV4, size.get(), place.start.saturating_add(length_of_tcp(bytes, place))),
@@ -108,6 +142,13 @@ mod tests {
     }
 
     #[test]
+    fn a_super_frame_that_signals_congestion_is_one_of_the_same_kind() {
+        let kind = SIGNALS_CONGESTION | TCP_OVER_IPV4;
+        let said = read(header_of(NEEDS_CHECKSUM, kind, 1_448, 34, 16), 60_000);
+        assert_eq!(said.unwrap().segment, NonZeroU16::new(1_448));
+    }
+
+    #[test]
     fn segments_of_nothing_cannot_be() {
         assert_eq!(read(header_of(NEEDS_CHECKSUM, TCP_OVER_IPV4, 0, 34, 16), 60_000), None);
     }
@@ -125,8 +166,8 @@ mod tests {
 
     #[test]
     fn super_frames_of_other_kinds_were_not_asked_for() {
-        // UDP as fragments, TCP over IPv6, UDP, and TCP with CWR.
-        for kind in [3, 4, 5, 0x80 | TCP_OVER_IPV4, 0xff] {
+        // UDP as fragments, TCP over IPv6, UDP.
+        for kind in [3, 4, 5, 0xff] {
             assert_eq!(read(header_of(NEEDS_CHECKSUM, kind, 1_448, 34, 16), 60_000), None, "{kind}");
         }
     }

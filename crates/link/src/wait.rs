@@ -17,6 +17,12 @@ pub trait Readiness {
     /// when [`prepare_to_sleep`](Self::prepare_to_sleep) would answer false.
     fn fd(&self) -> BorrowedFd<'_>;
 
+    /// A second descriptor to poll, which is readable when there is something: of a link that others put
+    /// frames into.
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// Whether the last call of `transmit` ended for want of room, so that it is worth waking up when
     /// [`fd`](Self::fd) becomes writable.
     fn wants_room(&self) -> bool {
@@ -36,7 +42,8 @@ pub trait Readiness {
     }
 
     /// Called after a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) allowed; `signalled`
-    /// says whether [`fd`](Self::fd) ended it.
+    /// says whether [`fd`](Self::fd) or
+    /// [`bell`](Self::bell) ended it.
     fn awake(&mut self, signalled: bool) {
         let _ = signalled;
     }
@@ -107,15 +114,24 @@ impl Waiter {
         }
     }
 
-    /// Sleeps, and says which of the two descriptors ended it.
+    /// Sleeps, and says who ended it.
     fn sleep(&self, link: &impl Readiness, deadline: Instant) -> Result<Wake, WaitError> {
         let deadline = deadline.min(link.next_deadline());
         let interest = if link.wants_room() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        let link_fd = link.fd();
-        let mut fds =
-            [PollFd::from_borrowed_fd(link_fd, interest), PollFd::new(&self.door.bell, PollFlags::IN)];
-        match poll(&mut fds, time_left(deadline).as_ref()) {
-            Ok(_) => Ok(Wake { link: !fds[0].revents().is_empty(), doorbell: !fds[1].revents().is_empty() }),
+        let door = self.door.bell.as_fd();
+        // Without a bell the door takes its place, and is left out.
+        let bell = link.bell();
+        let mut fds = [
+            PollFd::from_borrowed_fd(door, PollFlags::IN),
+            PollFd::from_borrowed_fd(link.fd(), interest),
+            PollFd::from_borrowed_fd(bell.unwrap_or(door), PollFlags::IN),
+        ];
+        let count = if bell.is_some() { 3 } else { 2 };
+        match poll(&mut fds[..count], time_left(deadline).as_ref()) {
+            Ok(_) => Ok(Wake {
+                link: fds[1..count].iter().any(|fd| !fd.revents().is_empty()),
+                doorbell: !fds[0].revents().is_empty(),
+            }),
             Err(Errno::INTR) => Ok(Wake::default()),
             Err(errno) => Err(WaitError { errno: errno.raw_os_error() }),
         }

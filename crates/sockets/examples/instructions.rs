@@ -11,9 +11,9 @@
 #![allow(clippy::print_stdout, reason = "what was done is what this program says")]
 
 use linerate_link::memory::pair_with_clock;
-use linerate_link::{ManualClock, MemoryConfig, MemoryLink};
+use linerate_link::{Impair, ManualClock, MemoryConfig, MemoryLink};
 use linerate_stack::{
-    Budget, ConnectOptions, Host, ListenHandle, ListenOptions, Stack, StackConfig, TcpHandle,
+    Budget, ConnectOptions, Host, Link, ListenHandle, ListenOptions, Stack, StackConfig, TcpHandle,
 };
 use linerate_tcp::{Config, Connection, Path, Seeds};
 use linerate_units::{Clock, Duration, Instant};
@@ -27,6 +27,10 @@ const PIECE: usize = 64 << 10;
 const TURN: Duration = Duration::from_micros(10);
 /// Frames that the link holds each way.
 const BATCH: usize = 64;
+/// Frames that are under way at most on a path of ten milliseconds.
+const UNDER_WAY: usize = 4_096;
+/// How long they are.
+const WAY: Duration = Duration::from_millis(5);
 const PATH: Path = Path::ipv4(1_500);
 const PORT: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 9);
 
@@ -42,6 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bulk-batch" => Pair::new(BATCH)?.bulk(amount)?,
         "ping-pong" => Pair::new(BATCH)?.ping_pong(amount)?,
         "connect" => Pair::new(BATCH)?.connect(amount)?,
+        "path" => Pair::far_apart("")?.bulk_far_away(amount)?,
+        "path-loss" => Pair::far_apart("rx.loss=1%")?.bulk_far_away(amount)?,
         _ => return Err(format!("there is no work called {work}").into()),
     };
     // The exact number of units, which a bulk transfer may pass.
@@ -92,17 +98,18 @@ fn carry(now: Instant, from: &mut Connection, to: &mut Connection) {
     }
 }
 
-type End = Host<MemoryLink<ManualClock>>;
+type Near = MemoryLink<ManualClock>;
+type Far = Impair<Near, ManualClock>;
 
-/// Two hosts on a memory link.
-struct Pair {
-    left: End,
-    right: End,
+/// Two hosts on a memory link, or on what the right one's link makes of it.
+struct Pair<L> {
+    left: Host<Near>,
+    right: Host<L>,
     listener: ListenHandle,
     clock: ManualClock,
 }
 
-impl Pair {
+impl Pair<Near> {
     /// The right host takes in so many frames before it may answer.
     fn new(frames_before_answer: usize) -> Result<Self, Box<dyn Error>> {
         let clock = ManualClock::new(Instant::ZERO);
@@ -112,7 +119,44 @@ impl Pair {
         let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default())?;
         Ok(Self { left, right, listener, clock })
     }
+}
 
+impl Pair<Far> {
+    /// Between the hosts lies a path that does so to what the right one receives and sends.
+    fn far_apart(impairments: &str) -> Result<Self, Box<dyn Error>> {
+        let clock = ManualClock::new(Instant::ZERO);
+        let config = MemoryConfig { capacity: UNDER_WAY, ..MemoryConfig::default() };
+        let (left, right) = pair_with_clock(config, clock.clone())?;
+        let right = Impair::with_clock(right, impairments.parse()?, 1, clock.clone());
+        let (left, mut right) = (host(1, left, UNDER_WAY)?, host(2, right, 2)?);
+        let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default())?;
+        Ok(Self { left, right, listener, clock })
+    }
+
+    /// A bulk transfer in which all that one end sends arrives at the other some time later.
+    fn bulk_far_away(&mut self, amount: u64) -> Outcome {
+        let (client, server) = self.open()?;
+        let (piece, mut heard) = (vec![7; PIECE], vec![0; PIECE]);
+        let mut read = 0;
+        while read < amount * 1_448 {
+            self.clock.advance(WAY);
+            let now = self.clock.now();
+            turn(&mut self.left, now)?;
+            while self.left.stack_mut().tcp_write(now, client, &piece)? > 0 {}
+            turn(&mut self.left, now)?;
+            self.clock.advance(WAY);
+            let now = self.clock.now();
+            while turn(&mut self.right, now)? > 0 {
+                while let Ok(count) = self.right.stack_mut().tcp_read(now, server, &mut heard) {
+                    read += count as u64;
+                }
+            }
+        }
+        Ok(read / 1_448)
+    }
+}
+
+impl<L: Link> Pair<L> {
     /// The next instant.
     fn later(&self) -> Instant {
         self.clock.advance(TURN);
@@ -136,7 +180,8 @@ impl Pair {
     fn bulk(&mut self, amount: u64) -> Outcome {
         let (client, server) = self.open()?;
         let (piece, mut heard) = (vec![7; PIECE], vec![0; PIECE]);
-        let received = |host: &End| host.stack().tcp(server).map(|end| end.statistics().segments_received);
+        let received =
+            |host: &Host<L>| host.stack().tcp(server).map(|end| end.statistics().segments_received);
         while received(&self.right).is_some_and(|received| received < amount) {
             let now = self.later();
             while self.left.stack_mut().tcp_write(now, client, &piece)? > 0 {}
@@ -177,7 +222,7 @@ impl Pair {
     }
 }
 
-fn host(number: u8, link: MemoryLink<ManualClock>, receive: usize) -> Result<End, Box<dyn Error>> {
+fn host<L: Link>(number: u8, link: L, receive: usize) -> Result<Host<L>, Box<dyn Error>> {
     let address = format!("192.0.2.{number}/24").parse()?;
     let mut config = StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, number]), address);
     // Or the connections of a run would be kept, and every new one would find more of them.
@@ -187,7 +232,7 @@ fn host(number: u8, link: MemoryLink<ManualClock>, receive: usize) -> Result<End
 }
 
 /// One turn of a host, and how many frames it took in.
-fn turn(host: &mut End, now: Instant) -> Result<usize, Box<dyn Error>> {
+fn turn(host: &mut Host<impl Link>, now: Instant) -> Result<usize, Box<dyn Error>> {
     let turn = host.turn(now)?;
     while host.stack_mut().poll_event().is_some() {}
     Ok(turn.received)
@@ -196,8 +241,8 @@ fn turn(host: &mut End, now: Instant) -> Result<usize, Box<dyn Error>> {
 /// One byte from one application to the other.
 fn pass_byte(
     now: Instant,
-    (from, writer): (&mut End, TcpHandle),
-    (to, reader): (&mut End, TcpHandle),
+    (from, writer): (&mut Host<impl Link>, TcpHandle),
+    (to, reader): (&mut Host<impl Link>, TcpHandle),
 ) -> Result<(), Box<dyn Error>> {
     from.stack_mut().tcp_write(now, writer, b"?")?;
     loop {

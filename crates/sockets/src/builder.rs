@@ -1,10 +1,13 @@
-//! How a network of one's own is made: a link, a host on it, and the thread that turns the host.
+//! How a network of one's own is made: a link, a host on it, and the thread that turns the host, or a shard of
+//! the host and a thread for each queue of the link.
 
 use crate::net::Net;
 use crate::reactor::Reactor;
 use crate::shared::Shared;
-use linerate_link::{Readiness, Waiter};
-use linerate_stack::{Budget, Link, Stack, StackConfig};
+use linerate_link::shard::{HandoverWatch, ShardError, share};
+use linerate_link::{Readiness, ShardLink, Waiter};
+use linerate_stack::{Budget, Link, Shard, Stack, StackConfig};
+use parking_lot::Mutex;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt;
 use std::io;
@@ -13,13 +16,14 @@ use std::thread;
 
 /// A network that is about to start.
 pub struct Builder<L> {
-    link: L,
+    /// One at least.
+    queues: Vec<L>,
     config: StackConfig,
     seed: Option<[u8; 32]>,
     name: String,
     budget: Budget,
     spins: u32,
-    epilogue: Box<dyn FnOnce(L) + Send>,
+    epilogue: Box<dyn FnMut(L) + Send>,
 }
 
 impl<L: Link + Readiness + Send + 'static> Builder<L> {
@@ -27,7 +31,7 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     #[must_use]
     pub fn new(link: L, config: StackConfig) -> Self {
         Self {
-            link,
+            queues: vec![link],
             config,
             seed: None,
             name: "linerate".to_owned(),
@@ -45,7 +49,17 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { seed: Some(seed), ..self }
     }
 
-    /// The name of the thread; the system shows 15 bytes of it.
+    /// Further queues of the same link. Each gets a shard: a host of its own with a thread of its own, which
+    /// shares nothing with the others. Connections are spread over them, those that are opened here by turns
+    /// and those that arrive by a hash of both ends, and listeners accept from all; UDP sockets live on the
+    /// first one. The limits of the configuration are divided among them.
+    #[must_use]
+    pub fn queues(mut self, further: impl IntoIterator<Item = L>) -> Self {
+        self.queues.extend(further);
+        self
+    }
+
+    /// The name of the thread; the system shows 15 bytes of it. Those of several shards have a number behind.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
@@ -65,27 +79,75 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { spins, ..self }
     }
 
-    /// Gives the link back when the network has ended, on its thread: to finish a capture, or to ask a
-    /// link what it has counted. Without this it is dropped.
+    /// Gives the link back when the network has ended, on its thread, and of several queues each: to finish a
+    /// capture, or to ask a link what it has counted. Without this it is dropped.
     #[must_use]
-    pub fn when_ended(self, epilogue: impl FnOnce(L) + Send + 'static) -> Self {
+    pub fn when_ended(self, epilogue: impl FnMut(L) + Send + 'static) -> Self {
         Self { epilogue: Box::new(epilogue), ..self }
     }
 
-    /// Starts the thread.
+    /// Starts the threads.
     ///
     /// # Errors
-    /// What the operating system says if it grants no random numbers, no descriptor or no thread.
-    pub fn start(self) -> io::Result<Net> {
+    /// What the operating system says if it grants no random numbers, no descriptor or no thread;
+    /// `InvalidInput` for more queues than a host can have shards.
+    pub fn start(mut self) -> io::Result<Net> {
         let seed = self.seed.map_or_else(draw_seed, Ok)?;
-        let waiter = Waiter::new().map_err(io::Error::other)?.with_spins(self.spins);
-        let mut stack = Stack::new(self.config, seed);
-        stack.attach(self.link.capabilities());
-        let shared = Arc::new(Shared::new(stack, waiter.doorbell()));
-        let reactor = Reactor { shared: Arc::clone(&shared), link: self.link, waiter, budget: self.budget };
-        let epilogue = self.epilogue;
-        let thread = thread::Builder::new().name(self.name).spawn(move || epilogue(reactor.run()))?;
-        Ok(Net::new(shared, thread))
+        let mut queues = std::mem::take(&mut self.queues);
+        if queues.len() == 1 {
+            return self.start_on(
+                queues.drain(..).map(|link| (link, Shard::ONLY)),
+                seed,
+                Vec::new(),
+                |link| link,
+            );
+        }
+        let links = share(queues, seed).map_err(|error| match error {
+            ShardError::Queues(_) => io::Error::new(io::ErrorKind::InvalidInput, error),
+            ShardError::Descriptor(error) => io::Error::other(error),
+        })?;
+        let watches = links.iter().map(ShardLink::watch).collect();
+        let links = links.into_iter().map(|link| {
+            let shard = link.shard();
+            (link, shard)
+        });
+        self.start_on(links, seed, watches, ShardLink::into_queue)
+    }
+
+    /// A host or shard on each of `links`, which `give_back` makes what the application has given.
+    fn start_on<M: Link + Readiness + Send + 'static>(
+        self,
+        links: impl Iterator<Item = (M, Shard)>,
+        seed: [u8; 32],
+        watches: Vec<HandoverWatch>,
+        give_back: impl Fn(M) -> L + Copy + Send + 'static,
+    ) -> io::Result<Net> {
+        let mut begun = Vec::new();
+        for (link, shard) in links {
+            let waiter = Waiter::new().map_err(io::Error::other)?.with_spins(self.spins);
+            let limits = self.config.limits.among(shard.count);
+            let mut stack = Stack::new(StackConfig { shard, limits, ..self.config.clone() }, seed);
+            stack.attach(link.capabilities());
+            let shared = Arc::new(Shared::new(stack, waiter.doorbell()));
+            begun.push((shared, link, waiter, shard));
+        }
+        let shards: Arc<[_]> = begun.iter().map(|(shared, ..)| Arc::clone(shared)).collect();
+        // From here on whoever fails takes down what has started.
+        let net = Net::new(Arc::clone(&shards), watches);
+        let epilogue = Arc::new(Mutex::new(self.epilogue));
+        for (shared, link, waiter, shard) in begun {
+            let (epilogue, shards) = (Arc::clone(&epilogue), Arc::clone(&shards));
+            let reactor = Reactor { shared, link, waiter, budget: self.budget, shards };
+            let name = match shard {
+                Shard::ONLY => self.name.clone(),
+                Shard { number, .. } => format!("{}-{number}", self.name),
+            };
+            net.keep(thread::Builder::new().name(name).spawn(move || {
+                let link = give_back(reactor.run());
+                epilogue.lock()(link);
+            })?);
+        }
+        Ok(net)
     }
 }
 
@@ -102,7 +164,7 @@ fn draw_seed() -> io::Result<[u8; 32]> {
 impl<L: fmt::Debug> fmt::Debug for Builder<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fields = f.debug_struct("Builder");
-        fields.field("link", &self.link).field("config", &self.config).field("name", &self.name);
+        fields.field("queues", &self.queues).field("config", &self.config).field("name", &self.name);
         fields.field("budget", &self.budget).field("spins", &self.spins).finish_non_exhaustive()
     }
 }

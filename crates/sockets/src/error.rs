@@ -96,7 +96,9 @@ const fn kind_of(error: linerate_stack::Error) -> ErrorKind {
         Host::AddressInUse(_) => ErrorKind::AddrInUse,
         Host::AddressNotOurs(_) | Host::NoAddress | Host::PortsExhausted(_) => ErrorKind::AddrNotAvailable,
         Host::NoRoute(_) => ErrorKind::NetworkUnreachable,
-        Host::InvalidDestination(_) | Host::MessageTooLong { .. } => ErrorKind::InvalidInput,
+        Host::InvalidDestination(_) | Host::MessageTooLong { .. } | Host::OtherShard { .. } => {
+            ErrorKind::InvalidInput
+        }
         Host::BroadcastForbidden(_) => ErrorKind::PermissionDenied,
         Host::TooManySockets { .. } => ErrorKind::QuotaExceeded,
         Host::Refused => ErrorKind::ConnectionRefused,

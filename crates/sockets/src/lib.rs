@@ -1,6 +1,7 @@
 //! Blocking sockets with the shapes of `std::net`, on a network of the program's own.
 //!
-//! A [`Net`] is one host on one link, and one thread that turns it: frames in, timers, frames out.
+//! A [`Net`] is one host on one link, and one thread that turns it: frames in, timers, frames out. A link of
+//! several queues can have a thread and a shard of the host for each ([`Builder::queues`]).
 //! Where `std::net` has free functions, a `Net` has methods; what they return is used like what
 //! `std::net` returns, down to the kinds of errors. This crate knows threads, wake-ups and the errors of
 //! `std`, and neither an async runtime nor what TCP does inside.
@@ -50,6 +51,7 @@
 mod address;
 mod builder;
 mod error;
+mod gate;
 mod net;
 mod patience;
 mod reactor;

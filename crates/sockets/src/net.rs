@@ -10,17 +10,21 @@ use crate::tcp_listener::TcpListener;
 use crate::tcp_stream::TcpStream;
 use crate::udp_socket::UdpSocket;
 use linerate_link::Readiness;
-use linerate_stack::{ConnectOptions, Counters, Link, ListenOptions, StackConfig, UdpOptions};
+use linerate_link::shard::{HandoverWatch, Handovers};
+use linerate_stack::{
+    ConnectOptions, Counters, Error as HostError, FIRST_SHARD, Link, ListenOptions, StackConfig, UdpOptions,
+};
 use linerate_wire::Ipv4Cidr;
 use parking_lot::Mutex;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, SocketAddrV4, ToSocketAddrs};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// One host on one link, and the thread that turns it. Clones are the same network.
+/// One host on one link, and the thread that turns it, or a thread for each shard. Clones are the same network.
 ///
 /// The network lives as long as a clone of this does, or until [`Net::shutdown`]. Then its thread ends,
 /// its connections are reset, and every call on one of its sockets, also one that is waiting, fails with
@@ -36,8 +40,15 @@ impl Net {
         Builder::new(link, config)
     }
 
-    pub(crate) fn new(shared: Arc<Shared>, thread: JoinHandle<()>) -> Self {
-        Self { running: Arc::new(Running { shared, thread: Mutex::new(Some(thread)) }) }
+    /// The network of these shards, whose threads are still to be started, by [`Net::keep`].
+    pub(crate) fn new(shards: Arc<[Arc<Shared>]>, watches: Vec<HandoverWatch>) -> Self {
+        let (threads, next) = (Mutex::default(), AtomicUsize::new(0));
+        Self { running: Arc::new(Running { shards, watches, threads, next }) }
+    }
+
+    /// Keeps a thread that turns one of the shards, to wait for its end.
+    pub(crate) fn keep(&self, thread: JoinHandle<()>) {
+        self.running.threads.lock().push(thread);
     }
 
     /// Opens a connection, to the first of `addresses` that answers. A name is looked up by the
@@ -76,8 +87,7 @@ impl Net {
         options: &ConnectOptions,
         first: &[u8],
     ) -> io::Result<(TcpStream, usize)> {
-        let connect = |peer| TcpStream::open(self.shared(), peer, options, first, Limit::Endless);
-        try_each(addresses, connect)
+        try_each(addresses, |peer| Ok(self.open(peer, options, first, Limit::Endless)?))
     }
 
     /// Opens a connection, and gives up after `timeout`.
@@ -90,7 +100,25 @@ impl Net {
         }
         let peer = ipv4(*address)?;
         let options = ConnectOptions::default();
-        Ok(TcpStream::open(self.shared(), peer, &options, &[], Limit::Within(timeout))?.0)
+        Ok(self.open(peer, &options, &[], Limit::Within(timeout))?.0)
+    }
+
+    /// Opens a connection on the next shard, or on the one that its port belongs to.
+    fn open(
+        &self,
+        peer: SocketAddrV4,
+        options: &ConnectOptions,
+        first: &[u8],
+        limit: Limit,
+    ) -> Result<(TcpStream, usize), Error> {
+        let shards = &self.running.shards;
+        let next = self.running.next.fetch_add(1, Ordering::Relaxed) % shards.len();
+        match TcpStream::open(&shards[next], peer, options, first, limit) {
+            Err(Error::Host(HostError::OtherShard { shard, .. })) => {
+                TcpStream::open(&shards[usize::from(shard)], peer, options, first, limit)
+            }
+            opened => opened,
+        }
     }
 
     /// Listens for connections at the first of `addresses` that can be had. Port zero asks for a port
@@ -111,7 +139,7 @@ impl Net {
         addresses: impl ToSocketAddrs,
         options: &ListenOptions,
     ) -> io::Result<TcpListener> {
-        try_each(addresses, |local| TcpListener::open(self.shared(), local, options))
+        try_each(addresses, |local| TcpListener::open(&self.running.shards, local, options))
     }
 
     /// Makes a UDP socket at the first of `addresses` that can be had. Port zero asks for a port that is
@@ -132,13 +160,13 @@ impl Net {
         addresses: impl ToSocketAddrs,
         options: &UdpOptions,
     ) -> io::Result<UdpSocket> {
-        try_each(addresses, |local| UdpSocket::open(self.shared(), local, options))
+        try_each(addresses, |local| UdpSocket::open(self.first(), local, options))
     }
 
     /// The addresses of the host.
     #[must_use]
     pub fn addresses(&self) -> &[Ipv4Cidr] {
-        &self.shared().addresses
+        &self.first().addresses
     }
 
     /// What the host has counted, in the words of /proc/net/snmp.
@@ -146,19 +174,36 @@ impl Net {
     /// # Errors
     /// If the network has panicked.
     pub fn counters(&self) -> io::Result<Counters> {
-        Ok(self.shared().access()?.stack.counters())
+        let mut sum = Counters::default();
+        for shard in &*self.running.shards {
+            sum += shard.access()?.stack.counters();
+        }
+        Ok(sum)
+    }
+
+    /// How many shards the host has, each with a thread.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.running.shards.len()
+    }
+
+    /// What each shard has had to do with frames of the others; nothing where there is one only.
+    #[must_use]
+    pub fn handovers(&self) -> Vec<Handovers> {
+        self.running.watches.iter().map(HandoverWatch::look).collect()
     }
 
     /// What the threads of the network have done so far.
     #[must_use]
     pub fn activity(&self) -> Activity {
-        self.shared().lock().activity
+        let of = |shard: &Arc<Shared>| shard.lock().activity;
+        self.running.shards.iter().map(of).fold(Activity::default(), Activity::and)
     }
 
     /// Why the network runs no longer, if that is so.
     #[must_use]
     pub fn end(&self) -> Option<End> {
-        self.shared().lock().end
+        self.running.shards.iter().find_map(|shard| shard.lock().end)
     }
 
     /// Ends the network at once: resets its connections and ends its thread. When this returns, nothing
@@ -173,13 +218,15 @@ impl Net {
     /// `TimedOut` if that took longer than `patience`; the network has ended all the same.
     pub fn finish(&self, patience: Duration) -> io::Result<()> {
         let deadline = Instant::now().checked_add(patience);
-        let is_quiet = self.shared().wait_for_orphans(deadline);
+        let shards = self.running.shards.iter();
+        let quiet: Result<Vec<_>, _> = shards.map(|shard| shard.wait_for_orphans(deadline)).collect();
         self.shutdown();
-        if is_quiet? { Ok(()) } else { Err(Error::Unfinished(patience).into()) }
+        if quiet?.contains(&false) { Err(Error::Unfinished(patience).into()) } else { Ok(()) }
     }
 
-    fn shared(&self) -> &Arc<Shared> {
-        &self.running.shared
+    /// The shard that has everything that is no connection.
+    fn first(&self) -> &Arc<Shared> {
+        &self.running.shards[usize::from(FIRST_SHARD)]
     }
 }
 
@@ -191,16 +238,20 @@ impl fmt::Debug for Net {
 
 /// The network while somebody holds it.
 struct Running {
-    shared: Arc<Shared>,
-    /// Held while the thread is joined, so that whoever comes second returns no earlier.
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// The host, or its shards; one at least.
+    shards: Arc<[Arc<Shared>]>,
+    watches: Vec<HandoverWatch>,
+    /// Held while the threads are joined, so that whoever comes second returns no earlier.
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Connections opened: each shard has its turn.
+    next: AtomicUsize,
 }
 
 impl Running {
     fn shutdown(&self) {
-        let mut thread = self.thread.lock();
-        self.shared.leave();
-        if let Some(thread) = thread.take() {
+        let mut threads = self.threads.lock();
+        self.shards.iter().for_each(|shard| shard.leave(End::ShutDown));
+        for thread in threads.drain(..) {
             // A panic was told to everybody who has a socket.
             let _ = thread.join();
         }

@@ -1,4 +1,4 @@
-//! The one thread that turns a host: frames in, timers, frames out, and sleep until there is more.
+//! The one thread that turns a host, or a shard of one: frames in, timers, frames out, and sleep until there is more.
 
 use crate::error::End;
 use crate::shared::{Shared, State};
@@ -31,15 +31,30 @@ pub(crate) struct Reactor<L> {
     pub(crate) link: L,
     pub(crate) waiter: Waiter,
     pub(crate) budget: Budget,
+    /// All shards of the host. What ends one of them ends all: what comes for it finds nobody.
+    pub(crate) shards: Arc<[Arc<Shared>]>,
+}
+
+impl Activity {
+    /// What two threads have done together.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self {
+            turns: self.turns + other.turns,
+            sleeps: self.sleeps + other.sleeps,
+            rings: self.rings + other.rings,
+            waits: self.waits + other.waits,
+        }
+    }
 }
 
 impl<L: Link + Readiness> Reactor<L> {
     /// Turns the host until the application ends it or the link fails; returns the link.
     pub(crate) fn run(mut self) -> L {
-        let obituary = Obituary(&self.shared);
+        let obituary = Obituary { shared: &self.shared, shards: &self.shards };
         let end = Self::turn_to_the_end(&self.shared, &mut self.link, &mut self.waiter, self.budget);
         self.shared.finish(end);
         drop(obituary);
+        leave_together(&self.shared, &self.shards, end);
         self.link
     }
 
@@ -49,9 +64,9 @@ impl<L: Link + Readiness> Reactor<L> {
             if let Some(end) = state.end {
                 return end;
             }
-            if state.is_leaving {
+            if let Some(why) = state.leaving {
                 Self::take_leave(&mut state, link, budget);
-                return End::ShutDown;
+                return why;
             }
             let now = state.now();
             let turn = match state.stack.turn(link, budget, now) {
@@ -98,13 +113,22 @@ impl<L: Link + Readiness> Reactor<L> {
     }
 }
 
+/// Has the other shards end, too.
+fn leave_together(own: &Arc<Shared>, shards: &[Arc<Shared>], why: End) {
+    shards.iter().filter(|shard| !Arc::ptr_eq(shard, own)).for_each(|shard| shard.leave(why));
+}
+
 /// Tells everybody who waits if the thread ends by a panic; they would wait for ever.
-struct Obituary<'a>(&'a Shared);
+struct Obituary<'a> {
+    shared: &'a Arc<Shared>,
+    shards: &'a [Arc<Shared>],
+}
 
 impl Drop for Obituary<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.finish(End::Panicked);
+            self.shared.finish(End::Panicked);
+            leave_together(self.shared, self.shards, End::Panicked);
         }
     }
 }

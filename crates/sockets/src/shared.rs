@@ -2,8 +2,9 @@
 //!
 //! The discipline of the lock:
 //!
-//! 1. There is one [`Mutex`], around the host and everything about it. Every condition variable belongs
-//!    to it. No other lock is taken while it is held.
+//! 1. There is one [`Mutex`], around the host (of several shards: around each) and everything about it. Every
+//!    condition variable belongs to it. No other lock is taken while it is held, but the one inside of a
+//!    [`Gate`](crate::gate::Gate), which is the last of all; no thread holds those of two shards.
 //! 2. Nobody sleeps with it, but on a condition variable, which lets go of it: the reactor waits for its
 //!    link without it.
 //! 3. An application's thread has it as an [`Access`]. Before that lets go of the lock, whatever the host
@@ -49,8 +50,8 @@ pub(crate) struct State {
     pub(crate) activity: Activity,
     /// What came of the last turn, and when the reactor turns the host again by itself.
     pub(crate) last: Turn,
-    /// The application wants the reactor to end.
-    pub(crate) is_leaving: bool,
+    /// Why the reactor is to end: the application wants it, or another shard has ended.
+    pub(crate) leaving: Option<End>,
     /// Why the reactor has ended, if it has. Nothing happens to the host any more.
     pub(crate) end: Option<End>,
 }
@@ -63,7 +64,7 @@ impl Shared {
             registry: Registry::default(),
             activity: Activity::default(),
             last: NOT_YET,
-            is_leaving: false,
+            leaving: None,
             end: None,
         };
         Self { state: Mutex::new(state), turned: Condvar::new(), doorbell, addresses }
@@ -102,10 +103,10 @@ impl Shared {
         &self.turned
     }
 
-    /// Has the reactor end.
-    pub(crate) fn leave(&self) {
+    /// Has the reactor end, for this reason unless there is one already.
+    pub(crate) fn leave(&self, why: End) {
         if let Ok(mut access) = self.access() {
-            access.is_leaving = true;
+            access.leaving.get_or_insert(why);
         }
     }
 
@@ -190,7 +191,7 @@ impl Access<'_> {
     fn settle(&mut self) {
         self.state.hand_out_events();
         let state = &self.state;
-        if state.end.is_none() && (state.is_leaving || state.stack.wants_turn_since(&state.last)) {
+        if state.end.is_none() && (state.leaving.is_some() || state.stack.wants_turn_since(&state.last)) {
             self.state.activity.rings += 1;
             self.bell.pulled = true;
         }

@@ -1,6 +1,7 @@
 //! What sockets of all kinds have in common: a handle of the host's, a place to wait, and patience.
 
 use crate::error::Error;
+use crate::gate::Gate;
 use crate::patience::{Limit, Patience, Side};
 use crate::shared::{Access, Shared, State};
 use crate::waiters::{SocketId, Waiters};
@@ -35,6 +36,16 @@ impl<H: Handle> Socket<H> {
     /// The socket of a handle that the host has just given.
     pub(crate) fn new(shared: &Arc<Shared>, state: &mut State, handle: H) -> Self {
         let waiters = state.registry.enter(handle.id());
+        Self::waited_for_by(waiters, shared, handle)
+    }
+
+    /// One of several sockets, for which threads wait at `gate`.
+    pub(crate) fn behind(gate: &Arc<Gate>, shared: &Arc<Shared>, state: &mut State, handle: H) -> Self {
+        let waiters = state.registry.enter_by(handle.id(), Arc::clone(gate));
+        Self::waited_for_by(waiters, shared, handle)
+    }
+
+    fn waited_for_by(waiters: Arc<Waiters>, shared: &Arc<Shared>, handle: H) -> Self {
         Self { shared: Arc::clone(shared), handle, patience: Patience::default(), waiters }
     }
 

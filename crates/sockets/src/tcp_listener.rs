@@ -1,33 +1,81 @@
 //! A listener that is used like `std::net::TcpListener`.
 
 use crate::error::Error;
-use crate::patience::Side;
+use crate::gate::Gate;
+use crate::patience::{Limit, Patience, Side};
 use crate::shared::{Access, Shared};
 use crate::socket::{Handle, Socket};
 use crate::tcp_stream::TcpStream;
 use crate::waiters::SocketId;
-use linerate_stack::{Error as HostError, ListenHandle, ListenOptions, ListenStatistics, Stack};
+use linerate_stack::{Error as HostError, ListenHandle, ListenOptions, ListenStatistics, Stack, TcpHandle};
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A place at which connections arrive. The last clone to go ends it; connections that nobody has
 /// accepted are then reset.
 #[derive(Debug)]
 pub struct TcpListener {
-    socket: Arc<Socket<ListenHandle>>,
+    doors: Arc<Doors>,
+}
+
+/// One listener on each shard of the host, one at least, all at the same address.
+#[derive(Debug)]
+struct Doors {
+    sockets: Vec<Socket<ListenHandle>>,
+    /// Where threads wait for all of them.
+    gate: Arc<Gate>,
+    patience: Patience,
+    /// Which of them is looked at first: each has its turn.
+    next: AtomicUsize,
+}
+
+impl Doors {
+    /// The one whose shard decided which port is free. It was opened first, and closes last.
+    fn first(&self) -> &Socket<ListenHandle> {
+        &self.sockets[0]
+    }
+
+    fn in_turn(&self) -> impl Iterator<Item = &Socket<ListenHandle>> {
+        let begin = self.next.fetch_add(1, Ordering::Relaxed);
+        (0..self.sockets.len()).map(move |step| &self.sockets[begin.wrapping_add(step) % self.sockets.len()])
+    }
+}
+
+impl Drop for Doors {
+    fn drop(&mut self) {
+        while self.sockets.pop().is_some() {}
+    }
 }
 
 impl TcpListener {
     pub(crate) fn open(
-        shared: &Arc<Shared>,
-        local: SocketAddrV4,
+        shards: &[Arc<Shared>],
+        mut local: SocketAddrV4,
         options: &ListenOptions,
     ) -> io::Result<Self> {
-        let mut access = shared.access()?;
-        access.check_running()?;
-        let handle = access.stack.tcp_listen(local, options).map_err(Error::from)?;
-        Ok(Self { socket: Arc::new(Socket::new(shared, &mut access, handle)) })
+        let part = |whole: usize| whole.div_ceil(shards.len());
+        let options = ListenOptions {
+            backlog: part(options.backlog),
+            syn_backlog: part(options.syn_backlog),
+            fast_open: options.fast_open.map(part),
+            ..*options
+        };
+        let mut doors = Doors {
+            sockets: Vec::new(),
+            gate: Arc::default(),
+            patience: Patience::default(),
+            next: AtomicUsize::new(0),
+        };
+        for shared in shards {
+            let mut access = shared.access()?;
+            access.check_running()?;
+            let handle = access.stack.tcp_listen(local, &options).map_err(Error::from)?;
+            local = access.stack.tcp_listen_addr(handle).map_err(Error::from)?;
+            doors.sockets.push(Socket::behind(&doors.gate, shared, &mut access, handle));
+        }
+        Ok(Self { doors: Arc::new(doors) })
     }
 
     /// Waits for the next connection, and returns it with the address of its peer.
@@ -36,18 +84,22 @@ impl TcpListener {
     /// `WouldBlock` in non-blocking mode if there is none; `InvalidInput` after
     /// [`TcpListener::shutdown`]; `NetworkDown` when the network has ended.
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let accepted = self.socket.block(Side::Read, |state, _| {
-            let Some((handle, peer)) = state.stack.tcp_accept(self.socket.handle) else {
-                state.stack.tcp_listen_addr(self.socket.handle)?;
-                return Err(HostError::WouldBlock);
-            };
-            Ok((Socket::new(&self.socket.shared, state, handle), peer))
-        });
-        let (socket, peer) = accepted.map_err(|error| match error {
-            Error::Host(HostError::Closed) => Error::ListenerShutDown,
-            error => error,
-        })?;
-        Ok((TcpStream::accepted(socket), peer.into()))
+        let Doors { gate, patience, .. } = &*self.doors;
+        loop {
+            let seen = gate.openings();
+            for door in self.doors.in_turn() {
+                if let Some((socket, peer)) = take_next(door)? {
+                    // One opening stands for all connections that came since the last.
+                    gate.open();
+                    return Ok((TcpStream::accepted(socket), peer.into()));
+                }
+            }
+            if patience.limit(Side::Read) == Limit::None {
+                return Err(Error::Host(HostError::WouldBlock).into());
+            }
+            self.doors.first().shared.lock().activity.waits += 1;
+            gate.wait(seen);
+        }
     }
 
     /// The connections that arrive, without end.
@@ -62,7 +114,10 @@ impl TcpListener {
     /// # Errors
     /// `NotConnected` if it was ended before.
     pub fn shutdown(&self) -> io::Result<()> {
-        Ok(self.socket.call_and_wake(|stack, now| stack.tcp_listen_close(now, self.socket.handle))?)
+        for door in self.doors.sockets.iter().rev() {
+            door.call_and_wake(|stack, now| stack.tcp_listen_close(now, door.handle))?;
+        }
+        Ok(())
     }
 
     /// Where it listens.
@@ -70,7 +125,8 @@ impl TcpListener {
     /// # Errors
     /// `NotConnected` after [`TcpListener::shutdown`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.socket.call(|stack, _| stack.tcp_listen_addr(self.socket.handle))?.into())
+        let door = self.doors.first();
+        Ok(door.call(|stack, _| stack.tcp_listen_addr(door.handle))?.into())
     }
 
     /// How many connections wait, and what the listener has counted: SYNs that were dropped, cookies.
@@ -78,7 +134,11 @@ impl TcpListener {
     /// # Errors
     /// `NotConnected` after [`TcpListener::shutdown`].
     pub fn statistics(&self) -> io::Result<ListenStatistics> {
-        Ok(self.socket.call(|stack, _| stack.tcp_listen_statistics(self.socket.handle))?)
+        let mut sum = ListenStatistics::default();
+        for door in &self.doors.sockets {
+            sum += door.call(|stack, _| stack.tcp_listen_statistics(door.handle))?;
+        }
+        Ok(sum)
     }
 
     /// The same listener once more. The non-blocking mode is common to all clones.
@@ -86,7 +146,7 @@ impl TcpListener {
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
     pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { socket: Arc::clone(&self.socket) })
+        Ok(Self { doors: Arc::clone(&self.doors) })
     }
 
     /// Lets [`TcpListener::accept`] fail with `WouldBlock` instead of waiting. Connections that it
@@ -95,8 +155,21 @@ impl TcpListener {
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
-        self.socket.patience.set_nonblocking(nonblocking);
+        self.doors.patience.set_nonblocking(nonblocking);
         Ok(())
+    }
+}
+
+/// The connection that has waited longest at one of the doors.
+fn take_next(door: &Socket<ListenHandle>) -> Result<Option<(Socket<TcpHandle>, SocketAddrV4)>, Error> {
+    let mut access = door.shared.access()?;
+    if let Some((handle, peer)) = access.stack.tcp_accept(door.handle) {
+        return Ok(Some((Socket::new(&door.shared, &mut access, handle), peer)));
+    }
+    access.check_running()?;
+    match access.stack.tcp_listen_addr(door.handle) {
+        Ok(_) => Ok(None),
+        Err(_) => Err(Error::ListenerShutDown),
     }
 }
 
@@ -120,7 +193,7 @@ impl Handle for ListenHandle {
         SocketId::Listen(self)
     }
 
-    /// One event stands for all connections that came since the last.
+    /// Nobody waits for one alone.
     fn has_more(self, _: &Stack, _: Side) -> bool {
         true
     }

@@ -1,5 +1,6 @@
 //! Who waits for which socket, and which event wakes whom.
 
+use crate::gate::Gate;
 use crate::patience::Side;
 use linerate_stack::{Event, ListenHandle, Stack, TcpHandle, UdpEvent, UdpHandle};
 use linerate_tcp::Event as TcpEvent;
@@ -15,7 +16,7 @@ pub(crate) enum SocketId {
     Udp(UdpHandle),
 }
 
-/// Where threads wait for one socket. Both belong to the host's lock.
+/// Where threads wait for one socket. Both conditions belong to the host's lock.
 ///
 /// An event wakes one thread. If that thread leaves something for others, it wakes the next, so that
 /// ten threads that wait for one datagram do not all wake up to find that nine came for nothing. What
@@ -24,6 +25,8 @@ pub(crate) enum SocketId {
 pub(crate) struct Waiters {
     read: Condvar,
     write: Condvar,
+    /// Where those wait who wait for sockets of several hosts at a time.
+    gate: Option<Arc<Gate>>,
 }
 
 impl Waiters {
@@ -34,9 +37,15 @@ impl Waiters {
         }
     }
 
+    pub(crate) fn wake_one(&self, side: Side) {
+        self.of(side).notify_one();
+        self.gate.iter().for_each(|gate| gate.open());
+    }
+
     pub(crate) fn wake_all(&self) {
         self.read.notify_all();
         self.write.notify_all();
+        self.gate.iter().for_each(|gate| gate.open_wide());
     }
 }
 
@@ -50,6 +59,12 @@ impl Registry {
     /// Makes a place to wait for a socket.
     pub(crate) fn enter(&mut self, id: SocketId) -> Arc<Waiters> {
         Arc::clone(self.sockets.entry(id).or_default())
+    }
+
+    /// Makes a place to wait for a socket that is one of several.
+    pub(crate) fn enter_by(&mut self, id: SocketId, gate: Arc<Gate>) -> Arc<Waiters> {
+        let waiters = Waiters { gate: Some(gate), ..Waiters::default() };
+        Arc::clone(self.sockets.entry(id).or_insert_with(|| Arc::new(waiters)))
     }
 
     pub(crate) fn leave(&mut self, id: SocketId) {
@@ -89,7 +104,7 @@ impl Registry {
 
     fn wake_one(&self, id: SocketId, side: Side) {
         if let Some(waiters) = self.sockets.get(&id) {
-            waiters.of(side).notify_one();
+            waiters.wake_one(side);
         }
     }
 

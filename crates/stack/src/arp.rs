@@ -10,7 +10,7 @@ use linerate_units::Instant;
 use linerate_wire::{ArpOperation, ArpPacket, IcmpError, MacAddress, Quote, Unreachable};
 
 impl Stack {
-    pub(crate) fn handle_arp(&mut self, arrival: Arrival, bytes: &[u8]) {
+    pub(crate) fn handle_arp(&mut self, arrival: Arrival<'_>, bytes: &[u8]) {
         let packet = match ArpPacket::parse(bytes) {
             Ok(packet) if is_possible_sender(packet.sender_mac) => packet,
             _ => {
@@ -31,7 +31,8 @@ impl Stack {
         {
             self.neighbors.learn(arrival.at, packet.sender_ip, packet.sender_mac, asks_for_us);
         }
-        if asks_for_us {
+        // The first shard answers for all.
+        if asks_for_us && self.shard.is_first() {
             let reply = packet.reply(self.interface.mac);
             let emit = |bytes: &mut [u8]| {
                 reply.emit(bytes);

@@ -2,7 +2,9 @@
 
 use crate::neighbor::NeighborLimits;
 use crate::route::Route;
+use crate::steering::Shard;
 use alloc::vec::Vec;
+use core::num::NonZeroU16;
 use core::ops::RangeInclusive;
 use linerate_wire::{Ipv4Cidr, MacAddress};
 
@@ -29,6 +31,8 @@ pub struct StackConfig {
     pub tcp: linerate_tcp::Config,
     /// How much the host may hold, and how often it may answer.
     pub limits: Limits,
+    /// Which shard of the host this is, if several stacks with one seed share its link.
+    pub shard: Shard,
 }
 
 impl StackConfig {
@@ -44,6 +48,7 @@ impl StackConfig {
             frame_prediction: true,
             tcp: linerate_tcp::Config::modern(),
             limits: Limits::default(),
+            shard: Shard::ONLY,
         }
     }
 }
@@ -82,6 +87,31 @@ pub struct Limits {
     pub challenges: u32,
     /// Echo replies and errors about echo requests that wait for the application.
     pub echo_events: usize,
+}
+
+impl Limits {
+    /// What each of `shards` may have, so that together they have what one host has; at least one of
+    /// everything.
+    #[must_use]
+    pub fn among(self, shards: NonZeroU16) -> Self {
+        let count = usize::from(shards.get());
+        let part = |whole: usize| whole.div_ceil(count);
+        let rate = |(steady, burst): (u32, u32)| {
+            let shards = u32::from(shards.get());
+            (steady.div_ceil(shards), burst.div_ceil(shards))
+        };
+        Self {
+            sockets: part(self.sockets),
+            time_wait: part(self.time_wait),
+            orphans: part(self.orphans),
+            buffer_bytes: part(self.buffer_bytes),
+            icmp_errors: rate(self.icmp_errors),
+            resets: rate(self.resets),
+            challenges: self.challenges.div_ceil(u32::from(shards.get())),
+            // What is about the link, and not about connections, each of them needs whole.
+            ..self
+        }
+    }
 }
 
 impl Default for Limits {

@@ -2,6 +2,7 @@
 //! that whoever knows those knows these.
 
 use core::fmt;
+use core::ops::AddAssign;
 
 /// Declares a group of counters: a struct of numbers, and the word that the kernel has for each.
 macro_rules! counters {
@@ -19,6 +20,12 @@ macro_rules! counters {
             /// Each word with its number, in the order of the line.
             pub fn words(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($word, self.$field),)*].into_iter()
+            }
+        }
+
+        impl AddAssign for $group {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$field += other.$field;)*
             }
         }
 
@@ -303,6 +310,21 @@ pub struct Counters {
     pub transmit: TransmitCounters,
 }
 
+/// What several shards of one host have counted together. What is given to each of them, such as ARP, each
+/// has counted.
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        self.ip += other.ip;
+        self.icmp += other.icmp;
+        self.tcp += other.tcp;
+        self.udp += other.udp;
+        self.tcp_extra += other.tcp_extra;
+        self.neighbor += other.neighbor;
+        self.receive += other.receive;
+        self.transmit += other.transmit;
+    }
+}
+
 /// The groups as the kernel's files have them, two lines each.
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -326,6 +348,14 @@ mod tests {
              Udp: 7 1 0 0 0 0 0"
         );
         assert_eq!(udp.words().next(), Some(("InDatagrams", 7)));
+    }
+
+    #[test]
+    fn shards_count_together() {
+        let one = UdpCounters { in_datagrams: 7, no_ports: 1, ..UdpCounters::default() };
+        let mut sum = Counters { udp: one, ..Counters::default() };
+        sum += Counters { udp: one, tcp: TcpCounters { in_errors: 3, ..TcpCounters::default() }, ..sum };
+        assert_eq!((sum.udp.in_datagrams, sum.udp.no_ports, sum.tcp.in_errors), (14, 2, 3));
     }
 
     #[test]

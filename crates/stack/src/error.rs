@@ -30,6 +30,16 @@ pub enum Error {
     /// The destination is every host of a network, and the application has not allowed that.
     #[error("{0} is a broadcast address: allow broadcasts on the socket first")]
     BroadcastForbidden(Ipv4Addr),
+    /// The connection belongs to another shard of this host, which the link gives its segments to.
+    #[error(
+        "a connection from {local} belongs to shard {shard}: open it there, or leave the port to the host"
+    )]
+    OtherShard {
+        /// The address that was asked for.
+        local: SocketAddrV4,
+        /// The number of the shard.
+        shard: u16,
+    },
     /// Every ephemeral port has a conversation with this destination.
     #[error("all ephemeral ports are in use towards {0}: close connections, or widen the range of ports")]
     PortsExhausted(SocketAddrV4),

@@ -91,20 +91,21 @@ impl EventQueue {
         }
     }
 
-    /// Notes that something of the kind with this number happened to a socket.
-    pub(crate) fn note(&mut self, socket: u32, kind: u8) {
+    /// Notes what happened to a socket: a bit for each kind, one at least.
+    #[inline]
+    pub(crate) fn note(&mut self, socket: u32, kinds: u8) {
         match self.kinds.get_mut(socket as usize) {
             // It waits already, or had events before.
-            Some(kinds) if *kinds != 0 => *kinds |= 1 << kind,
-            _ => self.note_first(socket, kind),
+            Some(known) if *known != 0 => *known |= kinds,
+            _ => self.note_first(socket, kinds),
         }
     }
 
-    fn note_first(&mut self, socket: u32, kind: u8) {
+    fn note_first(&mut self, socket: u32, kinds: u8) {
         if self.kinds.len() <= socket as usize {
             self.kinds.resize(socket as usize + 1, 0);
         }
-        self.kinds[socket as usize] = 1 << kind;
+        self.kinds[socket as usize] = kinds;
         self.links.push_back(&mut self.waiting, socket);
     }
 
@@ -155,44 +156,19 @@ impl EventQueue {
     }
 }
 
-/// The number of [`Event::Incoming`] in the queue.
-pub(crate) const INCOMING: u8 = 0;
-
-/// The events of a connection by their numbers in the queue.
-const TCP_EVENTS: [TcpEvent; 8] = [
-    TcpEvent::Connected,
-    TcpEvent::Readable,
-    TcpEvent::Urgent,
-    TcpEvent::EndOfStream,
-    TcpEvent::Writable,
-    TcpEvent::Trouble,
-    TcpEvent::Closed,
-    TcpEvent::PathMtu,
-];
-
-/// The number of a connection's event in the queue.
-pub(crate) const fn tcp_kind(event: TcpEvent) -> u8 {
-    match event {
-        TcpEvent::Connected => 0,
-        TcpEvent::Readable => 1,
-        TcpEvent::Urgent => 2,
-        TcpEvent::EndOfStream => 3,
-        TcpEvent::Writable => 4,
-        TcpEvent::Trouble => 5,
-        TcpEvent::Closed => 6,
-        TcpEvent::PathMtu => 7,
-    }
-}
+/// The bit of [`Event::Incoming`] in the queue. Those of a connection are the connection's own.
+pub(crate) const INCOMING: u8 = 1;
 
 impl Event {
     /// The event of the kind with this number that happened to a socket.
     pub(crate) fn of(sockets: &Sockets, index: u32, kind: u8) -> Option<Self> {
-        Some(match sockets.get(index)? {
+        let (key, socket) = sockets.entry(index)?;
+        Some(match socket {
             Socket::Tcp(_) | Socket::Resting(_) => {
-                Self::Tcp(sockets.tcp_handle(index)?, *TCP_EVENTS.get(usize::from(kind))?)
+                Self::Tcp(TcpHandle(key), *TcpEvent::ALL.get(usize::from(kind))?)
             }
-            Socket::Listen(_) => Self::Incoming(sockets.listen_handle(index)?),
-            Socket::Udp(_) => Self::Udp(sockets.udp_handle(index)?, UdpEvent::of(kind)?),
+            Socket::Listen(_) => Self::Incoming(ListenHandle(key)),
+            Socket::Udp(_) => Self::Udp(UdpHandle(key), UdpEvent::of(kind)?),
         })
     }
 }
@@ -200,9 +176,9 @@ impl Event {
 impl UdpEvent {
     const ALL: [Self; 3] = [Self::Readable, Self::Writable, Self::Error];
 
-    /// Its number in the queue.
-    pub(crate) const fn kind(self) -> u8 {
-        self as u8
+    /// Its bit in the queue.
+    pub(crate) const fn bit(self) -> u8 {
+        1 << self as u8
     }
 
     fn of(kind: u8) -> Option<Self> {
@@ -218,7 +194,7 @@ mod tests {
     fn events_of_a_socket_are_merged_and_come_in_order() {
         let mut queue = EventQueue::new(1);
         for (socket, kind) in [(7, 2), (3, 0), (7, 0), (7, 2)] {
-            queue.note(socket, kind);
+            queue.note(socket, 1 << kind);
         }
         let polled: Vec<_> = core::iter::from_fn(|| queue.poll_socket()).collect();
         assert_eq!(polled, [(7, 0), (7, 2), (3, 0)]);
@@ -227,24 +203,21 @@ mod tests {
     #[test]
     fn a_socket_that_nobody_holds_has_no_events() {
         let mut queue = EventQueue::new(1);
-        queue.note(1, 1);
-        queue.note(2, 1);
+        queue.note(1, 0b10);
+        queue.note(2, 0b10);
         queue.forget(1);
         queue.forget(5);
         assert_eq!(queue.poll_socket(), Some((2, 1)));
         assert_eq!(queue.poll_socket(), None);
-        queue.note(1, 0);
+        queue.note(1, 0b1);
         assert_eq!(queue.poll_socket(), Some((1, 0)));
     }
 
     #[test]
     fn every_kind_is_found_by_its_number() {
-        for event in UdpEvent::ALL {
-            assert_eq!(UdpEvent::of(event.kind()), Some(event));
+        for (number, event) in (0..).zip(UdpEvent::ALL) {
+            assert_eq!((UdpEvent::of(number), event.bit()), (Some(event), 1 << number));
         }
         assert_eq!(UdpEvent::of(3), None);
-        for (number, event) in (0..).zip(TCP_EVENTS) {
-            assert_eq!(tcp_kind(event), number);
-        }
     }
 }

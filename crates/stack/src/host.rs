@@ -1,6 +1,6 @@
 //! A host on its link, and the one loop that moves everything: frames in, timers, frames out.
 
-use crate::link::{Link, LinkError};
+use crate::link::{FrameSource, LentFrame, Link, LinkError, TxFrame};
 use crate::stack::Stack;
 use linerate_units::Instant;
 
@@ -97,6 +97,28 @@ impl<L: Link> Host<L> {
     }
 }
 
+/// A host at a time at which its link asks it for frames.
+struct Turning<'a> {
+    stack: &'a mut Stack,
+    now: Instant,
+}
+
+impl FrameSource for Turning<'_> {
+    #[inline]
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    #[inline]
+    fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
+        self.stack.fill(self.now, frame)
+    }
+
+    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+        self.stack.poll_transmit_to_gather(self.now, frame)
+    }
+}
+
 impl Stack {
     /// What [`Host::turn`] does, for a host that is kept apart from its link: where threads share the
     /// host under a lock, the one that turns it waits for the link without holding that lock.
@@ -104,11 +126,12 @@ impl Stack {
     /// # Errors
     /// As for [`Host::turn`].
     pub fn turn(&mut self, link: &mut impl Link, budget: Budget, now: Instant) -> Result<Turn, LinkError> {
-        let received = link.receive(budget.receive, |frame| self.handle_frame(now, frame));
+        let received = link.receive(budget.receive, |frame| self.handle_frame_of_batch(now, frame));
+        self.release_ack();
         let local = if self.has_local() { self.handle_local(now, budget.receive) } else { 0 };
         let timers = self.handle_timeout(now, budget.timers);
         let received = received?;
-        let transmitted = link.transmit(budget.transmit, |frame| self.poll_transmit(now, frame))?;
+        let transmitted = link.transmit_from(budget.transmit, &mut Turning { stack: self, now })?;
         let spent = received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
         let more = spent || local > 0 || self.has_local();
         let blocked = transmitted < budget.transmit && self.wants_transmit();

@@ -3,10 +3,13 @@
 use crate::link::{Capabilities, Medium};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
-use linerate_wire::{Ipv4Cidr, MacAddress};
+use linerate_wire::{EthernetHeader, Ipv4Cidr, MacAddress};
 
 /// What a link is taken for until it is attached.
 const UNATTACHED: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
+
+/// Room for the smallest MTU that a link may have (RFC 791), behind the longest header.
+const SMALLEST_FRAME: usize = EthernetHeader::LENGTH + 68;
 
 /// The interface of a host.
 #[derive(Debug)]
@@ -14,6 +17,26 @@ pub(crate) struct Interface {
     pub(crate) mac: MacAddress,
     pub(crate) addresses: Vec<Ipv4Cidr>,
     pub(crate) capabilities: Capabilities,
+    /// What follows from them for each frame.
+    pub(crate) frames: Frames,
+}
+
+/// What the frames of a link are like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frames {
+    /// Bytes of the medium's header.
+    pub(crate) header: usize,
+    /// Bytes that an offered frame has at least.
+    pub(crate) least: usize,
+    /// Bytes of it that may be filled.
+    pub(crate) room: usize,
+}
+
+impl Frames {
+    const fn of(link: &Capabilities) -> Self {
+        let least = if link.frame_length() > SMALLEST_FRAME { link.frame_length() } else { SMALLEST_FRAME };
+        Self { header: link.medium.header_length(), least, room: link.room() }
+    }
 }
 
 /// Whom an address means, as seen from this host.
@@ -29,7 +52,13 @@ pub(crate) enum Audience {
 
 impl Interface {
     pub(crate) const fn new(mac: MacAddress, addresses: Vec<Ipv4Cidr>) -> Self {
-        Self { mac, addresses, capabilities: UNATTACHED }
+        Self { mac, addresses, capabilities: UNATTACHED, frames: Frames::of(&UNATTACHED) }
+    }
+
+    /// The interface is on a link that can do this.
+    pub(crate) const fn attach(&mut self, capabilities: Capabilities) {
+        self.capabilities = capabilities;
+        self.frames = Frames::of(&capabilities);
     }
 
     /// Is it an address of this host? 127.0.0.0/8 always is (RFC 1122 §3.2.1.3).

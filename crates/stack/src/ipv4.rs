@@ -20,7 +20,7 @@ pub(crate) const LOCAL_MTU: usize = 65_535;
 /// A packet that is for us.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived<'a> {
-    pub(crate) arrival: Arrival,
+    pub(crate) arrival: Arrival<'a>,
     pub(crate) header: Ipv4Header,
     pub(crate) payload: &'a [u8],
     /// The packet as it came, to be quoted.
@@ -71,7 +71,7 @@ impl Way {
 
 impl Stack {
     /// Takes in a packet from the link, or from this host itself.
-    pub(crate) fn handle_packet(&mut self, arrival: Arrival, bytes: &[u8]) {
+    pub(crate) fn handle_packet(&mut self, arrival: Arrival<'_>, bytes: &[u8]) {
         self.counted.ip.in_receives += 1;
         let Ok(packet) = Ipv4Packet::parse(bytes) else {
             self.counted.ip.in_header_errors += 1;
@@ -88,7 +88,7 @@ impl Stack {
     }
 
     /// Is a packet for us, and can it come from where it says? If so, is it for all hosts?
-    fn judge_addresses(&mut self, arrival: Arrival, header: &Ipv4Header) -> Option<bool> {
+    fn judge_addresses(&mut self, arrival: Arrival<'_>, header: &Ipv4Header) -> Option<bool> {
         let pair = (header.source, header.destination);
         let is_plain = !arrival.local && !arrival.to_all_stations;
         // Packets come in trains: the answer is that of the packet before, mostly.
@@ -177,10 +177,18 @@ impl Stack {
     /// Takes in packets that this host has sent to itself, at most `budget`; returns how many.
     pub fn handle_local(&mut self, now: Instant, budget: usize) -> usize {
         self.pass_time(now);
-        let arrival =
-            Arrival { at: self.now, verified: true, joined: None, to_all_stations: false, local: true };
+        let arrival = Arrival {
+            at: self.now,
+            verified: true,
+            joined: None,
+            memory: None,
+            to_all_stations: false,
+            local: true,
+        };
         let step = |stack: &mut Self| stack.handle_next_local(arrival) || stack.transmit_local(now, arrival);
-        (0..budget).take_while(|_| step(self)).count()
+        let steps = (0..budget).take_while(|_| step(self)).count();
+        self.release_ack();
+        steps
     }
 
     /// Are there, or may there be, packets from this host to itself?
@@ -188,7 +196,7 @@ impl Stack {
         !self.local.is_empty() || !self.local_ready.is_empty()
     }
 
-    fn handle_next_local(&mut self, arrival: Arrival) -> bool {
+    fn handle_next_local(&mut self, arrival: Arrival<'_>) -> bool {
         let Some(((), packet)) = self.local.pop() else { return false };
         self.handle_packet(arrival, &packet);
         self.local.give_back(packet);

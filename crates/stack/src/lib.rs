@@ -105,6 +105,7 @@ mod route;
 mod slab;
 mod sockets;
 mod stack;
+mod steering;
 mod tcp;
 mod timer_wheel;
 mod token_bucket;
@@ -122,13 +123,14 @@ pub use event::{EchoError, EchoReply, Event, UdpEvent};
 pub use fast_open::cookie::FastOpenKeys;
 pub use host::{Budget, Host, Turn};
 pub use link::{
-    Capabilities, Link, LinkError, Medium, Offloads, PartialChecksum, RxChecksum, RxFrame, TxChecksum,
-    TxFrame,
+    Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, Offloads, PartialChecksum, RxChecksum,
+    RxFrame, TxChecksum, TxFrame,
 };
 pub use listen::{ListenOptions, ListenStatistics, SynCookies};
 pub use neighbor::NeighborLimits;
 pub use route::Route;
 pub use sockets::{ListenHandle, TcpHandle, UdpHandle};
 pub use stack::Stack;
+pub use steering::{FIRST_SHARD, Shard, Steered, Steering};
 pub use tcp::ConnectOptions;
 pub use udp::UdpOptions;

@@ -1,5 +1,6 @@
 //! What a host asks of the thing that carries its frames. It never knows which one it has.
 
+use alloc::sync::Arc;
 use core::num::NonZeroU16;
 use linerate_units::{Instant, Rate};
 use thiserror::Error;
@@ -34,8 +35,40 @@ pub trait Link {
         fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
     ) -> Result<usize, LinkError>;
 
+    /// As [`Link::transmit`], with the frames of a host. A link that can gather a frame from several places,
+    /// and leaves its checksum to others, takes large ones by [`FrameSource::lend`], and saves a copy; for all
+    /// others this is what [`Link::transmit`] does.
+    ///
+    /// # Errors
+    /// As [`Link::transmit`].
+    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+        self.transmit(budget, |frame| source.fill(frame))
+    }
+
     /// What the link can do. The answer stays the same as long as the link lives.
     fn capabilities(&self) -> Capabilities;
+}
+
+/// A host, as the link sees it that asks it for frames.
+pub trait FrameSource {
+    /// The time at which it has its turn: for all that it knows, what it writes now leaves then. A link that
+    /// stamps frames need ask no clock of its own.
+    fn now(&self) -> Instant;
+
+    /// Writes the next frame into the offered one; `None` if there is no more to send.
+    fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame>;
+
+    /// The same, but the data of a large frame may stay where they are, until the next call.
+    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>>;
+}
+
+/// A frame of which only the beginning is in the offered one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LentFrame<'a> {
+    /// What was written into the offered frame.
+    pub frame: TxFrame,
+    /// What follows it, one after the other.
+    pub rest: [&'a [u8]; 2],
 }
 
 /// A frame as it arrived.
@@ -51,13 +84,16 @@ pub struct RxFrame<'a> {
     /// For a super-frame, in which several TCP segments have become one packet of up to 65,535 bytes:
     /// bytes of payload that each of them had but the last, which may have had fewer.
     pub segment: Option<NonZeroU16>,
+    /// The memory that `bytes` are a part of, if the link can do without it: whoever shares it keeps the frame.
+    /// The link writes into it again when nobody shares it any more.
+    pub memory: Option<&'a Arc<[u8]>>,
 }
 
 impl<'a> RxFrame<'a> {
     /// A frame of one packet, of whose checksums nothing is known.
     #[must_use]
     pub const fn plain(bytes: &'a [u8], arrived: Instant) -> Self {
-        Self { bytes, arrived, checksum: RxChecksum::Unverified, segment: None }
+        Self { bytes, arrived, checksum: RxChecksum::Unverified, segment: None, memory: None }
     }
 }
 

@@ -17,11 +17,10 @@
 //! waits in a queue, and is given some before anybody else is. While one waits, the others may fill half
 //! of what they hold, and the other half comes free as their peers acknowledge.
 
-use crate::event::tcp_kind;
 use crate::list::{Links, List};
 use crate::stack::Stack;
 use crate::tcp::{Owner, TcpSocket};
-use linerate_tcp::{Event, MemoryGrant, SMALLEST_BUFFER_MEMORY};
+use linerate_tcp::{Events, MemoryGrant, SMALLEST_BUFFER_MEMORY};
 
 /// The smallest budget: what one connection needs in each direction.
 const SMALLEST_BUDGET: usize = 2 * SMALLEST_BUFFER_MEMORY;
@@ -97,6 +96,13 @@ impl Memory {
     /// holds what it did, and so do all others, the connection knows already.
     #[inline]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
+        // What has gone through it grows, so there is no way back from there.
+        if socket.granted != (Granted { changes: self.changes, has_moved: true }) {
+            self.supply_anew(socket);
+        }
+    }
+
+    fn supply_anew(&self, socket: &mut TcpSocket) {
         let has_moved = has_moved(socket.held, socket.connection.moved_bytes());
         let granted = Granted { changes: self.changes, has_moved };
         if socket.granted != granted {
@@ -304,7 +310,7 @@ impl Stack {
             self.memory.supply(socket);
             if socket.owner == Owner::Application && socket.connection.prepare_to_write(self.now) {
                 self.timers.arm(index, socket.connection.poll_timeout());
-                self.events.note(index, tcp_kind(Event::Writable));
+                self.events.note(index, Events::WRITABLE.bits());
                 self.count_memory(index);
             }
         }

@@ -2,19 +2,22 @@
 
 use crate::link::{Medium, RxChecksum, RxFrame};
 use crate::stack::Stack;
+use alloc::sync::Arc;
 use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::{EtherType, EthernetFrame, MacAddress};
 
 /// How a packet came to us.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct Arrival<'a> {
     /// When.
     pub(crate) at: Instant,
     /// Does the link vouch for the checksum inside?
     pub(crate) verified: bool,
     /// If it is a super-frame: bytes of payload in each of its segments.
     pub(crate) joined: Option<NonZeroU16>,
+    /// The memory that it lies in, if it may be kept there.
+    pub(crate) memory: Option<&'a Arc<[u8]>>,
     /// Was the frame for all stations?
     pub(crate) to_all_stations: bool,
     /// Did it come from this host itself?
@@ -24,6 +27,13 @@ pub(crate) struct Arrival {
 impl Stack {
     /// Takes in a frame that arrived.
     pub fn handle_frame(&mut self, now: Instant, frame: RxFrame<'_>) {
+        self.handle_frame_of_batch(now, frame);
+        self.release_ack();
+    }
+
+    /// The same for one that others may follow at once: an acknowledgement waits for them, until
+    /// [`release_ack`](Self::release_ack).
+    pub(crate) fn handle_frame_of_batch(&mut self, now: Instant, frame: RxFrame<'_>) {
         // The stamp of the link says better than `now` when the frame came, but no later call may
         // see an earlier time than this one.
         self.pass_time(frame.arrived.min(now));
@@ -34,14 +44,16 @@ impl Stack {
         }
         let verified = frame.checksum != RxChecksum::Unverified;
         let joined = frame.segment;
-        let arrival = Arrival { at: self.now, verified, joined, to_all_stations: false, local: false };
+        let memory = frame.memory;
+        let arrival =
+            Arrival { at: self.now, verified, joined, memory, to_all_stations: false, local: false };
         match self.interface.capabilities.medium {
             Medium::Ip => self.handle_packet(arrival, frame.bytes),
             Medium::Ethernet => self.handle_ethernet(arrival, frame.bytes),
         }
     }
 
-    fn handle_ethernet(&mut self, mut arrival: Arrival, bytes: &[u8]) {
+    fn handle_ethernet(&mut self, mut arrival: Arrival<'_>, bytes: &[u8]) {
         let Ok(frame) = EthernetFrame::parse(bytes) else {
             self.counted.receive.errors += 1;
             self.counted.receive.frame += 1;

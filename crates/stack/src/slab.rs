@@ -56,16 +56,29 @@ impl<T> Slab<T> {
         self.slots.get_mut(index as usize)?.content.as_mut()
     }
 
+    /// The thing that the key was made for, if it is still there, to change.
+    #[inline]
+    pub(crate) fn find_mut(&mut self, key: Key) -> Option<&mut T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation == key.generation { slot.content.as_mut() } else { None }
+    }
+
     /// Is the thing that the key was made for still there?
     pub(crate) fn fits(&self, key: Key) -> bool {
         let slot = self.slots.get(key.index as usize);
         slot.is_some_and(|slot| slot.generation == key.generation && slot.content.is_some())
     }
 
+    /// The thing at a place, and its key.
+    #[inline]
+    pub(crate) fn entry(&self, index: u32) -> Option<(Key, &T)> {
+        let slot = self.slots.get(index as usize)?;
+        slot.content.as_ref().map(|thing| (Key { index, generation: slot.generation }, thing))
+    }
+
     /// The key of the thing at a place.
     pub(crate) fn key(&self, index: u32) -> Option<Key> {
-        let slot = self.slots.get(index as usize)?;
-        slot.content.as_ref().map(|_| Key { index, generation: slot.generation })
+        self.entry(index).map(|(key, _)| key)
     }
 
     /// How many things there are.

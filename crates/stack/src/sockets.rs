@@ -11,15 +11,22 @@ use linerate_units::Instant;
 /// Names a TCP connection. One that the application has let go of names nothing any more, even if its
 /// place is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TcpHandle(Key);
+pub struct TcpHandle(pub(crate) Key);
+
+impl TcpHandle {
+    /// The place of the connection. Another one may have it later.
+    pub(crate) const fn index(self) -> u32 {
+        self.0.index
+    }
+}
 
 /// Names a listener. One that was closed names nothing any more, even if its place is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ListenHandle(Key);
+pub struct ListenHandle(pub(crate) Key);
 
 /// Names a UDP socket. One that was closed names nothing any more, even if its place is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct UdpHandle(Key);
+pub struct UdpHandle(pub(crate) Key);
 
 /// A socket of any kind. They share one space of numbers, so that timers, turns and events need no
 /// further word to say whose they are.
@@ -96,6 +103,12 @@ impl Sockets {
         self.slab.get(index)
     }
 
+    /// The socket with this number, and the key to it.
+    #[inline]
+    pub(crate) fn entry(&self, index: u32) -> Option<(Key, &Socket)> {
+        self.slab.entry(index)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Socket)> {
         self.slab.iter()
     }
@@ -116,8 +129,15 @@ impl Sockets {
     }
 
     /// The connection with this number, whoever holds it.
+    #[inline]
     pub(crate) fn tcp_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
         self.slab.get_mut(index)?.awake(self.now)
+    }
+
+    /// The connection with this number, if it does not rest.
+    #[inline]
+    pub(crate) fn awake_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
+        if let Some(Socket::Tcp(socket)) = self.slab.get_mut(index) { Some(socket) } else { None }
     }
 
     /// The connection with this number rests.
@@ -151,11 +171,10 @@ impl Sockets {
     }
 
     /// The connection of an application with its number, to change.
+    #[inline]
     pub(crate) fn tcp_mut(&mut self, handle: TcpHandle) -> Result<(u32, &mut TcpSocket), Error> {
-        let fits = self.slab.fits(handle.0);
-        let socket = self.slab.get_mut(handle.0.index).and_then(|socket| socket.awake(self.now));
-        match socket {
-            Some(socket) if fits && socket.owner == Owner::Application => Ok((handle.0.index, socket)),
+        match self.slab.find_mut(handle.0).and_then(|socket| socket.awake(self.now)) {
+            Some(socket) if socket.owner == Owner::Application => Ok((handle.0.index, socket)),
             _ => Err(Error::Closed),
         }
     }

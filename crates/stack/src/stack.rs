@@ -24,11 +24,12 @@ use crate::ports::Ports;
 use crate::ready::{Ready, Sender};
 use crate::route::{Route, Routes};
 use crate::sockets::{ListenHandle, Socket, Sockets};
+use crate::steering::{Shard, Steering};
 use crate::tcp::burst::BurstHeaders;
-use crate::tcp::{StationHeader, TcpConfigs};
+use crate::tcp::{HeldAck, StationHeader, TcpConfigs};
 use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
-use crate::transmit::Reply;
+use crate::transmit::{Gathering, Reply};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
@@ -48,6 +49,8 @@ pub struct Stack {
     pub(crate) stations: Option<StationHeader>,
     /// Are frames predicted to be like those before them?
     pub(crate) predicts_frames: bool,
+    /// Acknowledgements that have come with the present batch of frames, and wait for its end.
+    pub(crate) held_ack: Option<HeldAck>,
     pub(crate) routes: Routes,
     pub(crate) neighbors: Neighbors,
     pub(crate) path_mtus: PathMtus,
@@ -61,6 +64,9 @@ pub struct Stack {
     pub(crate) udp_ports: Ports,
     pub(crate) tcp_ports: Ports,
     pub(crate) numbers: InitialNumbers,
+    pub(crate) shard: Shard,
+    /// Which connections are this shard's.
+    pub(crate) steering: Steering,
     pub(crate) cookies: CookieJar,
     pub(crate) mint: FastOpenMint,
     pub(crate) fast_opens: FastOpenCache,
@@ -78,6 +84,8 @@ pub struct Stack {
     pub(crate) ready: Ready,
     /// The headers of the burst that leaves.
     pub(crate) burst: BurstHeaders,
+    /// Where the data of the frame are that leaves, if not in it.
+    pub(crate) gathering: Gathering,
     /// Which connections want to send to this host itself.
     pub(crate) local_ready: Ready,
     /// Where segments from this host to itself are written.
@@ -114,6 +122,7 @@ impl Stack {
             familiar: None,
             stations: None,
             predicts_frames: config.frame_prediction,
+            held_ack: None,
             routes,
             neighbors: Neighbors::new(limits.neighbors, keys.table("neighbours")),
             path_mtus: PathMtus::new(limits.path_mtus, keys.table("path MTUs")),
@@ -124,6 +133,8 @@ impl Stack {
             udp_ports: Ports::new(config.ephemeral_ports.clone(), &keys),
             tcp_ports: Ports::new(config.ephemeral_ports, &keys),
             numbers: InitialNumbers::new(&keys),
+            shard: config.shard,
+            steering: Steering::with_keys(&keys, config.shard.count),
             cookies: CookieJar::new(&keys),
             mint: FastOpenMint::new(&keys),
             fast_opens: FastOpenCache::new(limits.fast_open_servers, &keys),
@@ -135,6 +146,7 @@ impl Stack {
             orphans: 0,
             ready: Ready::new(),
             burst: BurstHeaders::new(),
+            gathering: Gathering::Unwanted,
             local_ready: Ready::new(),
             scratch: Vec::new(),
             replies: PacketQueue::new(limits.reply_bytes),
@@ -155,7 +167,7 @@ impl Stack {
     /// Tells the host what its link can do. [`crate::Host::new`] does; sockets should be opened
     /// after it.
     pub const fn attach(&mut self, capabilities: Capabilities) {
-        self.interface.capabilities = capabilities;
+        self.interface.attach(capabilities);
     }
 
     /// Adds a route, in place of the one to the same destinations. Connections take their packets
@@ -197,8 +209,13 @@ impl Stack {
     }
 
     /// Lets timers that are due at `now` expire, at most `budget` of them, and returns how many did.
+    #[inline]
     pub fn handle_timeout(&mut self, now: Instant, budget: usize) -> usize {
         self.pass_time(now);
+        if now < self.poll_timeout() { 0 } else { self.expire(now, budget) }
+    }
+
+    fn expire(&mut self, now: Instant, budget: usize) -> usize {
         let mut expired = 0;
         while expired < budget && (self.handle_connection_timeout(now) || self.handle_neighbor_timeout(now)) {
             expired += 1;

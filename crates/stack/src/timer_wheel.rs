@@ -19,16 +19,15 @@ const DIGIT_BITS: u32 = 6;
 const SLOTS: usize = 1 << DIGIT_BITS;
 const LEVELS: usize = 9;
 const LAST_TICK: u64 = u64::MAX >> TICK_BITS;
-/// Where an occupied slot would begin, if there were one: later than any tick.
-const NOTHING: u64 = u64::MAX;
 
 /// The timers of things that have a small number each.
 #[derive(Debug)]
 pub(crate) struct TimerWheel {
     /// The present, in ticks. Invariant: every armed timer of a tick up to here is in `due`.
     elapsed: u64,
-    /// The tick at which the first occupied slot begins; [`NOTHING`] if there is none. Asked in every turn.
-    earliest: u64,
+    /// Before that there is certainly nothing; [`Instant::NEVER`] if there is nothing at all. Asked in every
+    /// turn, so it is kept.
+    next: Instant,
     levels: [Level; LEVELS],
     due: List,
     links: Links,
@@ -64,7 +63,7 @@ impl TimerWheel {
         const LEVEL: Level = Level { occupied: 0, slots: [List::EMPTY; SLOTS] };
         Self {
             elapsed: 0,
-            earliest: NOTHING,
+            next: Instant::NEVER,
             levels: [LEVEL; LEVELS],
             due: List::EMPTY,
             links: Links::new(),
@@ -85,15 +84,22 @@ impl TimerWheel {
 
     #[inline(never)]
     fn arm_earlier(&mut self, id: u32, deadline: Instant) {
-        self.disarm(id);
+        if self.deadline(id) != Instant::NEVER {
+            self.take_out(id);
+        }
         self.place(id, deadline);
+        self.find_next();
     }
 
     /// Takes the timer out of the wheel.
     pub(crate) fn disarm(&mut self, id: u32) {
-        if self.deadline(id) == Instant::NEVER {
-            return;
+        if self.deadline(id) != Instant::NEVER {
+            self.take_out(id);
+            self.find_next();
         }
+    }
+
+    fn take_out(&mut self, id: u32) {
         let timer = &mut self.timers[id as usize];
         timer.deadline = Instant::NEVER;
         match timer.place {
@@ -104,7 +110,6 @@ impl TimerWheel {
                 self.links.remove(list, id);
                 if list.is_empty() {
                     level.occupied &= !(1 << slot);
-                    self.find_earliest();
                 }
             }
         }
@@ -117,20 +122,11 @@ impl TimerWheel {
     }
 
     /// Takes one timer that is due at `now`, until there is no more.
-    #[inline]
     pub(crate) fn expire(&mut self, now: Instant) -> Option<u32> {
-        let tick = now.as_nanos() >> TICK_BITS;
-        if self.due.is_empty() && tick < self.earliest {
-            self.elapsed = self.elapsed.max(tick);
-            return None;
-        }
-        self.expire_at(tick)
-    }
-
-    #[inline(never)]
-    fn expire_at(&mut self, tick: u64) -> Option<u32> {
-        self.advance(tick);
-        let id = self.links.pop_front(&mut self.due)?;
+        self.advance(now.as_nanos() >> TICK_BITS);
+        let id = self.links.pop_front(&mut self.due);
+        self.find_next();
+        let id = id?;
         self.timers[id as usize].deadline = Instant::NEVER;
         Some(id)
     }
@@ -139,8 +135,7 @@ impl TimerWheel {
     /// the first deadline by a slot of that timer's level; calling `expire` then brings it nearer.
     #[inline]
     pub(crate) const fn next(&self) -> Instant {
-        let tick = if self.due.is_empty() { self.earliest } else { self.elapsed };
-        if tick == NOTHING { Instant::NEVER } else { Instant::from_nanos(tick << TICK_BITS) }
+        self.next
     }
 
     /// Brings the present to `tick`, slot by occupied slot, until timers are due.
@@ -170,8 +165,13 @@ impl TimerWheel {
         Some((level, slot as usize, start))
     }
 
-    fn find_earliest(&mut self) {
-        self.earliest = self.first_slot().map_or(NOTHING, |(_, _, start)| start);
+    fn find_next(&mut self) {
+        let tick = if self.due.is_empty() {
+            self.first_slot().map(|(_, _, start)| start)
+        } else {
+            Some(self.elapsed)
+        };
+        self.next = tick.map_or(Instant::NEVER, |tick| Instant::from_nanos(tick << TICK_BITS));
     }
 
     /// Moves each timer of a slot that has begun to where it belongs now.
@@ -179,7 +179,6 @@ impl TimerWheel {
         let level = &mut self.levels[level];
         level.occupied &= !(1 << slot);
         let mut list = core::mem::replace(&mut level.slots[slot], List::EMPTY);
-        self.find_earliest();
         while let Some(id) = self.links.pop_front(&mut list) {
             self.place(id, self.timers[id as usize].deadline);
         }
@@ -201,8 +200,6 @@ impl TimerWheel {
             let at = &mut self.levels[level as usize];
             at.occupied |= 1 << slot;
             self.links.push_back(&mut at.slots[slot], id);
-            self.earliest =
-                self.earliest.min(tick >> digit_shift(level as usize) << digit_shift(level as usize));
             Place::slot(level, slot)
         };
         if self.timers.len() <= id as usize {
@@ -335,8 +332,9 @@ mod tests {
                 let first = list.iter().copied().min().unwrap_or(u64::MAX);
                 prop_assert!(wheel.next().as_nanos() <= first.saturating_add(TICK));
                 prop_assert_eq!(wheel.next() == Instant::NEVER, first == u64::MAX);
-                let start = wheel.first_slot().map_or(NOTHING, |(_, _, start)| start);
-                prop_assert_eq!(wheel.earliest, start);
+                let kept = wheel.next();
+                wheel.find_next();
+                prop_assert_eq!(wheel.next(), kept);
                 for (id, &deadline) in (0..).zip(&list) {
                     prop_assert_eq!(wheel.deadline(id), at(deadline));
                 }

@@ -1,15 +1,13 @@
 //! The link offers an empty frame: who fills it, and with what header in front.
 
-use crate::link::{Medium, TxFrame};
+use crate::link::{LentFrame, Medium, TxFrame};
 use crate::ready::Sender;
 use crate::sockets::Socket;
 use crate::stack::Stack;
 use core::net::Ipv4Addr;
+use linerate_tcp::Lent;
 use linerate_units::Instant;
 use linerate_wire::{EtherType, EthernetHeader, MacAddress, VlanTags};
-
-/// Room for the smallest MTU that a link may have (RFC 791), behind the longest header.
-const SMALLEST_FRAME: usize = EthernetHeader::LENGTH + 68;
 
 /// Something that the host itself has to send.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +16,17 @@ pub(crate) enum Reply {
     Packet,
     /// An ARP packet to this station.
     Arp(MacAddress),
+}
+
+/// Where the data of the frame that is written are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gathering {
+    /// In the frame: nobody gathers.
+    Unwanted,
+    /// In the frame, but they need not be.
+    Wanted,
+    /// In the send buffer of this connection.
+    Of(u32, Lent),
 }
 
 /// What became of a sender's turn.
@@ -48,11 +57,32 @@ impl Stack {
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         self.pass_time(now);
+        self.fill(now, frame)
+    }
+
+    /// The same at the time that the host was told last.
+    #[inline]
+    pub(crate) fn fill(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         if self.wants_transmit() { self.transmit_next(now, frame) } else { None }
     }
 
+    /// The same for a link that gathers: the data of a large frame stay where they are, and are lent.
+    pub fn poll_transmit_to_gather(&mut self, now: Instant, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+        self.gathering = Gathering::Wanted;
+        let frame = self.poll_transmit(now, frame);
+        let gathering = core::mem::replace(&mut self.gathering, Gathering::Unwanted);
+        let frame = frame?;
+        let rest = match gathering {
+            Gathering::Of(index, data) => self.sockets.tcp_at(index)?.connection.lent(data),
+            Gathering::Wanted | Gathering::Unwanted => [&[][..]; 2],
+        };
+        let beside: usize = rest.iter().map(|part| part.len()).sum();
+        self.counted.transmit.bytes += beside as u64;
+        Some(LentFrame { frame, rest })
+    }
+
     fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
-        if frame.len() < self.interface.capabilities.frame_length().max(SMALLEST_FRAME) {
+        if frame.len() < self.interface.frames.least {
             // A link that does not keep its promise gets nothing.
             return None;
         }

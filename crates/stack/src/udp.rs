@@ -93,7 +93,7 @@ impl Stack {
         let Some(socket) = self.sockets.udp_at(index) else { return };
         if socket.received.push(remote, datagram.payload) {
             self.counted.udp.in_datagrams += 1;
-            self.events.note(index, UdpEvent::Readable.kind());
+            self.events.note(index, UdpEvent::Readable.bit());
         } else {
             self.counted.udp.in_errors += 1;
             self.counted.udp.receive_buffer_errors += 1;
@@ -134,7 +134,7 @@ impl Stack {
         };
         if let Some(socket) = self.sockets.udp_at(index) {
             socket.error = Some(error);
-            self.events.note(index, UdpEvent::Error.kind());
+            self.events.note(index, UdpEvent::Error.bit());
         }
     }
 
@@ -181,7 +181,7 @@ impl Stack {
         let Some(socket) = self.sockets.udp_at(index) else { return Turned::Nothing };
         let Some(((), packet)) = socket.to_send.pop() else { return Turned::Nothing };
         if core::mem::take(&mut socket.starved) {
-            self.events.note(index, UdpEvent::Writable.kind());
+            self.events.note(index, UdpEvent::Writable.bit());
         }
         if socket.to_send.is_empty() {
             self.ready.remove(Sender::Socket(index));

@@ -7,8 +7,8 @@
 )]
 
 use linerate_stack::{
-    Capabilities, ConnectOptions, ListenOptions, Medium, Offloads, Route, RxFrame, Stack, TcpHandle,
-    TxChecksum, TxFrame,
+    Capabilities, ConnectOptions, LentFrame, ListenOptions, Medium, Offloads, Route, RxFrame, Stack,
+    TcpHandle, TxChecksum, TxFrame,
 };
 use linerate_tcp::Config;
 use linerate_testkit::Side;
@@ -106,17 +106,38 @@ fn segment(frame: &[u8]) -> Segment<'_> {
     Segment::parse(Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().payload).unwrap()
 }
 
-/// What a host has to send, cut and summed as its link does it.
+/// What a host has to send, cut and summed as its link does it, which gathers every other frame.
 fn frames(now: Instant, stack: &mut Stack, room: usize) -> Vec<Vec<u8>> {
     let mut frame = vec![0xa5; stack.capabilities().room()];
     let mut sent = Vec::new();
-    while sent.len() < room
-        && let Some(next) = stack.poll_transmit(now, &mut frame)
-    {
+    while sent.len() < room {
+        let next = if sent.len() % 2 == 0 {
+            stack.poll_transmit(now, &mut frame)
+        } else {
+            gather(now, stack, &mut frame)
+        };
+        let Some(next) = next else { break };
         stack.check();
         sent.extend(cut(&frame[..next.length], next));
     }
     sent
+}
+
+/// Puts what a host lends to where it would have written it. It lends large data, and only where it does
+/// not have to sum.
+fn gather(now: Instant, stack: &mut Stack, frame: &mut [u8]) -> Option<TxFrame> {
+    let offloads = stack.capabilities().offloads;
+    frame.fill(0x5a);
+    let LentFrame { frame: mut next, rest } = stack.poll_transmit_to_gather(now, frame)?;
+    let headers = next.length;
+    for part in rest {
+        frame[next.length..next.length + part.len()].copy_from_slice(part);
+        next.length += part.len();
+    }
+    let is_lent = next.length > headers;
+    assert!(!is_lent || headers <= TCP + TcpHeader::MAX_LENGTH && offloads.checksums);
+    assert!(is_lent || next.length < TCP + 2_048 || !offloads.checksums, "{} bytes were copied", next.length);
+    Some(next)
 }
 
 /// The link's work: each segment has the headers of the whole, its own number, lengths and checksums, and PSH

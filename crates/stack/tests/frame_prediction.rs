@@ -80,7 +80,7 @@ impl Scene {
 
     fn arrive(&mut self, bytes: &[u8], checksum: RxChecksum, segment: Option<NonZeroU16>) {
         for server in &mut self.servers {
-            server.handle_frame(self.now, RxFrame { bytes, arrived: self.now, checksum, segment });
+            server.handle_frame(self.now, RxFrame { checksum, segment, ..RxFrame::plain(bytes, self.now) });
         }
         self.compare();
     }
@@ -97,7 +97,7 @@ impl Scene {
             assert_eq!(one, other);
             let Some(frame) = one else { break };
             let checksum = RxChecksum::Unverified;
-            let frame = RxFrame { bytes: &frame, arrived: now, checksum, segment: None };
+            let frame = RxFrame { checksum, ..RxFrame::plain(&frame, now) };
             self.client.handle_frame(now, frame);
         }
     }

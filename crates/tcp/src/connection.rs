@@ -7,8 +7,10 @@ use crate::fast_open::FastOpen;
 use crate::options::{Agreement, TimestampState};
 use crate::output::reset::Reset;
 use crate::receive::ack_policy::{AckPolicy, Received};
+use crate::receive::buffer::Offered;
 use crate::receive::{ReceiveSequence, Receiver, saturated};
 use crate::rest::pack::packed;
+use crate::send::buffer::SendBuffer;
 use crate::send::path_mtu::PathMtu;
 use crate::send::rtt::RoundTrip;
 use crate::send::{SendSequence, Sender};
@@ -123,19 +125,20 @@ pub struct Connection {
     pub(crate) memory: MemoryGrant,
     pub(crate) config: SharedConfig,
     pub(crate) receiver: Receiver,
-    pub(crate) timers: Timers,
     pub(crate) statistics: Statistics,
+    /// A challenge acknowledgement may leave again from here on (RFC 5961 §7).
+    pub(crate) next_challenge: Instant,
+    /// When the last of the probes since the peer was last heard was due.
+    pub(crate) keep_alive_probed: Instant,
+    pub(crate) timers: Timers,
     pub(crate) sender: Sender,
     pub(crate) ecn: Notification,
     pub(crate) preferences: Preferences,
     pub(crate) path: Path,
     pub(crate) user_timeouts: UserTimeouts,
-    /// When the last of the probes since the peer was last heard was due, and how many they were.
-    pub(crate) keep_alive_probed: Instant,
-    /// A challenge acknowledgement may leave again from here on (RFC 5961 §7).
-    pub(crate) next_challenge: Instant,
     /// Only where it is used: those that wait in a flood shall not be larger for it.
     pub(crate) fast_open: Option<Box<FastOpen>>,
+    /// Probes since the peer was last heard.
     pub(crate) keep_alive_probes: u32,
     /// A reset must leave.
     pub(crate) reset_due: Option<Reset>,
@@ -148,6 +151,8 @@ pub struct Connection {
     /// The application has let go.
     pub(crate) released: bool,
     pub(crate) error: Option<Error>,
+    /// While a segment is handled: the memory that it lies in.
+    pub(crate) offered: Offered,
 }
 
 packed!(Connection {
@@ -156,7 +161,7 @@ packed!(Connection {
     keep_alive_probed, next_challenge, fast_open, keep_alive_probes, keep_alive_due, syn_due, active,
     released, error
 } known {
-    reset_due: |_config| None, config: |shared| shared.clone()
+    reset_due: |_config| None, offered: |_config| None, config: |shared| shared.clone()
 });
 
 impl Connection {
@@ -243,6 +248,7 @@ impl Connection {
             fast_open: None,
             released: false,
             error: None,
+            offered: None,
         }
     }
 
@@ -320,6 +326,21 @@ impl Connection {
     /// # Errors
     /// Why the connection ended, or [`Error::Shutdown`] if the application has closed this direction.
     pub fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, Error> {
+        self.add(now, data.len(), |buffer, memory| {
+            let taken = buffer.append(data, memory);
+            (taken, taken == data.len())
+        })
+    }
+
+    /// Has `add` put bytes into the send buffer, of `wanted` that the application would like to; it says how
+    /// many it has put there, and whether there was room for all that are wanted.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        now: Instant,
+        wanted: usize,
+        add: impl FnOnce(&mut SendBuffer, &MemoryGrant) -> (usize, bool),
+    ) -> Result<usize, Error> {
         if let Some(error) = self.error {
             return Err(error);
         }
@@ -329,11 +350,11 @@ impl Connection {
         if !self.has_undelivered() {
             self.watch_user_timeout(now);
         }
-        self.tune_send_buffer(data.len());
+        self.tune_send_buffer(wanted);
         let was_empty = self.sender.buffer.len() == 0;
-        let taken = self.sender.buffer.append(data, &self.memory);
+        let (taken, had_room) = add(&mut self.sender.buffer, &self.memory);
         self.output_due |= taken > 0;
-        self.sender.write_refused = taken < data.len();
+        self.sender.write_refused = !had_room;
         if was_empty {
             self.start_business(now);
         }
@@ -364,13 +385,19 @@ impl Connection {
             return self.nothing_to_read(into);
         }
         let count = self.receiver.buffer.read(into);
+        self.follow_read(now, count);
+        Ok(count)
+    }
+
+    /// The application has read `count` bytes, at least one.
+    #[inline]
+    pub(crate) fn follow_read(&mut self, now: Instant, count: usize) {
         self.forget_passed_urgent_mark();
         self.tune_receive_buffer(now, count);
         self.judge_read();
         if self.receiver.buffer.is_empty() {
             self.watch_idle_buffers(now);
         }
-        Ok(count)
     }
 
     /// Copies received bytes without taking them.
@@ -385,9 +412,11 @@ impl Connection {
     }
 
     fn nothing_to_read(&self, into: &[u8]) -> Result<usize, Error> {
-        if into.is_empty() {
-            return Ok(0);
-        }
+        if into.is_empty() { Ok(0) } else { self.why_nothing_to_read() }
+    }
+
+    /// Zero for the end of the stream.
+    pub(crate) fn why_nothing_to_read(&self) -> Result<usize, Error> {
         match self.error {
             Some(error) => Err(error),
             None if self.is_at_end_of_stream() => Ok(0),
@@ -569,11 +598,17 @@ impl Connection {
         self.events.pop()
     }
 
-    /// Would [`Connection::poll_event`] have one?
+    /// What [`Connection::poll_event`] would have.
     #[inline]
     #[must_use]
-    pub const fn has_events(&self) -> bool {
-        !self.events.is_empty()
+    pub const fn events(&self) -> Events {
+        self.events
+    }
+
+    /// Takes all events at once.
+    #[inline]
+    pub const fn take_events(&mut self) -> Events {
+        core::mem::replace(&mut self.events, Events::empty())
     }
 
     /// When [`Connection::handle_timeout`] must be called next; [`Instant::NEVER`] if not at all. The
@@ -581,6 +616,15 @@ impl Connection {
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         self.timers.next()
+    }
+
+    /// A time before which there is no deadline: the earliest one since [`Connection::handle_timeout`] was
+    /// called last, though it may have moved later since. Who looks at it after each step, which costs
+    /// nothing, and calls that when it has come, is never late, and seldom called for nothing.
+    #[inline]
+    #[must_use]
+    pub const fn earliest_timeout(&self) -> Instant {
+        self.timers.floor()
     }
 
     /// May [`Connection::poll_transmit`] have something? If not, it has nothing until the next call

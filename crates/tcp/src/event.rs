@@ -15,39 +15,62 @@ pub enum Trouble {
 /// One thing that happened. Events of one kind are merged until they are polled, so there are
 /// never more than a handful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Event {
     /// The handshake is complete.
     Connected,
     /// There is something to read.
     Readable,
-    /// Acknowledged data has left the send buffer: there is room to write.
-    Writable,
-    /// The peer will send no more; what has arrived can still be read.
-    EndOfStream,
     /// The peer has announced urgent data (RFC 6093); it is read in line.
     Urgent,
+    /// The peer will send no more; what has arrived can still be read.
+    EndOfStream,
+    /// Acknowledged data has left the send buffer: there is room to write.
+    Writable,
     /// The network has reported a problem, or the peer does not answer:
     /// [`crate::Connection::trouble`] says which. It may pass.
     Trouble,
+    /// The connection is over; [`crate::Connection::error`] says why, if not by mutual consent.
+    Closed,
     /// The largest packet that the path is believed to take has changed, or it is known now that no larger
     /// one passes: [`crate::Connection::path_mtu`] says how large it is.
     PathMtu,
-    /// The connection is over; [`crate::Connection::error`] says why, if not by mutual consent.
-    Closed,
+}
+
+impl Event {
+    /// All events, in the order in which they are told.
+    pub const ALL: [Self; 8] = [
+        Self::Connected,
+        Self::Readable,
+        Self::Urgent,
+        Self::EndOfStream,
+        Self::Writable,
+        Self::Trouble,
+        Self::Closed,
+        Self::PathMtu,
+    ];
 }
 
 bitflags! {
-    /// The events that wait to be polled.
+    /// The events that wait to be polled: a bit for each, in the order of [`Event::ALL`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub(crate) struct Events: u8 {
-        const CONNECTED = 1;
-        const READABLE = 2;
-        const WRITABLE = 4;
-        const END_OF_STREAM = 8;
-        const URGENT = 16;
-        const TROUBLE = 32;
-        const PATH_MTU = 64;
-        const CLOSED = 128;
+    pub struct Events: u8 {
+        /// [`Event::Connected`].
+        const CONNECTED = 1 << Event::Connected as u8;
+        /// [`Event::Readable`].
+        const READABLE = 1 << Event::Readable as u8;
+        /// [`Event::Urgent`].
+        const URGENT = 1 << Event::Urgent as u8;
+        /// [`Event::EndOfStream`].
+        const END_OF_STREAM = 1 << Event::EndOfStream as u8;
+        /// [`Event::Writable`].
+        const WRITABLE = 1 << Event::Writable as u8;
+        /// [`Event::Trouble`].
+        const TROUBLE = 1 << Event::Trouble as u8;
+        /// [`Event::Closed`].
+        const CLOSED = 1 << Event::Closed as u8;
+        /// [`Event::PathMtu`].
+        const PATH_MTU = 1 << Event::PathMtu as u8;
     }
 }
 
@@ -62,22 +85,10 @@ impl Pack for Events {
 }
 
 impl Events {
-    /// Takes out the first event, in the order of a connection's life.
+    /// Takes out the first event.
     pub(crate) fn pop(&mut self) -> Option<Event> {
-        if self.is_empty() {
-            return None;
-        }
-        let first = Self::from_bits_retain(self.bits() & self.bits().wrapping_neg());
-        self.remove(first);
-        Some(match first {
-            Self::CONNECTED => Event::Connected,
-            Self::READABLE => Event::Readable,
-            Self::WRITABLE => Event::Writable,
-            Self::END_OF_STREAM => Event::EndOfStream,
-            Self::URGENT => Event::Urgent,
-            Self::TROUBLE => Event::Trouble,
-            Self::PATH_MTU => Event::PathMtu,
-            _ => Event::Closed,
-        })
+        let event = Event::ALL.get(self.bits().trailing_zeros() as usize)?;
+        *self = Self::from_bits_retain(self.bits() & (self.bits() - 1));
+        Some(*event)
     }
 }

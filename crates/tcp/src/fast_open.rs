@@ -212,7 +212,7 @@ impl Connection {
     fn take_data_of_syn(&mut self, syn: &Segment<'_>) -> usize {
         let length = syn.payload.len().min(self.receiver.buffer.free()).min(usize::from(u16::MAX));
         let data = &syn.payload[..length];
-        if data.is_empty() || !self.receiver.buffer.append(data, &self.memory) {
+        if data.is_empty() || !self.receiver.buffer.append_copy(data, &self.memory) {
             return 0;
         }
         self.rcv.nxt += saturated(length);

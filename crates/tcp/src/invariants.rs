@@ -68,6 +68,7 @@ impl Connection {
     }
 
     fn check_timers(&self) {
+        self.timers.check();
         let set = |timer| self.timers.is_set(timer);
         if self.state.is_synchronized() && self.snd.nxt != self.snd.una && !self.output_due {
             assert!(

@@ -3,7 +3,7 @@
 use crate::MemoryGrant;
 use crate::receive::saturated;
 use crate::rest::pack::packed;
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 use linerate_wire::checksum::{Sum, copy_and_sum};
 
@@ -16,19 +16,19 @@ const RECENT: Duration = Duration::from_millis(100);
 /// Bytes addressed by their distance from a head that only moves forward.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ring {
-    storage: Vec<u8>,
+    storage: Box<[u8]>,
     head: usize,
     /// The most bytes that were in use of late; halved once in a `period` that somebody asks for memory back.
     used: u32,
     period: u32,
 }
 
-packed!(Ring { head, used, period } known { storage: |_config| Vec::new() });
+packed!(Ring { head, used, period } known { storage: |_config| Box::default() });
 
 impl Ring {
     /// A ring without memory.
-    pub(crate) const fn new() -> Self {
-        Self { storage: Vec::new(), head: 0, used: 0, period: 0 }
+    pub(crate) fn new() -> Self {
+        Self { storage: Box::default(), head: 0, used: 0, period: 0 }
     }
 
     /// Bytes of memory that it holds.
@@ -98,7 +98,7 @@ impl Ring {
 
     /// Moves the first `kept` bytes from the head on to a storage of `size` bytes.
     fn resize(&mut self, size: usize, kept: usize) {
-        let storage = core::mem::replace(&mut self.storage, alloc::vec![0; size]);
+        let storage = core::mem::replace(&mut self.storage, alloc::vec![0; size].into());
         let old = Self { storage, ..*self };
         let (first, second) = old.slices(0, kept);
         if kept > 0 {
@@ -122,6 +122,18 @@ impl Ring {
         let (first, second) = bytes.split_at(self.storage.len() - at);
         self.storage[at..].copy_from_slice(first);
         self.storage[..second.len()].copy_from_slice(second);
+    }
+
+    /// The place of the bytes at `offset` from the head, of `length` as many as lie together.
+    pub(crate) fn place(&mut self, offset: usize, length: usize) -> &mut [u8] {
+        let at = self.at(offset);
+        let end = self.storage.len().min(at + length);
+        &mut self.storage[at..end]
+    }
+
+    /// The bytes at `offset` from the head, of `length` as many as lie together.
+    pub(crate) fn front(&self, offset: usize, length: usize) -> &[u8] {
+        self.slices(offset, length).0
     }
 
     /// Copies the bytes at `offset` from the head out.
@@ -148,7 +160,8 @@ impl Ring {
         self.head = self.head.wrapping_add(count);
     }
 
-    fn slices(&self, offset: usize, length: usize) -> (&[u8], &[u8]) {
+    /// The bytes at `offset` from the head, as they lie in one or two parts.
+    pub(crate) fn slices(&self, offset: usize, length: usize) -> (&[u8], &[u8]) {
         if length == 0 {
             return (&[], &[]);
         }
@@ -165,6 +178,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     const ALL: MemoryGrant = MemoryGrant::UNLIMITED;
 

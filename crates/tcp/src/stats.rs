@@ -13,6 +13,8 @@ pub struct Statistics {
     pub segments_received: u64,
     /// Segments that a link had joined to the ones before them: header prediction has not seen them as such.
     pub segments_joined: u64,
+    /// Acknowledgements for which a later one stood that had come with them.
+    pub acks_superseded: u64,
     /// Bytes of data received in order.
     pub bytes_received: u64,
     /// Segments that went out, of every kind.
@@ -107,6 +109,7 @@ impl Statistics {
 packed!(Statistics {
     segments_received,
     segments_joined,
+    acks_superseded,
     bytes_received,
     segments_sent,
     data_segments_sent,

@@ -6,15 +6,18 @@ use linerate_units::Instant;
 
 impl Connection {
     /// The time is `now`: whatever is due is done. To be called when [`Connection::poll_timeout`]
-    /// has come; earlier, it does nothing.
+    /// has come; earlier, it changes nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.end_burst();
-        for timer in Timer::ALL {
-            if self.timers.take_expired(timer, now) {
-                self.on_expired(timer, now);
+        if self.timers.next() <= now {
+            self.end_burst();
+            for timer in Timer::ALL {
+                if self.timers.take_expired(timer, now) {
+                    self.on_expired(timer, now);
+                }
             }
+            self.refresh_prediction();
         }
-        self.refresh_prediction();
+        self.timers.find_floor();
     }
 
     fn on_expired(&mut self, timer: Timer, now: Instant) {

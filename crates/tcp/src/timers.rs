@@ -48,6 +48,7 @@ impl Timer {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Timers {
     deadlines: [Instant; Timer::COUNT],
+    floor: Floor,
     /// Delayed acknowledgements go at ticks of this length (4.3BSD: 200 ms); zero for no ticks.
     delayed_ack_tick: Duration,
     /// Everything else but pacing expires at ticks of this length (4.3BSD: 500 ms); zero for no ticks.
@@ -57,13 +58,26 @@ pub(crate) struct Timers {
 packed!(Timers {
     deadlines
 } known {
-    delayed_ack_tick: |config| config.delayed_ack_tick, slow_tick: |config|
+    floor: |_config| Floor(Instant::ZERO), delayed_ack_tick: |config| config.delayed_ack_tick, slow_tick: |config|
     config.slow_tick
 });
 
+/// No deadline is earlier. Deadlines move later with nearly every segment; this stays, so that nobody has to
+/// look over all of them, until it has come.
+#[derive(Clone, Copy, Debug)]
+struct Floor(Instant);
+
+/// It says nothing of the connection: two are alike wherever their deadlines have been.
+impl PartialEq for Floor {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 impl Timers {
     pub(crate) const fn new(delayed_ack_tick: Duration, slow_tick: Duration) -> Self {
-        Self { deadlines: [Instant::NEVER; Timer::COUNT], delayed_ack_tick, slow_tick }
+        let floor = Floor(Instant::NEVER);
+        Self { deadlines: [Instant::NEVER; Timer::COUNT], floor, delayed_ack_tick, slow_tick }
     }
 
     /// Sets `timer` to expire `span` from now, or at the clock tick after that.
@@ -73,7 +87,9 @@ impl Timers {
             Timer::Pacing => Duration::ZERO,
             _ => self.slow_tick,
         };
-        self.deadlines[timer as usize] = (now + span).round_up(tick);
+        let deadline = (now + span).round_up(tick);
+        self.deadlines[timer as usize] = deadline;
+        self.floor.0 = self.floor.0.min(deadline);
     }
 
     pub(crate) fn clear(&mut self, timer: Timer) {
@@ -106,6 +122,21 @@ impl Timers {
     pub(crate) fn next(&self) -> Instant {
         self.deadlines.iter().copied().min().unwrap_or(Instant::NEVER)
     }
+
+    /// A time before which there is no deadline.
+    #[inline]
+    pub(crate) const fn floor(&self) -> Instant {
+        self.floor.0
+    }
+
+    /// Looks over all deadlines.
+    pub(crate) fn find_floor(&mut self) {
+        self.floor.0 = self.next();
+    }
+
+    pub(crate) fn check(&self) {
+        assert!(self.floor.0 <= self.next(), "a deadline is earlier than all of them");
+    }
 }
 
 #[cfg(test)]
@@ -125,5 +156,18 @@ mod tests {
         );
         assert!(timers.take_expired(Timer::DelayedAck, timers.next()));
         assert!(!timers.is_set(Timer::DelayedAck));
+    }
+
+    #[test]
+    fn a_deadline_that_moves_later_leaves_the_floor_where_it_is_until_it_is_looked_for() {
+        let mut timers = Timers::new(Duration::ZERO, Duration::ZERO);
+        let (now, second) = (Instant::ZERO, Duration::from_secs(1));
+        timers.set(Timer::KeepAlive, now, second * 3);
+        timers.set(Timer::Retransmit, now, second);
+        timers.set(Timer::Retransmit, now, second * 2);
+        timers.check();
+        assert_eq!((timers.floor(), timers.next()), (now + second, now + second * 2));
+        timers.find_floor();
+        assert_eq!(timers.floor(), now + second * 2);
     }
 }

@@ -1,10 +1,10 @@
-//! Laws: whatever the network does, exactly the bytes that were written are read, in order; and the
-//! fast path and the slow path agree at every segment (the pair of the testkit compares them).
+//! Laws: whatever the network does, and however the applications mix the ways of writing and reading, exactly
+//! the bytes that were written are read, in order; and the fast path and the slow path agree at every segment (the pair of the testkit compares them).
 
 use linerate_tcp::{
-    Config, CongestionName, EcnRule, Error, KeepAlive, PacingRule, PathSearch, Profile, State,
+    Config, CongestionName, EcnRule, Error, KeepAlive, PacingRule, Path, PathSearch, Profile, State,
 };
-use linerate_testkit::{Connections, End, Fate, Narrow, Network};
+use linerate_testkit::{Connections, End, Fate, Narrow, Network, Way};
 use linerate_units::Duration;
 use proptest::prelude::*;
 
@@ -58,7 +58,7 @@ impl Application {
         let now = pair.now;
         let end = pair.end(self.side);
         let mut part = vec![0; self.hears.read_size];
-        match end.read(now, &mut part) {
+        match Way::at(self.read).read(end, now, &mut part) {
             Ok(0) => self.heard_end = true,
             Ok(count) => {
                 for (index, &byte) in part[..count].iter().enumerate() {
@@ -72,7 +72,7 @@ impl Application {
         if self.written < self.sends.bytes {
             let count = self.sends.write_size.min(self.sends.bytes - self.written);
             let part: Vec<u8> = (self.written..self.written + count).map(pattern).collect();
-            match end.write(now, &part) {
+            match Way::at(self.written).write(end, now, &part) {
                 Ok(count) => self.written += count,
                 Err(error) => self.failed = Some(error),
             }
@@ -242,6 +242,20 @@ proptest! {
         let down = Flow { bytes: 0, ..up };
         let mut pair = Connections::new(&config, &config, network, seed);
         converse(&mut pair, &up, &down);
+    }
+
+    /// Segments of tens of KiB stay in the memory that they came in, if nothing is missing before them.
+    #[test]
+    fn every_byte_arrives_over_a_path_of_large_packets(
+        client in config(profile()),
+        server in config(profile()),
+        network in network(),
+        up in flow(),
+        down in flow(),
+        seed in any::<u64>(),
+    ) {
+        let pair = Connections::new(&client, &server, network, seed);
+        converse(&mut pair.over(&client, Path::ipv4(65_535)), &up, &down);
     }
 
     /// The path swallows long segments from somewhere on, and perhaps not for ever.

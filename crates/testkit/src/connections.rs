@@ -10,6 +10,7 @@ use linerate_tcp::{
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, FastOpenCookie, Segment, SeqNum};
+use std::sync::Arc;
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -331,8 +332,11 @@ impl Connections {
         let end = self.end(to);
         let mut twin = end.clone();
         twin.set_header_prediction(false);
-        let disposition = end.handle_segment_bearing(now, segment, ecn);
-        let twin_disposition = twin.handle_segment_bearing(now, segment, ecn);
+        // As if the link could do without the memory that it lies in.
+        let memory: Arc<[u8]> = segment.payload.into();
+        let segment = &Segment { payload: &memory, ..*segment };
+        let disposition = end.handle_segment_in(now, segment, ecn, &memory);
+        let twin_disposition = twin.handle_segment_in(now, segment, ecn, &memory);
         end.check();
         twin.check();
         assert_eq!(disposition, twin_disposition, "fast and slow path differ about {segment:?}");

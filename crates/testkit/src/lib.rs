@@ -14,6 +14,7 @@ mod script;
 pub mod siege;
 mod test_link;
 pub mod transfer;
+mod way;
 mod wire;
 
 pub use connections::{Connections, End};
@@ -22,4 +23,5 @@ pub use pair::{Pair, Setup, Side};
 pub use script::{Notation, Script, Sent, pattern};
 pub use test_link::TestLink;
 pub use transfer::Transfer;
+pub use way::Way;
 pub use wire::{Arrival, Wire};

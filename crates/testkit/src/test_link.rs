@@ -4,6 +4,7 @@ use linerate_stack::{Capabilities, Link, LinkError, RxChecksum, RxFrame, TxFrame
 use linerate_units::Instant;
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
+use std::sync::Arc;
 
 /// A frame that arrives, and what the link says of it.
 #[derive(Debug)]
@@ -62,7 +63,9 @@ impl Link for TestLink {
         }
         let count = self.arrived.len().min(budget);
         for Arrived { at, bytes, checksum, segment } in self.arrived.drain(..count) {
-            on_frame(RxFrame { bytes: &bytes, arrived: at, checksum, segment });
+            // It does not mind what a host keeps.
+            let memory = Arc::from(bytes);
+            on_frame(RxFrame { checksum, segment, memory: Some(&memory), ..RxFrame::plain(&memory, at) });
         }
         Ok(count)
     }

@@ -27,6 +27,8 @@ pub struct Crowd {
     active: Vec<(TcpHandle, TcpHandle)>,
     /// The connection whose turn it is.
     next: usize,
+    /// Writes between two turns of the hosts.
+    writes: usize,
     /// What an idle connection has added to the process's resident memory.
     pub bytes_an_end: usize,
 }
@@ -42,7 +44,8 @@ impl Crowd {
         let (left, right) = pair(link).map_err(sentence)?;
         let (left, right) =
             (host_with(LEFT, left, config, BATCH, limits)?, host_with(RIGHT, right, config, BATCH, limits)?);
-        let mut crowd = Self { left, right, active: Vec::new(), next: 0, bytes_an_end: 0 };
+        let mut crowd =
+            Self { left, right, active: Vec::new(), next: 0, writes: flows.writes, bytes_an_end: 0 };
         crowd.active = crowd.open(flows.active, FIRST_PORT)?;
         let before = resident();
         drop(crowd.open(flows.idle, FIRST_PORT + 1_000)?);
@@ -97,7 +100,7 @@ impl Crowd {
         configured.map_err(sentence)
     }
 
-    /// Writes one segment to one connection after the other, a batch of them at a time, and reads
+    /// Writes one segment to one connection after the other, so many of them at a time, and reads
     /// each of them.
     ///
     /// # Errors
@@ -112,7 +115,7 @@ impl Crowd {
         while read < total {
             let now = now();
             let batch: Vec<usize> =
-                (self.next..self.next + BATCH).map(|flow| flow % self.active.len()).collect();
+                (self.next..self.next + self.writes).map(|flow| flow % self.active.len()).collect();
             for &flow in &batch {
                 if written < total {
                     let count =
@@ -120,7 +123,7 @@ impl Crowd {
                     written += count as u64;
                 }
             }
-            self.next += BATCH;
+            self.next += self.writes;
             turn(&mut self.left, now)?;
             turn(&mut self.right, now)?;
             for &flow in &batch {

@@ -26,7 +26,7 @@ impl<S: OnTap> Ends<S> {
     pub fn new(device: Device) -> Result<Self, String> {
         let stack = S::new(device)?;
         let [kernel, _] = device.addresses();
-        let listener = TcpListener::bind(SocketAddrV4::new(kernel, 0)).map_err(sentence)?;
+        let listener = stack.listen(SocketAddrV4::new(kernel, 0))?;
         // Accepted sockets have its options.
         for option in [SEND_BUFFER, RECEIVE_BUFFER] {
             let size = i32::try_from(BUFFER).map_err(sentence)?;

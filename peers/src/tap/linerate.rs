@@ -1,44 +1,71 @@
-//! linerate on its own TAP link, as shipped.
+//! linerate on its own link to the kernel, as shipped.
 
 use super::ends::sentence;
 use super::{Device, OnTap, take_up};
 use crate::linerate::rules;
 use crate::work::BATCH;
+use linerate_link::namespace::Network;
 use linerate_link::{MonotonicClock, Readiness, Tap, TapConfig};
-use linerate_stack::{Budget, ConnectOptions, Error, Host, Stack, StackConfig, TcpHandle};
+use linerate_stack::{Budget, ConnectOptions, Error, Host, Link, Stack, StackConfig, TcpHandle};
 use linerate_units::Clock;
 use linerate_wire::MacAddress;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::BorrowedFd;
 
-pub struct Linerate {
-    host: Host<Tap>,
+pub struct Linerate<L> {
+    host: Host<L>,
+    /// The kernel's network, where that is another one.
+    network: Option<Network>,
     kernel: Ipv4Addr,
     connection: Option<TcpHandle>,
 }
 
-impl Linerate {
+/// A link of linerate's that has the kernel at its other end.
+pub trait ToKernel: Link + Readiness + Sized {
+    /// The link, our station on it, and the kernel's network if that is another one.
+    ///
+    /// # Errors
+    /// What this machine does not grant.
+    fn open(device: Device) -> Result<(Self, [u8; 6], Option<Network>), String>;
+}
+
+impl ToKernel for Tap {
+    fn open(device: Device) -> Result<(Self, [u8; 6], Option<Network>), String> {
+        let offloads = device == Device::Offloads;
+        let tap = Self::open(&TapConfig { offloads, ..TapConfig::default() }).map_err(sentence)?;
+        take_up(tap.interface(), device)?;
+        Ok((tap, [2, 0, 0, 0, 0, 2], None))
+    }
+}
+
+impl<L> Linerate<L> {
     fn connection(&self) -> Result<TcpHandle, String> {
         self.connection.ok_or_else(|| "there is no connection".to_owned())
     }
 }
 
-impl OnTap for Linerate {
+impl<L: ToKernel> OnTap for Linerate<L> {
     fn version() -> String {
         "this tree; as shipped: timestamps, selective acknowledgements, CUBIC".to_owned()
     }
 
     fn new(device: Device) -> Result<Self, String> {
-        let offloads = device == Device::Offloads;
-        let tap = Tap::open(&TapConfig { offloads, ..TapConfig::default() }).map_err(sentence)?;
-        take_up(tap.interface(), device)?;
+        let (link, mac, network) = L::open(device)?;
         let [kernel, own] = device.addresses();
-        let mac = MacAddress::new([2, 0, 0, 0, 0, 2]);
-        let mut config = StackConfig::new(mac, format!("{own}/24").parse().map_err(sentence)?);
+        let mut config =
+            StackConfig::new(MacAddress::new(mac), format!("{own}/24").parse().map_err(sentence)?);
         config.tcp = rules();
         let budget = Budget { receive: BATCH, transmit: BATCH, ..Budget::default() };
-        let host = Host::new(Stack::new(config, [2; 32]), tap).with_budget(budget);
-        Ok(Self { host, kernel, connection: None })
+        let host = Host::new(Stack::new(config, [2; 32]), link).with_budget(budget);
+        Ok(Self { host, network, kernel, connection: None })
+    }
+
+    fn listen(&self, address: SocketAddrV4) -> Result<TcpListener, String> {
+        match &self.network {
+            None => TcpListener::bind(address),
+            Some(network) => network.run(move || TcpListener::bind(address)),
+        }
+        .map_err(sentence)
     }
 
     fn link(&self) -> BorrowedFd<'_> {

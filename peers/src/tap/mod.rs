@@ -2,8 +2,8 @@
 //! again, in a network of its own; its stack and the kernel's socket share one thread, whose time on a
 //! processor is what counts: the stack's, and the kernel's at both ends of the device.
 
-mod ends;
-mod linerate;
+pub mod ends;
+pub mod linerate;
 mod smoltcp;
 
 use crate::child::{Child, serve};
@@ -14,8 +14,9 @@ use crate::pattern::Pattern;
 use crate::stopwatch::Stopwatch;
 use crate::work::{PIECE, SEGMENT, Work};
 use ends::{Ends, KernelEnd};
+use linerate_link::Tap;
 use linerate_link::namespace::enter_private_network;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::process::Command;
 
 /// The word that makes this program a contender on TAP devices.
@@ -26,6 +27,8 @@ pub const SERVE: &str = "serve-tap";
 pub enum Device {
     Plain,
     Offloads,
+    /// No device, but a virtual cable on whose near end we work at the driver.
+    Cable,
 }
 
 impl Device {
@@ -37,10 +40,11 @@ impl Device {
     }
 
     /// The kernel's address on it, and the stack's.
-    const fn addresses(self) -> [Ipv4Addr; 2] {
+    pub const fn addresses(self) -> [Ipv4Addr; 2] {
         let third = match self {
             Self::Plain => 2,
             Self::Offloads => 3,
+            Self::Cable => 4,
         };
         [Ipv4Addr::new(192, 0, third, 1), Ipv4Addr::new(192, 0, third, 2)]
     }
@@ -59,6 +63,14 @@ pub trait OnTap: Sized {
     /// # Errors
     /// What this machine does not grant.
     fn new(device: Device) -> Result<Self, String>;
+
+    /// A listener of the kernel's, in the network where it is.
+    ///
+    /// # Errors
+    /// The kernel's word.
+    fn listen(&self, address: SocketAddrV4) -> Result<TcpListener, String> {
+        TcpListener::bind(address).map_err(|error| error.to_string())
+    }
 
     /// The device, to be waited for.
     fn link(&self) -> std::os::fd::BorrowedFd<'_>;
@@ -130,7 +142,7 @@ fn start(name: &'static str) -> Candidate {
 /// A sentence that says why this machine does not let it.
 pub fn serve_contender(name: &str) -> Result<(), String> {
     match name {
-        "linerate" => serve_on_tap::<linerate::Linerate>(),
+        "linerate" => serve_on_tap::<linerate::Linerate<Tap>>(),
         "smoltcp" => serve_on_tap::<smoltcp::Smoltcp>(),
         _ => Err(format!("nobody called {name} works on a TAP device")),
     }
@@ -146,17 +158,21 @@ fn serve_on_tap<S: OnTap>() -> Result<(), String> {
         },
         |[plain, offloads], run| match Device::of(run.work) {
             Device::Plain => transfer(plain, run),
-            Device::Offloads => transfer(offloads, run),
+            Device::Offloads | Device::Cable => transfer(offloads, run),
         },
     )
 }
 
-fn transfer<S: OnTap>(ends: &mut Ends<S>, run: Run) -> Result<Taken, String> {
+/// One transfer over a connection of its own.
+///
+/// # Errors
+/// What went wrong.
+pub fn transfer<S: OnTap>(ends: &mut Ends<S>, run: Run) -> Result<Taken, String> {
     let mut kernel = ends.open()?;
     let before = ends.stack.frames();
     let stopwatch = Stopwatch::start();
     match run.work {
-        Work::TapSend | Work::TapVnetSend => send(ends, &mut kernel, run)?,
+        Work::TapSend | Work::TapVnetSend | Work::XdpSend => send(ends, &mut kernel, run)?,
         _ => receive(ends, &mut kernel, run)?,
     }
     let processor = stopwatch.elapsed();

@@ -2,9 +2,10 @@
 
 use super::support::{Background, linerate, run};
 use linerate_link::capture_file::CaptureReader;
-use linerate_link::namespace::{Isolation, isolated_test, probe, skip_test};
+use linerate_link::namespace::{Isolation, Network, isolated_test, isolated_test_of_root, probe, skip_test};
 use linerate_link::{KernelInterface, Tap, TapConfig};
 use std::fs::File;
+use std::net::Ipv4Addr;
 use std::process::Stdio;
 
 /// Can this machine make a TAP device in a network of its own? If not, the test is skipped aloud.
@@ -73,6 +74,53 @@ fn an_interface_that_exists_is_used_and_left_as_it_was() {
     });
 }
 
+/// A cable between `near0` and `far0`, where the kernel has 10.9.0.1.
+fn cable() -> Network {
+    let kernels = Network::new().unwrap();
+    let (near, far) = KernelInterface::create_veth("near0", "far0").unwrap();
+    far.move_to_process(kernels.id()).unwrap();
+    kernels.run(|| {
+        let far = KernelInterface::named("far0").unwrap();
+        far.add_address(Ipv4Addr::new(10, 9, 0, 1), 24).unwrap();
+        far.set_up().unwrap();
+    });
+    near.set_up().unwrap();
+    kernels
+}
+
+/// Asks the kernel at the far end of the cable three times.
+fn ping_over(link: &str) -> (i32, String, String) {
+    let words =
+        ["ping", "10.9.0.1", "--on", link, "--address", "10.9.0.7/24", "--count", "3", "--interval", "0"];
+    run(&words)
+}
+
+#[test]
+fn an_interface_is_shared_with_the_kernel_by_a_packet_socket() {
+    isolated_test(|| {
+        let _network = cable();
+        let (code, stdout, stderr) = ping_over("packet:near0");
+        assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+        assert!(stdout.contains("from 10.9.0.7 on near0\n"), "{stdout}");
+        assert!(stdout.contains("3 packets transmitted, 3 received"), "{stdout}");
+        let (code, _, stderr) = ping_over("packet:none0");
+        assert!(code == 2 && stderr.contains("no interface `none0`"), "{stderr}");
+    });
+}
+
+#[test]
+fn an_interface_is_shared_with_the_kernel_at_its_driver() {
+    isolated_test_of_root(|| {
+        let _network = cable();
+        let (code, stdout, stderr) = ping_over("xdp:near0");
+        assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+        assert!(stdout.contains("from 10.9.0.7 on near0, queue 0, by copies\n"), "{stdout}");
+        assert!(stdout.contains("3 packets transmitted, 3 received"), "{stdout}");
+        let (code, _, stderr) = ping_over("xdp:near0:7");
+        assert!(code == 2 && stderr.contains("`near0` has no queue 7"), "{stderr}");
+    });
+}
+
 #[test]
 fn nobody_at_home_is_exit_code_1() {
     if !has_tap() {
@@ -92,6 +140,7 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
     for (words, says) in [
         (&["ping"][..], "<HOST>"),
         (&["ping", "10.0.0.1", "--on", "eth0"], "write tap, or tap:NAME"),
+        (&["ping", "10.0.0.1", "--on", "xdp:eth0:x"], "`x` is no queue"),
         (&["ping", "10.0.0.255"], "no address that a host can have"),
         (&["ping", "127.0.0.1"], "no address that a host can have"),
         (&["ping", "no-such-host.invalid"], "has no IPv4 address"),

@@ -1,5 +1,6 @@
 //! `linerate doctor`: what this machine can do, what that means for which command, and what would help.
 
+mod interface;
 mod network;
 mod processor;
 mod tap;
@@ -53,6 +54,8 @@ pub fn examine(interrupt: &Interrupt) -> Vec<Finding> {
         network::port(),
         tap::namespaces(),
         tap::device(),
+        interface::packet_sockets(),
+        interface::xdp(),
     ]
 }
 

@@ -15,7 +15,7 @@ pub(super) fn cut(frame: RxFrame<'_>, medium: Medium, mut on_frame: impl FnMut(R
         RxChecksum::Partial(place) if plain => {
             let mut bytes = frame.bytes.to_vec();
             complete(&mut bytes, place);
-            on_frame(RxFrame { bytes: &bytes, checksum: RxChecksum::Verified, ..frame });
+            on_frame(RxFrame { bytes: &bytes, checksum: RxChecksum::Verified, memory: None, ..frame });
         }
         _ => match Joined::parse(&frame, medium) {
             Some(joined) => joined.cut(frame, on_frame),
@@ -77,7 +77,7 @@ impl<'a> Joined<'a> {
             let mut bytes = [&frame.bytes[..headers], piece].concat();
             self.correct(&mut bytes, index, from, index + 1 == count);
             let checksum = RxChecksum::Verified;
-            on_frame(RxFrame { bytes: &bytes, checksum, segment: None, ..frame });
+            on_frame(RxFrame { bytes: &bytes, checksum, segment: None, memory: None, ..frame });
         }
     }
 

@@ -67,7 +67,8 @@ pub(super) struct Held {
 impl Held {
     /// The frame as it arrives in the end.
     pub(super) fn frame(&self) -> RxFrame<'_> {
-        RxFrame { bytes: &self.bytes, arrived: self.arrived, checksum: self.checksum, segment: self.segment }
+        let frame = RxFrame::plain(&self.bytes, self.arrived);
+        RxFrame { checksum: self.checksum, segment: self.segment, ..frame }
     }
 }
 

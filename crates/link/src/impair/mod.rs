@@ -185,6 +185,10 @@ impl<L: Readiness, C: Clock> Readiness for Impair<L, C> {
         self.link.fd()
     }
 
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.link.bell()
+    }
+
     fn wants_room(&self) -> bool {
         self.link.wants_room()
     }

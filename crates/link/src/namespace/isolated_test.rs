@@ -23,11 +23,24 @@ const SKIPPED: &str = "SKIPPED";
 /// # Panics
 /// If the test fails inside, with everything it printed.
 pub fn isolated_test<F: FnOnce()>(body: F) {
+    run_in(Isolation::UserAndNetwork, body);
+}
+
+/// The same as root of the machine, for what root of a user namespace may not: programs in the kernel. Where the
+/// test program is not run by root the test is skipped.
+///
+/// # Panics
+/// As [`isolated_test`].
+pub fn isolated_test_of_root<F: FnOnce()>(body: F) {
+    run_in(Isolation::Network, body);
+}
+
+fn run_in<F: FnOnce()>(isolation: Isolation, body: F) {
     if env::var_os(INSIDE).is_some() {
         KernelInterface::loopback().and_then(|interface| interface.set_up()).expect("a new network has `lo`");
         return body();
     }
-    match run_inside(name_of_test(type_name::<F>())) {
+    match run_inside(name_of_test(type_name::<F>()), isolation) {
         Ok(output) => judge(&output),
         Err(error @ NamespaceError::Program(_)) => panic!("{error}"),
         Err(error) => skip_test(&error),
@@ -46,11 +59,11 @@ pub fn skip_test(reason: &dyn Display) {
     say_aloud(&format!("{SKIPPED} {test}: {reason}"));
 }
 
-fn run_inside(test: &str) -> Result<Output, NamespaceError> {
+fn run_inside(test: &str, isolation: Isolation) -> Result<Output, NamespaceError> {
     let mut command = Command::new(env::current_exe().map_err(NamespaceError::Program)?);
     command.args([test, "--exact", "--nocapture"]).env(INSIDE, test);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    spawn(command, Isolation::UserAndNetwork)?.wait_with_output().map_err(NamespaceError::Program)
+    spawn(command, isolation)?.wait_with_output().map_err(NamespaceError::Program)
 }
 
 /// Passes on what the child has to say. A name that matches no test would pass without having run, so

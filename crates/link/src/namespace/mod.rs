@@ -4,7 +4,7 @@
 mod isolated_test;
 mod network;
 
-pub use isolated_test::{isolated_test, skip_test};
+pub use isolated_test::{isolated_test, isolated_test_of_root, skip_test};
 pub use network::Network;
 
 use crate::kernel_interface::{InterfaceError, KernelInterface};

@@ -10,7 +10,7 @@
 use std::cell::UnsafeCell;
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Bytes of a cache line; slots begin on one.
 const LINE: usize = 64;
@@ -49,14 +49,18 @@ pub(crate) struct Producer {
 }
 
 impl Producer {
-    /// The memory of the next free slot, or `None` if the ring is full. Asking again without
-    /// [`commit`](Self::commit) offers the same slot.
-    pub(crate) fn offer(&mut self) -> Option<&mut [u8]> {
+    /// The next free slot, or `None` if the ring is full. What is not committed is offered again.
+    #[inline]
+    pub(crate) fn offer(&mut self) -> Option<Offered<'_>> {
         if !self.has_room() {
             return None;
         }
         let room = self.shared.room;
-        Some(&mut self.next_slot()[FRAME_OFFSET..FRAME_OFFSET + room])
+        // SAFETY: `tail` is this end's own index and the slot was just seen to be free, so the consumer does
+        // not touch it before `publish`; `&mut self` keeps it to one reference until the offer is gone.
+        let slot = unsafe { self.shared.slot_mut(self.tail) };
+        let (label, rest) = slot.split_first_chunk_mut()?;
+        Some(Offered { label, frame: rest.get_mut(..room)?, tail: &mut self.tail })
     }
 
     /// Whether the next slot is free.
@@ -68,19 +72,6 @@ impl Producer {
         self.tail.wrapping_sub(self.head_seen) < self.shared.slots
     }
 
-    /// The slot that was offered holds a frame of `length` bytes, stamped with `stamp`. The consumer
-    /// sees it after the next [`publish`](Self::publish). Without an offer this does nothing.
-    pub(crate) fn commit(&mut self, length: usize, stamp: u64) {
-        if !self.has_room() {
-            return;
-        }
-        let length = u32::try_from(length.min(self.shared.room)).unwrap_or(u32::MAX);
-        let slot = self.next_slot();
-        slot[..8].copy_from_slice(&stamp.to_ne_bytes());
-        slot[8..12].copy_from_slice(&length.to_ne_bytes());
-        self.tail = self.tail.wrapping_add(1);
-    }
-
     /// Shows the consumer everything that was committed. True if the consumer sleeps and the caller
     /// has to wake it.
     #[must_use = "a sleeping consumer waits for ever"]
@@ -89,8 +80,8 @@ impl Producer {
             return false;
         }
         self.published = self.tail;
-        // Release: the frames are in memory before the index that shows them.
-        self.shared.tail.0.store(self.tail, Ordering::Release);
+        // Release: the frames are in memory before the index that shows them; and in order: see `wakes`.
+        self.shared.tail.0.store(self.tail, Ordering::SeqCst);
         wakes(&self.shared.flags.0.consumer_asleep)
     }
 
@@ -98,7 +89,7 @@ impl Producer {
     /// room already.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         falls_asleep(&self.shared.flags.0.producer_asleep, || {
-            self.tail.wrapping_sub(self.shared.head.0.load(Ordering::Acquire)) < self.shared.slots
+            self.tail.wrapping_sub(self.shared.head.0.load(Ordering::SeqCst)) < self.shared.slots
         })
     }
 
@@ -111,11 +102,32 @@ impl Producer {
     pub(crate) fn is_abandoned(&self) -> bool {
         self.shared.flags.0.consumer_gone.load(Ordering::Relaxed)
     }
+}
 
-    fn next_slot(&mut self) -> &mut [u8] {
-        // SAFETY: `tail` is this end's own index and the caller has seen that the slot is free, so the
-        // consumer does not touch it before `publish`; `&mut self` keeps it to one reference here.
-        unsafe { self.shared.slot_mut(self.tail) }
+/// A slot to be written.
+#[derive(Debug)]
+pub(crate) struct Offered<'a> {
+    /// In front of the frame: its stamp and its length.
+    label: &'a mut [u8; FRAME_OFFSET],
+    frame: &'a mut [u8],
+    tail: &'a mut usize,
+}
+
+impl Offered<'_> {
+    /// Room for the largest frame.
+    #[inline]
+    pub(crate) const fn frame(&mut self) -> &mut [u8] {
+        self.frame
+    }
+
+    /// The slot holds a frame of `length` bytes, stamped with `stamp`. The consumer sees it after the next
+    /// [`Producer::publish`].
+    #[inline]
+    pub(crate) fn commit(self, length: usize, stamp: u64) {
+        let length = u32::try_from(length.min(self.frame.len())).unwrap_or(u32::MAX);
+        self.label[..8].copy_from_slice(&stamp.to_ne_bytes());
+        self.label[8..12].copy_from_slice(&length.to_ne_bytes());
+        *self.tail = self.tail.wrapping_add(1);
     }
 }
 
@@ -177,8 +189,8 @@ impl Consumer {
             return false;
         }
         self.released = self.head;
-        // Release: the reads of these slots come before any write of the producer.
-        self.shared.head.0.store(self.head, Ordering::Release);
+        // Release: the reads of these slots come before any write of the producer; and in order: see `wakes`.
+        self.shared.head.0.store(self.head, Ordering::SeqCst);
         wakes(&self.shared.flags.0.producer_asleep)
     }
 
@@ -186,7 +198,7 @@ impl Consumer {
     /// there already.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         falls_asleep(&self.shared.flags.0.consumer_asleep, || {
-            self.head != self.shared.tail.0.load(Ordering::Acquire)
+            self.head != self.shared.tail.0.load(Ordering::SeqCst)
         })
     }
 
@@ -213,20 +225,18 @@ impl Drop for Consumer {
 ///
 /// Each side writes one thing and then reads the other's: the waking side its index, then the flag;
 /// the sleeping side the flag, then the index. Without an order between the write and the read, both
-/// could read the old value, and a frame would lie in front of a sleeper for ever. Each side therefore
-/// has a sequentially consistent fence between the two. The fences have one order for all threads:
-/// whoever comes second in it reads what the other wrote before its own. So the index is seen by the
-/// one or the flag by the other, perhaps both, never neither.
+/// could read the old value, and a frame would lie in front of a sleeper for ever. So these four are
+/// sequentially consistent: they have one order for all threads, and whichever of the two writes comes second in
+/// it is followed by a read that finds the other. (Two fences would do as well, and cost twice as much where
+/// a store that orders is one exchange.)
 fn wakes(asleep: &AtomicBool) -> bool {
-    fence(Ordering::SeqCst);
     // Only the first of several publications wakes; the swap decides which.
-    asleep.load(Ordering::Relaxed) && asleep.swap(false, Ordering::Relaxed)
+    asleep.load(Ordering::SeqCst) && asleep.swap(false, Ordering::Relaxed)
 }
 
-/// The sleeping side's half: see [`wakes`].
+/// The sleeping side's half: see [`wakes`]. The index must be read in the same order.
 fn falls_asleep(asleep: &AtomicBool, something_is_there: impl Fn() -> bool) -> bool {
-    asleep.store(true, Ordering::Relaxed);
-    fence(Ordering::SeqCst);
+    asleep.store(true, Ordering::SeqCst);
     let sleeps = !something_is_there();
     if !sleeps {
         asleep.store(false, Ordering::Relaxed);
@@ -319,9 +329,9 @@ mod tests {
     const FRAMES: u64 = if cfg!(miri) { 300 } else { 30_000 };
 
     fn put(producer: &mut Producer, text: &[u8], stamp: u64) -> bool {
-        let Some(slot) = producer.offer() else { return false };
-        slot[..text.len()].copy_from_slice(text);
-        producer.commit(text.len(), stamp);
+        let Some(mut slot) = producer.offer() else { return false };
+        slot.frame()[..text.len()].copy_from_slice(text);
+        slot.commit(text.len(), stamp);
         true
     }
 
@@ -347,7 +357,7 @@ mod tests {
         let (mut producer, mut consumer) = ring(3, 8);
         let filled = (0..10).take_while(|&n| put(&mut producer, &[n], 0)).count();
         assert_eq!(filled, 4, "the capacity is rounded up to a power of two");
-        producer.commit(8, 0);
+        assert!(producer.offer().is_none());
         assert!(!producer.publish());
         assert_eq!(consumer.front().unwrap().0, [0]);
         consumer.advance();
@@ -360,9 +370,9 @@ mod tests {
     #[test]
     fn the_offered_slot_has_exactly_the_room_asked_for_and_the_packet_in_it_is_aligned() {
         let (mut producer, _consumer) = ring(2, 1_518);
-        let slot = producer.offer().unwrap();
-        assert_eq!(slot.len(), 1_518);
-        assert_eq!(slot[14..].as_ptr() as usize % 32, 0);
+        let mut slot = producer.offer().unwrap();
+        assert_eq!(slot.frame().len(), 1_518);
+        assert_eq!(slot.frame()[14..].as_ptr() as usize % 32, 0);
         assert_eq!(producer.shared.stride, 1_536);
     }
 

@@ -20,6 +20,9 @@ pub(crate) const NO_PACKET_INFORMATION: u16 = 0x1000;
 /// `IFF_VNET_HDR`: each frame has a virtio-net header in front.
 pub(crate) const VIRTIO_HEADER: u16 = 0x4000;
 
+/// `IFF_MULTI_QUEUE`: each attachment is a further queue of the interface.
+pub(crate) const MULTI_QUEUE: u16 = 0x0100;
+
 /// `TUN_F_CSUM`: we take frames whose transport checksum was not completed.
 const ANY_CHECKSUM: usize = 1;
 /// `TUN_F_TSO4`: we take super-frames of TCP over IPv4.

@@ -2,6 +2,7 @@
 
 use super::TcpStream;
 use crate::patience::Side;
+use bytes::Bytes;
 use linerate_stack::Error as HostError;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 
@@ -20,6 +21,44 @@ impl TcpStream {
         let length = into.len().min(LARGEST_COPY);
         let into = &mut into[..length];
         Ok(self.socket.block(Side::Read, |state, _| state.stack.tcp_peek(self.socket.handle, into))?)
+    }
+
+    /// Writes as much of `data` as there is room for without copying it, and takes that off its front; how much.
+    /// The memory of `data` is kept until the peer has acknowledged them; pieces of less than 4 KiB are copied.
+    ///
+    /// ```no_run
+    /// use bytes::{Buf, Bytes};
+    /// # fn send(stream: &linerate_sockets::TcpStream, page: &Bytes) -> std::io::Result<()> {
+    /// let mut rest = page.clone();
+    /// while rest.has_remaining() {
+    ///     stream.write_shared(&mut rest)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for writing.
+    pub fn write_shared(&self, data: &mut Bytes) -> io::Result<usize> {
+        let handle = self.socket.handle;
+        let is_nothing = data.is_empty();
+        Ok(self.socket.block(Side::Write, |state, now| {
+            match state.stack.tcp_write_shared(now, handle, data)? {
+                0 if !is_nothing => Err(HostError::WouldBlock),
+                count => Ok(count),
+            }
+        })?)
+    }
+
+    /// Reads up to `most` bytes; none only at the end, or if none are wanted. Over a link that lets go of its
+    /// memory, as TAP with offloads does, they are not copied: they are a part of that memory, up to twice as
+    /// large, which is kept for as long as they are.
+    ///
+    /// # Errors
+    /// As for reading.
+    pub fn read_shared(&self, most: usize) -> io::Result<Bytes> {
+        let (handle, most) = (self.socket.handle, most.min(LARGEST_COPY));
+        Ok(self.socket.block(Side::Read, |state, now| state.stack.tcp_read_shared(now, handle, most))?)
     }
 
     /// Reads into the buffers in their order, as far as there is something.

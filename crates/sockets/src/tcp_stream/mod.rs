@@ -34,7 +34,7 @@ impl TcpStream {
         options: &ConnectOptions,
         first: &[u8],
         limit: Limit,
-    ) -> io::Result<(Self, usize)> {
+    ) -> Result<(Self, usize), Error> {
         let (socket, taken) = {
             let mut access = shared.access()?;
             access.check_running()?;
@@ -49,9 +49,9 @@ impl TcpStream {
         match (opened, limit) {
             (Ok(()), _) => Ok((Self { socket: Arc::new(socket) }, taken)),
             (Err(Error::TimedOut(_)), Limit::Within(within)) => {
-                Err(Error::ConnectTimedOut { peer: peer.into(), within }.into())
+                Err(Error::ConnectTimedOut { peer: peer.into(), within })
             }
-            (Err(error), _) => Err(error.into()),
+            (Err(error), _) => Err(error),
         }
     }
 

@@ -18,9 +18,11 @@ mod conversations;
 mod kernel;
 mod marks;
 mod offloads;
+mod packets;
 mod paths;
 #[path = "../common/pattern.rs"]
 mod pattern;
+mod queues;
 mod spy;
 #[path = "../common/store.rs"]
 mod store;

@@ -2,17 +2,19 @@
 //! where a wire is in the way.
 
 use crate::kernel::{
-    OURS, assert_content, network_on, network_with_offloads, open, open_with_offloads, take_up,
+    KERNEL, OURS, assert_content, network_on, network_with_offloads, open, open_with_offloads, take_up,
 };
 use crate::paths::{BEHIND, ROUTER, route_behind, send_through_a_narrowing_path};
 use crate::pattern;
 use crate::transfers::{bad_cable, download, from_kernel, to_kernel, upload};
+use bytes::Bytes;
 use linerate_link::TapConfig;
 use linerate_link::namespace::isolated_test;
-use linerate_sockets::{Net, StackConfig};
+use linerate_sockets::{Net, StackConfig, TcpStream};
 use linerate_stack::Route;
+use std::io::{Read, Write};
 use std::net::Shutdown;
-use std::{fs, thread};
+use std::{fs, io, thread};
 
 const BYTES: u64 = 32 << 20;
 
@@ -22,6 +24,9 @@ fn frame_sizes(net: &Net) -> [u64; 2] {
     let received = counted.receive.bytes / counted.receive.packets;
     [received, counted.transmit.bytes / counted.transmit.packets]
 }
+
+/// The largest frame of a wire, in bytes.
+const WIRE: u64 = 1_514;
 
 /// More than four segments: nothing of the kind passes where frames are those of a wire.
 const LARGE: u64 = 6_000;
@@ -51,6 +56,55 @@ fn what_we_send_arrives_in_super_frames() {
         let counted = ours.statistics().unwrap();
         assert_eq!((counted.bytes_sent, counted.bytes_retransmitted), (BYTES, 0));
         assert!(frame_sizes(&net)[1] > LARGE, "{:?}", net.counters());
+        assert_content();
+    });
+}
+
+/// An end of ours that copies nothing.
+struct Shared<'a>(&'a TcpStream);
+
+impl Write for Shared<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.0.write_shared(&mut Bytes::copy_from_slice(data))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Shared<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.0.read_shared(into.len())?;
+        into[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
+    }
+}
+
+/// Both directions at once, in memory that is shared with the application, over a device with offloads and
+/// one without.
+#[test]
+fn what_is_shared_gets_there_and_back() {
+    isolated_test(|| {
+        for offloads in [true, false] {
+            let config = TapConfig { offloads, ..TapConfig::default() };
+            let Some(tap) = open(&config) else { return };
+            take_up(&tap, KERNEL);
+            let (net, _) = network_on(tap, |tap| tap, |_| ());
+            let (ours, kernels) = to_kernel(&net);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    pattern::send(Shared(&ours), BYTES);
+                    ours.shutdown(Shutdown::Write).unwrap();
+                });
+                scope.spawn(|| {
+                    pattern::send(&kernels, BYTES);
+                    kernels.shutdown(Shutdown::Write).unwrap();
+                });
+                scope.spawn(|| pattern::receive(&kernels, BYTES));
+                pattern::receive(Shared(&ours), BYTES);
+            });
+        }
         assert_content();
     });
 }
@@ -95,7 +149,7 @@ fn over_a_bad_cable_frames_are_those_of_a_wire_and_everything_arrives() {
         let counted = ours.statistics().unwrap();
         assert!(counted.out_of_order_segments > 0 && counted.duplicate_segments > 0);
         assert_eq!(counted.segments_joined, 0);
-        assert!(frame_sizes(&net).iter().all(|&size| size <= 1_514));
+        assert!(frame_sizes(&net).iter().all(|&size| size <= WIRE));
         assert_content();
     });
 }
@@ -128,7 +182,7 @@ fn the_kernel_cuts_our_super_frames_for_a_host_that_takes_none() {
         let ours = near.connect((BEHIND, 80)).unwrap();
         let theirs = listener.accept().unwrap().0;
         assert_eq!(theirs.peer_addr().unwrap().ip(), OURS);
-        for (from, to) in [(&ours, &theirs), (&theirs, &ours)] {
+        let across = |from: &TcpStream, to| {
             thread::scope(|scope| {
                 scope.spawn(|| {
                     pattern::send(from, BYTES);
@@ -136,11 +190,15 @@ fn the_kernel_cuts_our_super_frames_for_a_host_that_takes_none() {
                 });
                 pattern::receive(to, BYTES);
             });
-        }
-        assert!(frame_sizes(&near)[1] > LARGE);
+        };
+        across(&ours, &theirs);
+        // Before it sends nothing but acknowledgements, which are small.
+        let sent = frame_sizes(&near)[1];
+        assert!(sent > WIRE, "{sent} bytes a frame");
+        across(&theirs, &ours);
         let counted = far.counters().unwrap();
         assert_eq!((counted.tcp.in_errors, counted.ip.in_header_errors), (0, 0));
-        assert!(frame_sizes(&far).iter().all(|&size| size <= 1_514));
+        assert!(frame_sizes(&far).iter().all(|&size| size <= WIRE));
         assert_content();
     });
 }

@@ -9,6 +9,7 @@ mod networks;
 #[path = "../common/pattern.rs"]
 mod pattern;
 mod program;
+mod shards;
 #[path = "../common/store.rs"]
 mod store;
 mod streams;

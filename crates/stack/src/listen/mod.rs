@@ -14,7 +14,7 @@ pub(crate) mod syn_cookie;
 
 use crate::demux::Flow;
 use crate::error::Error;
-use crate::event::{INCOMING, tcp_kind};
+use crate::event::INCOMING;
 use crate::ipv4::Arrived;
 use crate::list::List;
 use crate::sockets::{ListenHandle, Socket, TcpHandle};
@@ -22,8 +22,9 @@ use crate::stack::Stack;
 use crate::tcp::Owner;
 use alloc::boxed::Box;
 use core::net::{Ipv4Addr, SocketAddrV4};
+use core::ops::AddAssign;
 use fast_open::{Admission, Pending};
-use linerate_tcp::{Config, Connection, Event, SharedConfig};
+use linerate_tcp::{Config, Connection, Events, SharedConfig};
 use linerate_units::Instant;
 use linerate_wire::Segment;
 
@@ -71,6 +72,24 @@ pub struct ListenStatistics {
     pub opened_fast: u64,
     /// Those of them whose handshake is not complete now, with those that were reset lately before it was.
     pub pending_fast: usize,
+}
+
+/// How the listeners of several shards at one address stand together.
+impl AddAssign for ListenStatistics {
+    fn add_assign(&mut self, other: Self) {
+        self.half_open += other.half_open;
+        self.acceptable += other.acceptable;
+        self.syns_kept += other.syns_kept;
+        self.recycled += other.recycled;
+        self.dropped += other.dropped;
+        self.overflows += other.overflows;
+        self.cookies_sent += other.cookies_sent;
+        self.cookies_taken += other.cookies_taken;
+        self.cookies_refused += other.cookies_refused;
+        self.cookies_replayed += other.cookies_replayed;
+        self.opened_fast += other.opened_fast;
+        self.pending_fast += other.pending_fast;
+    }
 }
 
 /// How a listener is made.
@@ -193,10 +212,11 @@ impl Stack {
         socket.owner = Owner::Application;
         let (connection, peer) = (&socket.connection, socket.peer);
         // Nobody was told of what happened before there was anybody to tell.
-        let readable = (connection.readable_bytes() > 0).then_some(Event::Readable);
-        let ended = connection.is_at_end_of_stream().then_some(Event::EndOfStream);
-        for event in [readable, ended].into_iter().flatten() {
-            self.events.note(index, tcp_kind(event));
+        let mut events = Events::empty();
+        events.set(Events::READABLE, connection.readable_bytes() > 0);
+        events.set(Events::END_OF_STREAM, connection.is_at_end_of_stream());
+        if !events.is_empty() {
+            self.events.note(index, events.bits());
         }
         self.sockets.tcp_handle(index).zip(Some(peer))
     }

@@ -10,13 +10,16 @@
 //! takes that way only.
 
 use super::Owner;
+use super::input::give_with;
+use super::settle::{Settled, concerned};
 use crate::demux::Flow;
 use crate::link::{Medium, RxChecksum, RxFrame};
-use crate::sockets::Socket;
 use crate::stack::Stack;
+use alloc::sync::Arc;
 use core::net::SocketAddrV4;
-use linerate_tcp::State;
-use linerate_wire::{EthernetHeader, PlainPacket, Segment};
+use linerate_tcp::{Disposition, State};
+use linerate_units::Instant;
+use linerate_wire::{Ecn, EthernetHeader, PlainPacket, Segment};
 
 /// An Ethernet header without tags, as it stands in the frame.
 pub(crate) type StationHeader = [u8; EthernetHeader::LENGTH];
@@ -33,7 +36,7 @@ impl Stack {
         }
         let Some(index) = self.flows.last(Flow::new(local, peer)) else { return false };
         // One at rest is woken the long way.
-        let Some(Socket::Tcp(socket)) = self.sockets.get(index) else { return false };
+        let Some(socket) = self.sockets.awake_at(index) else { return false };
         // A listener has a say in what comes for the one, and may get what comes for the other.
         if matches!(socket.owner, Owner::HalfOpen(_)) || socket.state == State::TimeWait {
             return false;
@@ -47,9 +50,36 @@ impl Stack {
         self.counted.ip.in_receives += 1;
         self.counted.ip.in_delivers += 1;
         self.counted.tcp.in_segments += u64::from(segment.count());
-        let disposition = self.give_segment(self.now, packet.type_of_service.ecn(), index, &segment);
-        self.follow_segment(self.now, index, disposition);
+        let (now, ecn) = (self.now, packet.type_of_service.ecn());
+        if !self.hold_ack(now, ecn, index, &segment) {
+            self.give_familiar(now, ecn, frame.memory, index, &segment);
+        }
         true
+    }
+
+    /// Gives a segment to its connection, which is awake, and may keep the memory that it lies in.
+    #[inline]
+    fn give_familiar(
+        &mut self,
+        now: Instant,
+        ecn: Ecn,
+        memory: Option<&Arc<[u8]>>,
+        index: u32,
+        segment: &Segment<'_>,
+    ) {
+        let Some(socket) = self.sockets.awake_at(index) else { return };
+        self.memory.supply(socket);
+        let disposition = if ecn == Ecn::NotEct && memory.is_none() {
+            socket.connection.handle_segment(now, segment)
+        } else {
+            self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
+            give_with(&mut socket.connection, now, ecn, memory, segment)
+        };
+        if let Disposition::Refused(refusal) = disposition {
+            self.follow_refusal(now, index, refusal);
+        } else if concerned!(self).settle(index, socket) == Settled::Not {
+            self.follow(index);
+        }
     }
 
     /// The packet in a frame between the stations of the frame before.

@@ -83,7 +83,8 @@ impl Headers {
         self.write(medium, sent, tcp_sum.finish(), frame)
     }
 
-    /// The same for a link that completes the checksum: its field holds the sum over the pseudo-header.
+    /// The same for a link that completes the checksum: its field holds the sum over the pseudo-header. Data that
+    /// are to be gathered are not in the frame, and not in its length.
     ///
     /// # Panics
     /// If the segment is not in the frame.
@@ -98,7 +99,8 @@ impl Headers {
         // Taken off again, by adding the complement.
         let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let pseudo = self.tcp_sum.add_u16(!source).add_u16(!destination).add_u16(sent.length as u16);
-        let length = self.write(medium, sent, !pseudo.finish(), frame);
+        let elsewhere = sent.lent.map_or(0, |data| data.length());
+        let length = self.write(medium, sent, !pseudo.finish(), frame) - elsewhere;
         let start = (medium + Ipv4Header::LENGTH) as u16;
         let offset = TcpHeader::CHECKSUM_OFFSET as u16;
         let checksum = TxChecksum::Partial(PartialChecksum { start, offset });
@@ -119,7 +121,10 @@ impl Headers {
         let ip_checksum = self.ip_sum.add_u16(total as u16).add_u16(u16::from(ecn)).finish();
         let tcp = medium + Ipv4Header::LENGTH;
         let frame = &mut frame[..medium + total];
-        frame[..tcp].copy_from_slice(&self.bytes[IP - medium..]);
+        match frame.first_chunk_mut() {
+            Some(headers) if medium == IP => *headers = self.bytes,
+            _ => frame[..tcp].copy_from_slice(&self.bytes[IP - medium..]),
+        }
         frame[medium + 1] |= ecn;
         frame[medium + 2..medium + 4].copy_from_slice(&(total as u16).to_be_bytes());
         frame[medium + 10..medium + 12].copy_from_slice(&ip_checksum.to_be_bytes());
@@ -147,7 +152,14 @@ mod tests {
             let mut frame = [0xa5; 100];
             let segment = &mut frame[medium + 20..medium + 47];
             TcpHeader::default().emit(0, segment);
-            let sent = Transmit { length: 27, sum: Sum::of(segment), ecn: Ecn::Ect0, header: 20, cut: None };
+            let sent = Transmit {
+                length: 27,
+                sum: Sum::of(segment),
+                ecn: Ecn::Ect0,
+                header: 20,
+                cut: None,
+                lent: None,
+            };
             let length = headers.complete(medium, &sent, &mut frame);
             assert_eq!(length, medium + 47);
             if medium > 0 {

@@ -5,8 +5,11 @@ use crate::demux::Flow;
 use crate::icmp::reported_mtu;
 use crate::ipv4::Arrived;
 use crate::stack::Stack;
+use alloc::sync::Arc;
 use core::net::SocketAddrV4;
-use linerate_tcp::{Disposition, IcmpReport, ListenVerdict, Refusal, Reset, judge_listen, judge_unconnected};
+use linerate_tcp::{
+    Connection, Disposition, IcmpReport, ListenVerdict, Refusal, Reset, judge_listen, judge_unconnected,
+};
 use linerate_units::Instant;
 use linerate_wire::{
     Ecn, IcmpError, Ipv4Header, Protocol, Quote, Segment, Sum, TcpFlags, TcpHeader, Unreachable,
@@ -50,7 +53,14 @@ impl Stack {
             return;
         }
         let (now, ecn) = (arrived.arrival.at, arrived.header.type_of_service.ecn());
-        let disposition = self.give_segment(now, ecn, index, segment);
+        if self.hold_ack(now, ecn, index, segment) {
+            return;
+        }
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        self.memory.supply(socket);
+        let memory = arrived.arrival.memory;
+        let disposition = give_with(&mut socket.connection, now, ecn, memory, segment);
+        self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
         if disposition == Disposition::OpenAgain {
             self.counted.tcp_extra.time_wait_recycled += 1;
             self.retire(index);
@@ -60,34 +70,22 @@ impl Stack {
         self.follow_segment(now, index, disposition);
     }
 
-    /// Gives a segment to its connection.
-    #[inline]
-    pub(super) fn give_segment(
-        &mut self,
-        now: Instant,
-        ecn: Ecn,
-        index: u32,
-        segment: &Segment<'_>,
-    ) -> Disposition {
-        let Some(socket) = self.sockets.tcp_at(index) else { return Disposition::Refused(Refusal::Closed) };
-        self.memory.supply(socket);
-        if ecn == Ecn::NotEct {
-            return socket.connection.handle_segment(now, segment);
+    /// What becomes of a segment that its connection has taken, or has not.
+    pub(super) fn follow_segment(&mut self, now: Instant, index: u32, disposition: Disposition) {
+        match disposition {
+            Disposition::Refused(refusal) => self.follow_refusal(now, index, refusal),
+            Disposition::Accepted | Disposition::OpenAgain => self.settle(index),
         }
-        self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
-        socket.connection.handle_segment_bearing(now, segment, ecn)
     }
 
-    /// What becomes of a segment that its connection has taken, or has not.
-    #[inline]
-    pub(super) fn follow_segment(&mut self, now: Instant, index: u32, disposition: Disposition) {
-        if let Disposition::Refused(refusal) = disposition {
-            self.counted.tcp_extra.time_wait_resets += u64::from(refusal == Refusal::ResetInTimeWait);
-            if refusal == Refusal::NoMemory {
-                self.refuse_memory();
-            }
-            self.limit_challenges(now, index);
+    /// What becomes of a segment that its connection has not taken.
+    #[cold]
+    pub(super) fn follow_refusal(&mut self, now: Instant, index: u32, refusal: Refusal) {
+        self.counted.tcp_extra.time_wait_resets += u64::from(refusal == Refusal::ResetInTimeWait);
+        if refusal == Refusal::NoMemory {
+            self.refuse_memory();
         }
+        self.limit_challenges(now, index);
         self.settle(index);
     }
 
@@ -194,5 +192,20 @@ impl Stack {
             _ => connection.handle_icmp(now, IcmpReport::SoftError { quoted }),
         }
         self.settle(index);
+    }
+}
+
+/// Gives a segment to a connection, with the codepoint of its packet and the memory that it lies in, if that may
+/// be kept.
+pub(super) fn give_with(
+    connection: &mut Connection,
+    now: Instant,
+    ecn: Ecn,
+    memory: Option<&Arc<[u8]>>,
+    segment: &Segment<'_>,
+) -> Disposition {
+    match memory {
+        Some(memory) => connection.handle_segment_in(now, segment, ecn, memory),
+        None => connection.handle_segment_bearing(now, segment, ecn),
     }
 }

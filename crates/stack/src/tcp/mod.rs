@@ -1,31 +1,33 @@
-//! A TCP connection as a socket of a host: what lies beside it, and what the host does after each
-//! step of it.
+//! A TCP connection as a socket of a host: what lies beside it, and how it comes and goes.
 
 pub(crate) mod burst;
 mod configs;
 mod familiar;
 mod headers;
+mod held_ack;
 mod input;
+mod lend;
 mod output;
 mod resting;
+mod settle;
 mod sockets;
 
 pub(crate) use configs::TcpConfigs;
 pub(crate) use familiar::StationHeader;
+pub(crate) use held_ack::HeldAck;
 pub(crate) use resting::{RestingSocket, Seen};
 pub use sockets::ConnectOptions;
 
 use crate::demux::Flow;
-use crate::event::tcp_kind;
 use crate::ipv4::Way;
 use crate::memory::Granted;
 use crate::ready::Sender;
 use crate::sockets::Socket;
 use crate::stack::Stack;
 use alloc::boxed::Box;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::SocketAddrV4;
 use headers::Headers;
-use linerate_tcp::{Connection, Event as TcpEvent, Path, Seeds, State, Trouble};
+use linerate_tcp::{Connection, Path, Seeds, State};
 use linerate_units::Instant;
 
 /// Who holds a connection.
@@ -110,72 +112,6 @@ impl Stack {
         let index = self.sockets.insert(Socket::Tcp(Box::new(socket))).index;
         self.flows.insert(Flow::new(local, peer), index);
         index
-    }
-
-    /// Does what a step of a connection makes necessary: its turn to send, its timer, its events.
-    /// To be called after each.
-    pub(crate) fn settle(&mut self, index: u32) {
-        let Some(mut socket) = self.sockets.tcp_at(index) else { return };
-        if socket.connection.buffer_memory() != socket.held || self.memory.is_awaited() {
-            self.follow_memory(index);
-            let Some(followed) = self.sockets.tcp_at(index) else { return };
-            socket = followed;
-        }
-        if socket.retired {
-            return;
-        }
-        let connection = &mut socket.connection;
-        if connection.wants_transmit() {
-            let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
-            ready.push(Sender::Socket(index));
-        }
-        self.timers.arm(index, connection.poll_timeout());
-        if connection.has_events() || connection.state() != socket.state || socket.state == State::Closed {
-            self.follow_events(index);
-        }
-    }
-
-    /// Something has happened to a connection that others may want to know.
-    #[inline(never)]
-    fn follow_events(&mut self, index: u32) {
-        let Some(socket) = self.sockets.tcp_at(index) else { return };
-        let connection = &mut socket.connection;
-        let mut is_silent = false;
-        while let Some(event) = connection.poll_event() {
-            is_silent |= event == TcpEvent::Trouble && connection.trouble() == Some(Trouble::Silent);
-            if event == TcpEvent::PathMtu {
-                // What one connection has found out is worth remembering for the next.
-                let (mtu, is_estimated) = (connection.path_mtu(), connection.is_path_mtu_estimated());
-                self.path_mtus.note(self.now, *socket.peer.ip(), mtu, is_estimated);
-            }
-            if socket.owner == Owner::Application {
-                self.events.note(index, tcp_kind(event));
-            }
-        }
-        let (state, peer) = (connection.state(), *socket.peer.ip());
-        if state != socket.state || state == State::Closed {
-            self.follow_state(index);
-        }
-        if is_silent {
-            self.doubt_way_to(peer);
-        }
-    }
-
-    /// The same for a connection that has done the first part of its life before the host saw it: a
-    /// handshake that a cookie stood for.
-    pub(crate) fn settle_as_new(&mut self, index: u32) {
-        if let Some(socket) = self.sockets.tcp_at(index) {
-            socket.state = State::SynReceived;
-        }
-        self.settle(index);
-    }
-
-    /// RFC 9293 §3.8.3 (b): a peer that answers nothing is negative advice about the neighbour on the
-    /// way to it, which is asked whether it is still there.
-    fn doubt_way_to(&mut self, peer: Ipv4Addr) {
-        if let Some(route) = self.routes.lookup(peer) {
-            self.neighbors.doubt(self.now, route.next_hop(peer));
-        }
     }
 
     /// A connection has gone from one state to another, or is about to leave the network.
@@ -292,9 +228,7 @@ impl Stack {
     #[inline(never)]
     fn expire_connection(&mut self, now: Instant, index: u32) {
         // The deadline may have moved later since the timer was armed; then it is armed anew.
-        if let Some(socket) = self.sockets.tcp_at(index)
-            && socket.connection.poll_timeout() <= now
-        {
+        if let Some(socket) = self.sockets.tcp_at(index) {
             socket.connection.handle_timeout(now);
         }
         self.settle(index);
@@ -318,7 +252,7 @@ impl Stack {
         assert!(!waits || ready.contains(Sender::Socket(index)), "who wants to send stands in the ring");
         let armed = self.timers.deadline(index);
         assert!(armed <= socket.connection.poll_timeout(), "each timer is armed in time");
-        assert!(!socket.connection.has_events(), "what has happened was noted");
+        assert!(socket.connection.events().is_empty(), "what has happened was noted");
         assert!(!socket.connection.is_released(), "what is over has left");
     }
 

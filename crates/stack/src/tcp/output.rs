@@ -1,11 +1,13 @@
 //! A connection has its turn to send: the segment goes straight into the frame of the link, behind
 //! headers that were built when the connection was.
 
+use super::settle::{Settled, concerned};
 use crate::link::{Medium, TxFrame};
 use crate::ready::Sender;
 use crate::receive::Arrival;
 use crate::stack::Stack;
-use crate::transmit::{Station, Turned};
+use crate::transmit::{Gathering, Station, Turned};
+use core::net::Ipv4Addr;
 use linerate_tcp::Transmit;
 use linerate_units::Instant;
 use linerate_wire::{Ipv4Header, TcpFlags};
@@ -24,36 +26,40 @@ impl Stack {
     /// Sends the next segment of a connection to the link.
     pub(crate) fn transmit_segment(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Turned {
         let station = self.station_of(now, index);
-        let capabilities = self.interface.capabilities;
-        let medium = capabilities.medium.header_length();
+        let frames = self.interface.frames;
         let is_known = matches!(station, Station::Known(_));
         // What has to wait for a neighbour waits finished.
-        let finish = if is_known && capabilities.offloads.checksums { Finish::Link } else { Finish::Host };
-        let room = frame.len().min(capabilities.room());
-        let Some(written) = self.write_segment(now, index, medium, finish, &mut frame[..room]) else {
+        let sums = is_known && self.interface.capabilities.offloads.checksums;
+        let finish = if sums { Finish::Link } else { Finish::Host };
+        let room = frame.len().min(frames.room);
+        let Some(written) = self.write_segment(now, index, frames.header, finish, &mut frame[..room]) else {
             return Turned::Nothing;
         };
         if !is_known {
-            return self.frame_packet(station, &frame[medium..written.length], &mut []);
+            return self.frame_packet(station, &frame[frames.header..written.length], &mut []);
         }
         Turned::Frame(written)
     }
 
     /// The station of a connection's next hop: the one that it remembers, if nothing has changed.
+    #[inline]
     fn station_of(&mut self, now: Instant, index: u32) -> Station {
         let generation = self.routes.generation() + self.neighbors.generation();
         let Some(socket) = self.sockets.tcp_at(index) else { return Station::NoRoute };
-        let own = self.interface.mac;
         if socket.hop == Some(generation) {
-            return Station::Known(own);
+            return Station::Known(self.interface.mac);
         }
         let peer = *socket.peer.ip();
+        self.find_station_of(now, index, peer)
+    }
+
+    fn find_station_of(&mut self, now: Instant, index: u32, peer: Ipv4Addr) -> Station {
         let station = self.station_for(now, peer);
         let generation = self.routes.generation() + self.neighbors.generation();
         if let Station::Known(mac) = station
             && let Some(socket) = self.sockets.tcp_at(index)
         {
-            socket.headers.set_stations(own, mac);
+            socket.headers.set_stations(self.interface.mac, mac);
             socket.hop = Some(generation);
         }
         station
@@ -79,28 +85,45 @@ impl Stack {
         let before = socket.connection.statistics().retransmitted_segments;
         let sent = match finish {
             Finish::Host => socket.connection.poll_transmit(now, room),
+            Finish::Link if self.gathering == Gathering::Wanted => {
+                socket.connection.poll_transmit_to_gather(now, room)
+            }
             Finish::Link => socket.connection.poll_transmit_uncut(now, room),
         };
-        let again = socket.connection.statistics().retransmitted_segments - before;
-        let written = sent.map(|sent| match finish {
+        let Some(sent) = sent else {
+            self.settle(index);
+            return None;
+        };
+        let written = match finish {
             Finish::Host => TxFrame::whole(socket.headers.complete(medium, &sent, frame)),
             Finish::Link => socket.headers.complete_but_for_checksum(medium, &sent, frame),
-        });
-        self.settle(index);
-        let sent = sent?;
-        self.count_segments(&sent, again, frame[medium + FLAGS]);
-        self.plan_next(index, &sent, medium, frame);
-        written
+        };
+        if let Some(data) = sent.lent {
+            self.gathering = Gathering::Of(index, data);
+        }
+        self.counted.tcp.retransmitted_segments +=
+            socket.connection.statistics().retransmitted_segments - before;
+        self.counted.ip.out_requests += 1;
+        self.counted.tcp.out_segments += sent.segments() as u64;
+        self.counted.tcp.out_resets +=
+            u64::from(u16::from(frame[medium + FLAGS]) & TcpFlags::RST.bits() != 0);
+        let (goes_on, is_local) = (socket.connection.wants_transmit(), socket.is_local);
+        if concerned!(self).settle(index, socket) == Settled::Not {
+            self.follow(index);
+        }
+        if goes_on {
+            self.plan_next(index, &sent, medium, frame);
+        } else {
+            let ready = if is_local { &mut self.local_ready } else { &mut self.ready };
+            ready.remove(Sender::Socket(index));
+        }
+        Some(written)
     }
 
-    /// What is to follow what has just been `sent`: nothing, if the connection says so; or more of a burst.
+    /// More is to follow what has just been `sent`; perhaps it is more of a burst.
     fn plan_next(&mut self, index: u32, sent: &Transmit, medium: usize, frame: &[u8]) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
-        if !socket.connection.wants_transmit() {
-            ready.remove(Sender::Socket(index));
-            return;
-        }
         // A burst for a link that cuts it takes the turns of all its segments.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
         if !socket.is_local && socket.connection.is_in_burst() {
@@ -108,17 +131,8 @@ impl Stack {
         }
     }
 
-    /// Counts what leaves, as many segments as it will be.
-    fn count_segments(&mut self, sent: &Transmit, again: u64, flags: u8) {
-        let segments = sent.segments() as u64;
-        self.counted.ip.out_requests += 1;
-        self.counted.tcp.out_segments += segments;
-        self.counted.tcp.retransmitted_segments += again;
-        self.counted.tcp.out_resets += u64::from(u16::from(flags) & TcpFlags::RST.bits() != 0);
-    }
-
     /// Carries the next segment between two sockets of this host. False if there is none.
-    pub(crate) fn transmit_local(&mut self, now: Instant, arrival: Arrival) -> bool {
+    pub(crate) fn transmit_local(&mut self, now: Instant, arrival: Arrival<'_>) -> bool {
         let Some(sender @ Sender::Socket(index)) = self.local_ready.turn() else { return false };
         let mut packet = core::mem::take(&mut self.scratch);
         packet.resize(crate::ipv4::LOCAL_MTU, 0);

@@ -1,5 +1,6 @@
 //! What an application can do with TCP connections.
 
+use super::settle::{Settled, concerned};
 use super::{Owner, Seen};
 use crate::demux::Flow;
 use crate::error::Error;
@@ -72,16 +73,25 @@ impl Stack {
     fn choose_tcp_port(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> Result<SocketAddrV4, Error> {
         let at = |port| SocketAddrV4::new(*local.ip(), port);
         let (flows, listeners) = (&self.flows, &self.listeners);
+        // What this host sends to itself stays in the shard, whoever's flow it would be on the link.
+        let is_local = self.interface.is_ours(*remote.ip());
+        let owner = |port| self.steering.of_connection(at(port), remote);
+        let is_others = |port| !is_local && owner(port) != self.shard.number;
         // A connection with itself would be a simultaneous open that nobody asked for.
         let talks = |port| at(port) == remote || flows.get(Flow::new(at(port), remote)).is_some();
         if local.port() != 0 {
-            return if talks(local.port()) { Err(Error::AddressInUse(local)) } else { Ok(local) };
+            return match () {
+                () if is_others(local.port()) => Err(Error::OtherShard { local, shard: owner(local.port()) }),
+                () if talks(local.port()) => Err(Error::AddressInUse(local)),
+                () => Ok(local),
+            };
         }
         let anywhere = |port| SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
         let listens = |port| {
             [at(port), anywhere(port)].iter().any(|&local| listeners.get(Flow::bound(local)).is_some())
         };
-        let port = self.tcp_ports.choose(*local.ip(), remote, |port| talks(port) || listens(port));
+        let is_taken = |port| is_others(port) || talks(port) || listens(port);
+        let port = self.tcp_ports.choose(*local.ip(), remote, is_taken);
         port.map(at).ok_or(Error::PortsExhausted(remote))
     }
 
@@ -91,7 +101,7 @@ impl Stack {
     /// # Errors
     /// [`Error::Closed`], or why the connection takes no more data.
     pub fn tcp_write(&mut self, now: Instant, handle: TcpHandle, data: &[u8]) -> Result<usize, Error> {
-        self.write_with(now, handle, !data.is_empty(), |connection| connection.write(now, data))
+        self.write_by(now, handle, !data.is_empty(), |connection| connection.write(now, data))
     }
 
     /// Sends data whose last byte is urgent, which RFC 6093 advises against; otherwise as
@@ -100,12 +110,10 @@ impl Stack {
     /// # Errors
     /// As [`Stack::tcp_write`].
     pub fn tcp_write_urgent(&mut self, now: Instant, handle: TcpHandle, data: &[u8]) -> Result<usize, Error> {
-        self.write_with(now, handle, !data.is_empty(), |connection| connection.write_urgent(now, data))
+        self.write_by(now, handle, !data.is_empty(), |connection| connection.write_urgent(now, data))
     }
 
-    /// Writes, and has an application that could write nothing, although its buffer is empty, wait for the
-    /// memory of others. While there is anything in it, the acknowledgement of that tells that there is room.
-    fn write_with(
+    pub(super) fn write_by(
         &mut self,
         now: Instant,
         handle: TcpHandle,
@@ -114,12 +122,20 @@ impl Stack {
     ) -> Result<usize, Error> {
         let taken = self.with_connection(now, handle, write)?.map_err(Error::from)?;
         if taken == 0 && has_data {
-            let (index, socket) = self.sockets.tcp_mut(handle)?;
-            if socket.connection.unacknowledged_bytes() == 0 {
-                self.wait_for_memory(index);
-            }
+            self.wait_to_write(handle)?;
         }
         Ok(taken)
+    }
+
+    /// An application could write nothing. If its buffer is empty all the same it waits for the memory of
+    /// others; while there is anything in it, the acknowledgement of that tells that there is room.
+    #[cold]
+    pub(super) fn wait_to_write(&mut self, handle: TcpHandle) -> Result<(), Error> {
+        let (index, socket) = self.sockets.tcp_mut(handle)?;
+        if socket.connection.unacknowledged_bytes() == 0 {
+            self.wait_for_memory(index);
+        }
+        Ok(())
     }
 
     /// Takes received bytes; `Ok(0)` for a buffer that is not empty is the end of the stream.
@@ -256,7 +272,8 @@ impl Stack {
     }
 
     /// Does something with a connection, and what follows from it.
-    fn with_connection<R>(
+    #[inline]
+    pub(super) fn with_connection<R>(
         &mut self,
         now: Instant,
         handle: TcpHandle,
@@ -266,7 +283,9 @@ impl Stack {
         let (index, socket) = self.sockets.tcp_mut(handle)?;
         self.memory.supply(socket);
         let result = step(&mut socket.connection);
-        self.settle(index);
+        if concerned!(self).settle(index, socket) == Settled::Not {
+            self.follow(index);
+        }
         Ok(result)
     }
 }

@@ -44,10 +44,10 @@ impl Cubic {
         self.stage = None;
         let mss = self.window.mss();
         let growth = match &self.hystart {
-            Some(hystart) => hystart.growth(ack.bytes, mss),
-            None => ack.bytes.min(mss),
+            Some(hystart) => hystart.growth(ack, mss),
+            None => ack.bytes_within(mss),
         };
-        self.window.add(growth);
+        self.window.grow_slowly(growth);
     }
 
     fn observe(&mut self, ack: &Acknowledged) {

@@ -67,9 +67,9 @@ impl HyStart {
         }
     }
 
-    /// Bytes that the window grows by for `acked` bytes of segments of `mss` (RFC 9406 §4.2).
-    pub(super) fn growth(&self, acked: u32, mss: u32) -> u32 {
-        let counted = acked.min(L * mss);
+    /// Bytes that the window grows by for `ack` of segments of `mss` (RFC 9406 §4.2).
+    pub(super) fn growth(&self, ack: &Acknowledged, mss: u32) -> u32 {
+        let counted = ack.bytes_within(L * mss);
         match self.phase {
             Phase::SlowStart => counted,
             Phase::Conservative { .. } => counted / CSS_GROWTH_DIVISOR,
@@ -80,7 +80,7 @@ impl HyStart {
     pub(super) fn on_acknowledged(&mut self, ack: &Acknowledged) -> bool {
         if let Some(round_trip) = ack.round_trip {
             self.current_round_min = self.current_round_min.min(round_trip);
-            self.samples = self.samples.saturating_add(1);
+            self.samples = self.samples.saturating_add(ack.count);
         }
         self.judge_round_trips();
         let window_end = *self.window_end.get_or_insert(ack.sent);
@@ -130,6 +130,25 @@ mod tests {
 
     const MSS: u32 = 1_000;
 
+    fn growth(hystart: &HyStart, bytes: u32, count: u32) -> u32 {
+        hystart.growth(&acknowledged(bytes, count), MSS)
+    }
+
+    fn acknowledged(bytes: u32, count: u32) -> Acknowledged {
+        Acknowledged {
+            bytes,
+            count,
+            number: SeqNum::new(0),
+            sent: SeqNum::new(0),
+            now: Instant::ZERO,
+            smoothed: None,
+            round_trip: None,
+            lost: 0,
+            in_flight: 0,
+            sample: None,
+        }
+    }
+
     /// One round of ten acknowledgements that all took `millis`; true if it was the last of slow start.
     /// The first two are one round to a sender that begins with twenty segments.
     fn round(hystart: &mut HyStart, number: &mut u32, millis: u64) -> bool {
@@ -137,15 +156,10 @@ mod tests {
         (0..10).fold(false, |over, _| {
             *number += MSS;
             let ack = Acknowledged {
-                bytes: MSS,
                 number: SeqNum::new(*number),
                 sent,
-                now: Instant::ZERO,
-                smoothed: None,
                 round_trip: Some(Duration::from_millis(millis)),
-                lost: 0,
-                in_flight: 0,
-                sample: None,
+                ..acknowledged(MSS, 1)
             };
             hystart.on_acknowledged(&ack) || over
         })
@@ -154,8 +168,9 @@ mod tests {
     #[test]
     fn slow_start_doubles_even_when_acknowledgements_are_delayed() {
         let hystart = HyStart::new();
-        assert_eq!(hystart.growth(2 * MSS, MSS), 2 * MSS);
-        assert_eq!(hystart.growth(20 * MSS, MSS), 8 * MSS);
+        assert_eq!(growth(&hystart, 2 * MSS, 1), 2 * MSS);
+        assert_eq!(growth(&hystart, 20 * MSS, 1), 8 * MSS);
+        assert_eq!(growth(&hystart, 20 * MSS, 2), 16 * MSS);
     }
 
     #[test]
@@ -174,7 +189,7 @@ mod tests {
         round(&mut hystart, &mut number, 50);
         let rounds = (1..).find(|_| round(&mut hystart, &mut number, 57)).unwrap_or(0);
         assert_eq!(rounds, 5);
-        assert_eq!(hystart.growth(4 * MSS, MSS), MSS);
+        assert_eq!(growth(&hystart, 4 * MSS, 1), MSS);
     }
 
     #[test]

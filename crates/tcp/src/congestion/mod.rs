@@ -107,6 +107,8 @@ pub(crate) enum FastRecovery {
 pub(crate) struct Acknowledged {
     /// How many new bytes.
     pub(crate) bytes: u32,
+    /// Acknowledgements that said so: those that come together are judged as one.
+    pub(crate) count: u32,
     /// SEG.ACK.
     pub(crate) number: SeqNum,
     /// One beyond the highest number ever sent.
@@ -124,6 +126,13 @@ pub(crate) struct Acknowledged {
     /// The rate at which the path delivers, if it tells of that: with a peer that sends selective
     /// acknowledgements.
     pub(crate) sample: Option<RateSample>,
+}
+
+impl Acknowledged {
+    /// The new bytes, of which each acknowledgement counts for `limit` at most.
+    pub(crate) fn bytes_within(&self, limit: u32) -> u32 {
+        self.bytes.min(limit.saturating_mul(self.count))
+    }
 }
 
 /// Something that left together was found lost. Amounts are bytes.
@@ -208,7 +217,7 @@ pub(crate) trait Controller {
 
     /// New data was acknowledged outside recovery, and the window was what limited us.
     fn on_acknowledged(&mut self, ack: &Acknowledged) {
-        self.window_mut().grow(ack.bytes);
+        self.window_mut().grow(ack);
     }
 
     /// New data was acknowledged outside recovery, and the application or the peer was what limited
@@ -368,6 +377,7 @@ mod tests {
         let number = SeqNum::new(bytes);
         let ack = Acknowledged {
             bytes,
+            count: 1,
             number,
             sent: number,
             now: Instant::ZERO,

@@ -1,5 +1,6 @@
 //! The congestion window: CWND, SSTHRESH, and how they grow (RFC 5681 §3.1).
 
+use super::Acknowledged;
 use crate::rest::pack::packed;
 
 /// The largest window any controller may reach: what window scaling can offer at most.
@@ -44,16 +45,23 @@ impl Window {
     }
 
     /// Slow start below the threshold, one segment a window above it.
-    pub(crate) fn grow(&mut self, acked: u32) {
+    pub(crate) fn grow(&mut self, ack: &Acknowledged) {
         if self.cwnd < self.ssthresh {
-            self.set(self.cwnd + acked.min(self.mss));
+            self.grow_slowly(ack.bytes_within(self.mss));
             return;
         }
-        self.credit += acked.min(self.cwnd);
+        self.credit += ack.bytes.min(self.cwnd);
         if self.credit >= self.cwnd {
             self.credit -= self.cwnd;
             self.set(self.cwnd + self.mss);
         }
+    }
+
+    /// Slow start by `growth`, which passes the threshold by less than a segment, however many acknowledgements
+    /// came together.
+    pub(crate) fn grow_slowly(&mut self, growth: u32) {
+        let below = self.ssthresh.saturating_sub(self.cwnd);
+        self.set(self.cwnd.saturating_add(growth.min(below.max(self.mss))));
     }
 
     /// SSTHRESH = max(flight / 2, 2·SMSS), equation (4).

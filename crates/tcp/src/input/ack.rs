@@ -47,7 +47,7 @@ impl Connection {
         if self.agreement.selective_acks {
             self.acknowledge_selectively(now, segment, limited);
         } else if advanced {
-            self.acknowledge(now, segment, limited);
+            self.acknowledge(now, segment, 1, limited);
         } else if duplicate {
             self.on_duplicate_ack();
         }
@@ -76,7 +76,7 @@ impl Connection {
         let ack = segment.ack;
         if ack.after(self.snd.una) && !ack.after(self.snd.max) {
             self.snd.wnd = self.snd.wnd.saturating_sub(ack - self.snd.una);
-            self.acknowledge(now, segment, self.is_window_used());
+            self.acknowledge(now, segment, 1, self.is_window_used());
             self.judge_timeout_in_order(now, true);
             if self.sender.is_fin_acknowledged(self.snd.una) {
                 self.on_fin_acknowledged(now);
@@ -120,11 +120,11 @@ impl Connection {
         self.agreement.selective_acks && first.is_some_and(|block| block.left.after(segment.ack))
     }
 
-    /// Takes an acknowledgement of something new; both paths end here. `limited` says whether the
-    /// congestion window was what had held us back.
-    pub(super) fn acknowledge(&mut self, now: Instant, segment: &Segment<'_>, limited: bool) {
+    /// Takes an acknowledgement of something new, which stands for `count` of them; both paths end here.
+    /// `limited` says whether the congestion window was what had held us back.
+    pub(super) fn acknowledge(&mut self, now: Instant, segment: &Segment<'_>, count: u32, limited: bool) {
         if self.agreement.selective_acks {
-            let mut news = self.listen_to(segment, limited);
+            let mut news = self.listen_to(segment, count, limited);
             self.take_cumulative(now, &mut news);
             self.judge_news(now, &news, None);
             return;
@@ -132,6 +132,7 @@ impl Connection {
         let round_trip = self.measure_round_trip(now, segment);
         let acknowledged = Acknowledged {
             bytes: segment.ack - self.snd.una,
+            count,
             number: segment.ack,
             sent: self.snd.max,
             now,

@@ -18,7 +18,7 @@ impl Connection {
             return Err(Refusal::DataRefused);
         }
         let most = self.config.reassembly_stretches;
-        match self.receiver.keep(&self.rcv, text.seq, text.payload, most, &self.memory) {
+        match self.receiver.keep(&self.rcv, text.seq, text.payload, most, (&self.memory, &self.offered)) {
             Keep::Kept => {}
             Keep::TooManyStretches => {
                 self.statistics.reassembly_full += 1;

@@ -14,6 +14,8 @@ mod urgent;
 
 use crate::receive::saturated;
 use crate::{Connection, State};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 use linerate_units::Instant;
 use linerate_wire::{Ecn, Segment, TcpFlags};
 use predict::{MissReason, Prediction, predict};
@@ -83,6 +85,27 @@ impl Connection {
         self.take_segment(now, segment, saturated(segment.payload.len()))
     }
 
+    /// Is `segment` an acknowledgement of something new and nothing else, as predicted? Then one that
+    /// follows at once may stand for it: [`handle_acks`](Self::handle_acks).
+    #[must_use]
+    pub fn predicts_ack(&self, segment: &Segment<'_>) -> bool {
+        matches!(predict(self, segment), Prediction::Ack { acked: 1.. })
+    }
+
+    /// The last of `count` acknowledgements that have come together, each of which was
+    /// [predicted](Self::predicts_ack) and none of which was handed over before. It says all that the others
+    /// did, so they are judged as one (as if the path had lost the others), and count for the growth of the
+    /// congestion window.
+    pub fn handle_acks(&mut self, now: Instant, segment: &Segment<'_>, count: u32) -> Disposition {
+        let Prediction::Ack { acked } = predict(self, segment) else {
+            return self.handle_segment(now, segment);
+        };
+        self.statistics.segments_received += u64::from(count);
+        self.statistics.acks_superseded += u64::from(count) - 1;
+        self.take_predicted_ack(now, segment, acked, count);
+        Disposition::Accepted
+    }
+
     /// One that a link has made of several.
     #[inline(never)]
     fn handle_joined_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
@@ -101,7 +124,7 @@ impl Connection {
     fn take_segment(&mut self, now: Instant, segment: &Segment<'_>, piece: u32) -> Disposition {
         match predict(self, segment) {
             Prediction::Data { length } => return self.take_predicted_data(now, segment, length, piece),
-            Prediction::Ack { acked } => self.take_predicted_ack(now, segment, acked),
+            Prediction::Ack { acked } => self.take_predicted_ack(now, segment, acked, 1),
             Prediction::Both { length, .. } => {
                 return self.take_predicted_both(now, segment, length, piece);
             }
@@ -113,6 +136,21 @@ impl Connection {
             }
         }
         Disposition::Accepted
+    }
+
+    /// The same for a segment that lies in `memory`, which is not written to any more as long as somebody shares
+    /// it: data that fill at least half of it stay there until the application has read them.
+    pub fn handle_segment_in(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        ecn: Ecn,
+        memory: &Arc<[u8]>,
+    ) -> Disposition {
+        self.offered = Some(Box::new(Arc::clone(memory)));
+        let disposition = self.handle_segment_bearing(now, segment, ecn);
+        self.offered = None;
+        disposition
     }
 
     /// The same for a segment whose packet bore the codepoint `ecn`: the sender takes part in ECN (RFC 3168

@@ -212,12 +212,12 @@ impl Connection {
         words << 12 | (TcpFlags::ACK | self.expected_ace()).bits()
     }
 
-    /// The ACK arm.
-    pub(super) fn take_predicted_ack(&mut self, now: Instant, segment: &Segment<'_>, acked: u32) {
-        self.statistics.prediction.acks += 1;
+    /// The ACK arm, for an acknowledgement that stands for `count`.
+    pub(super) fn take_predicted_ack(&mut self, now: Instant, segment: &Segment<'_>, acked: u32, count: u32) {
+        self.statistics.prediction.acks += u64::from(count);
         self.take_predicted_header(now, segment);
         if acked > 0 {
-            self.acknowledge(now, segment, self.is_window_used());
+            self.acknowledge(now, segment, count, self.is_window_used());
         }
         self.update_window(segment);
     }
@@ -248,7 +248,7 @@ impl Connection {
     ) -> Disposition {
         self.statistics.prediction.both += 1;
         self.take_predicted_header(now, segment);
-        self.acknowledge(now, segment, self.is_window_used());
+        self.acknowledge(now, segment, 1, self.is_window_used());
         self.take_predicted_text(now, segment, length, piece)
     }
 
@@ -274,7 +274,7 @@ impl Connection {
         piece: u32,
     ) -> Disposition {
         self.update_window(segment);
-        if !self.receiver.buffer.append(segment.payload, &self.memory) {
+        if !self.receiver.buffer.append(segment.payload, &self.memory, &self.offered) {
             return Disposition::Refused(self.refuse_for_memory());
         }
         let pushed = segment.flags().contains(TcpFlags::PSH);

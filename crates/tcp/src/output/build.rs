@@ -2,8 +2,10 @@
 //! summed on its way.
 
 use super::choose::{Choice, Piece, blocks_beside};
+use super::gather::Lent;
 use super::{Finish, Transmit};
 use crate::ecn::Past;
+use crate::receive::saturated;
 use crate::{Connection, State};
 use core::num::NonZeroU16;
 use linerate_units::Instant;
@@ -62,15 +64,17 @@ impl Connection {
     ) -> Transmit {
         let length = header + data.length;
         let payload = &mut bytes[header..length];
-        let sum = match finish {
+        let mut lent = None;
+        let mut sum = header_sum;
+        match finish {
             // Every header has an even number of bytes.
-            Finish::Nothing => header_sum + self.sender.buffer.copy_and_sum(data.seq, payload),
-            Finish::CutAndSum => {
-                self.sender.buffer.copy(data.seq, payload);
-                header_sum
+            Finish::Nothing => sum = header_sum + self.sender.buffer.copy_and_sum(data.seq, payload),
+            Finish::Gather if self.is_worth_gathering(data.seq, data.length) => {
+                lent = Some(Lent { seq: data.seq, length: saturated(data.length) });
             }
-        };
-        Transmit { length, sum, ecn, header, cut: data.cut }
+            Finish::Gather | Finish::CutAndSum => self.sender.buffer.copy(data.seq, payload),
+        }
+        Transmit { length, sum, ecn, header, cut: data.cut, lent }
     }
 
     /// The control bits of our SYN, or of the SYN-ACK.
@@ -133,7 +137,7 @@ impl Connection {
     fn build_empty(&mut self, now: Instant, seq: SeqNum, bytes: &mut [u8]) -> Transmit {
         let header = self.header(seq, TcpFlags::ACK);
         let (length, sum) = self.write_header(now, &header, Past::OPTION_DUE, bytes);
-        Transmit { length, sum, ecn: Ecn::NotEct, header: length, cut: None }
+        Transmit { length, sum, ecn: Ecn::NotEct, header: length, cut: None, lent: None }
     }
 
     /// An acknowledgement that tells of no hole, nor of what came twice.
@@ -143,7 +147,7 @@ impl Connection {
         let mut options = self.options_of_bare_ack();
         options.timestamps = options.timestamps.map(|_| self.timestamps.stamp(now));
         let (length, sum) = write_with_options(&header, &options, bytes);
-        Transmit { length, sum, ecn: Ecn::NotEct, header: length, cut: None }
+        Transmit { length, sum, ecn: Ecn::NotEct, header: length, cut: None, lent: None }
     }
 
     /// Writes the header of any segment but a SYN, with its options; how long they are together, and their

@@ -81,7 +81,7 @@ impl Connection {
         }
         match finish {
             Finish::Nothing => self.sender.burst = self.burst_from(piece.seq, full).saturating_sub(1),
-            Finish::CutAndSum => {
+            Finish::CutAndSum | Finish::Gather => {
                 // Whoever cuts leaves PSH to the last segment.
                 let pushed = u32::from(!self.sender.fin);
                 let burst = self.segments_let_go(self.sender.buffer.end() + pushed - piece.seq, full);

@@ -3,6 +3,7 @@
 mod build;
 pub(crate) mod burst;
 mod choose;
+pub(crate) mod gather;
 pub(crate) mod reset;
 
 use crate::receive::BLOCKS_THAT_FIT;
@@ -10,6 +11,7 @@ use crate::timers::Timer;
 use crate::{Connection, State};
 use choose::{Choice, Piece};
 use core::num::NonZeroU16;
+use gather::Lent;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Sum};
 
@@ -27,6 +29,8 @@ pub struct Transmit {
     pub header: usize,
     /// Data bytes of each segment, where this is a whole burst that is still to be cut: all have as many.
     pub cut: Option<NonZeroU16>,
+    /// The data, where they were not written behind the header but are to be gathered.
+    pub lent: Option<Lent>,
 }
 
 impl Transmit {
@@ -44,6 +48,8 @@ enum Finish {
     Nothing,
     /// To sum the payload, and to cut what has more data than a segment.
     CutAndSum,
+    /// The same, and to gather the payload from the send buffer.
+    Gather,
 }
 
 impl Connection {
@@ -103,7 +109,8 @@ impl Connection {
                 let waits = self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;
                 !asks && !waits && self.is_untroubled()
             }
-            Choice::Syn { .. } | Choice::BareAck | Choice::KeepAlive | Choice::Nothing => false,
+            Choice::Syn { .. } => !asks && !self.may_send(),
+            Choice::BareAck | Choice::KeepAlive | Choice::Nothing => false,
         }
     }
 
@@ -273,9 +280,9 @@ impl Connection {
     /// Nothing more can be sent: does data wait, and for the congestion window or pacing rather than the
     /// peer's window?
     fn is_held_back(&self) -> bool {
-        let is_full = self.is_window_full()
-            && self.sender.congestion.window().cwnd() < self.snd.wnd
-            && self.sender.has_unsent(self.snd.nxt);
+        let is_full = self.sender.has_unsent(self.snd.nxt)
+            && self.is_window_full()
+            && self.sender.congestion.window().cwnd() < self.snd.wnd;
         is_full || self.waits_for_pacer() || self.waits_for_path_probe()
     }
 

@@ -50,6 +50,7 @@ impl Reset {
             ecn: Ecn::NotEct,
             header: TcpHeader::LENGTH,
             cut: None,
+            lent: None,
         }
     }
 }

@@ -4,24 +4,31 @@
 use crate::MemoryGrant;
 use crate::receive::saturated;
 use crate::rest::pack::packed;
-use crate::ring::Ring;
+use crate::rope::{LEAST_PIECE, Rope};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use bytes::Bytes;
 use linerate_units::Instant;
+
+/// Memory in which a segment lies that is being handled, if it may be kept. In a box, because those that wait in
+/// a flood shall not be larger for it.
+pub(crate) type Offered = Option<Box<Arc<[u8]>>>;
 
 /// A receive buffer. Memory is taken for bytes that arrive.
 ///
 /// Invariant: `length ≤ capacity`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReceiveBuffer {
-    ring: Ring,
+    rope: Rope,
     length: u32,
     capacity: u32,
 }
 
-packed!(ReceiveBuffer { ring, length, capacity });
+packed!(ReceiveBuffer { rope, length, capacity });
 
 impl ReceiveBuffer {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { ring: Ring::new(), length: 0, capacity: saturated(capacity) }
+        Self { rope: Rope::new(), length: 0, capacity: saturated(capacity) }
     }
 
     /// Bytes that can be read.
@@ -49,31 +56,63 @@ impl ReceiveBuffer {
 
     /// Bytes of memory that it holds.
     pub(crate) const fn memory(&self) -> usize {
-        self.ring.memory()
+        self.rope.memory()
     }
 
     /// Makes sure of memory for `length` bytes that belong `offset` bytes behind those that can be read,
     /// without taking more than is granted. False if that is not enough.
     #[inline]
     pub(crate) fn make_room(&mut self, offset: usize, length: usize, grant: &MemoryGrant) -> bool {
-        self.ring.make_room(self.len() + offset + length, self.capacity(), grant)
+        self.rope.make_room(self.len() + offset + length, self.capacity(), grant)
     }
 
     /// Gives back the memory that is not needed for what can be read and `beyond` bytes behind it, nor for
     /// what could be read of late.
     pub(crate) fn give_back_unused(&mut self, now: Instant, beyond: usize) {
-        self.ring.give_back_unused(now, self.len() + beyond);
+        self.rope.give_back_unused(now, self.len() + beyond);
     }
 
     /// An empty buffer gives its memory back.
     pub(crate) fn give_back(&mut self) {
-        self.ring.give_back(self.len());
+        self.rope.give_back(self.len());
     }
 
-    /// Puts `bytes` behind those that can be read, and lets them be read, if no more memory is needed than is
-    /// granted.
+    /// Puts `bytes` behind those that can be read, behind which there are none beyond a hole, and lets them be
+    /// read, if no more memory is needed than is granted. If they lie in memory that was `offered` they may stay
+    /// there.
     #[inline]
-    pub(crate) fn append(&mut self, bytes: &[u8], grant: &MemoryGrant) -> bool {
+    pub(crate) fn append(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
+        let is_large = bytes.len() >= LEAST_PIECE;
+        (is_large && self.keep_whole(bytes, grant, offered)) || self.append_copy(bytes, grant)
+    }
+
+    /// Keeps `bytes` in the memory that was offered. That has to be full of them by half, or a peer that sends
+    /// little at a time could have us hold much for it.
+    #[cold]
+    fn keep_whole(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
+        let Some(memory) = offered else { return false };
+        let (size, room) = (memory.len(), grant.room as usize);
+        let Some(at) = bytes.as_ptr().addr().checked_sub(memory.as_ptr().addr()) else { return false };
+        let range = at..at + bytes.len();
+        if range.end > size || bytes.len() < size / 2 || size > room {
+            return false;
+        }
+        let whole = Bytes::from_owner(memory.as_ref().clone()).slice(range);
+        self.rope.push(self.len(), whole, size);
+        self.length += saturated(bytes.len());
+        true
+    }
+
+    /// Up to `most` of the first bytes, which are taken: shared where they lie in memory of their own.
+    pub(crate) fn take_shared(&mut self, most: usize) -> Bytes {
+        let taken = self.rope.share(self.len(), most);
+        self.advance(taken.len());
+        taken
+    }
+
+    /// The same in a copy.
+    #[inline]
+    pub(crate) fn append_copy(&mut self, bytes: &[u8], grant: &MemoryGrant) -> bool {
         let has_room = self.make_room(0, bytes.len(), grant);
         if has_room {
             self.place(0, bytes);
@@ -87,7 +126,7 @@ impl ReceiveBuffer {
     #[inline]
     pub(crate) fn place(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= self.free(), "data beyond the window was not cut off");
-        self.ring.write(self.len() + offset, bytes);
+        self.rope.write(self.len() + offset, bytes);
     }
 
     /// The next `count` bytes, in place already, can be read now.
@@ -99,26 +138,40 @@ impl ReceiveBuffer {
     /// Copies the first bytes out without taking them; how many.
     pub(crate) fn peek(&self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.len());
-        self.ring.read(0, &mut into[..count]);
+        self.rope.read(0, &mut into[..count]);
         count
     }
 
     /// Takes the first bytes; how many.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> usize {
         let count = self.peek(into);
-        self.ring.note_use(self.len());
-        self.ring.advance(count);
-        self.length -= saturated(count);
+        self.advance(count);
         count
+    }
+
+    /// Shows the first bytes to `take`, as many as lie together, and takes as many of them as it says.
+    pub(crate) fn take(&mut self, take: impl FnOnce(&[u8]) -> usize) -> usize {
+        let first = self.rope.part(0, self.len());
+        let count = take(first).min(first.len());
+        self.advance(count);
+        count
+    }
+
+    /// The first `count` bytes were read.
+    fn advance(&mut self, count: usize) {
+        self.rope.note_use(self.len());
+        self.rope.advance(count);
+        self.length -= saturated(count);
     }
 
     /// Throws everything away, and gives the memory back.
     pub(crate) fn clear(&mut self) {
-        self.ring = Ring::new();
+        self.rope = Rope::new();
         self.length = 0;
     }
 
-    pub(crate) fn check(&self) {
+    pub(crate) fn check(&self, beyond: usize) {
+        self.rope.check(self.len(), beyond);
         assert!(
             self.length <= self.capacity,
             "{} bytes in a receive buffer of {}",
@@ -144,5 +197,35 @@ mod tests {
         assert_eq!(buffer.read(&mut into), 4);
         assert_eq!(&into, b"abcd");
         assert_eq!((buffer.len(), buffer.free()), (2, 6));
+    }
+    /// Memory of 10,000 bytes, of which a part has arrived.
+    fn offer() -> Offered {
+        Some(Box::new((0..10_000_u16).map(|at| at.to_le_bytes()[0]).collect()))
+    }
+
+    #[test]
+    fn memory_is_kept_for_data_that_fill_half_of_it() {
+        let offered = offer();
+        let memory = offered.as_ref().unwrap();
+        for (range, kept) in [(100..5_100, true), (100..5_099, false), (5_904..10_000, false)] {
+            let mut buffer = ReceiveBuffer::new(1 << 20);
+            assert!(buffer.append(&memory[range.clone()], &MemoryGrant::UNLIMITED, &offered));
+            assert_eq!(buffer.memory() == 10_000, kept, "{range:?}: {}", buffer.memory());
+            buffer.check(0);
+            assert_eq!(buffer.take_shared(usize::MAX), memory[range]);
+        }
+    }
+
+    #[test]
+    fn memory_is_not_kept_if_it_is_another_s_or_more_than_is_granted() {
+        let (offered, others) = (offer(), offer());
+        let memory = offered.as_ref().unwrap();
+        let mut buffer = ReceiveBuffer::new(1 << 20);
+        assert!(buffer.append(&memory[..6_000], &MemoryGrant::UNLIMITED, &others));
+        assert_eq!(buffer.memory(), 8_192);
+        let mut buffer = ReceiveBuffer::new(1 << 20);
+        let grant = MemoryGrant { room: 9_999, ..MemoryGrant::UNLIMITED };
+        assert!(buffer.append(&memory[..6_000], &grant, &offered));
+        assert_eq!(buffer.memory(), 8_192);
     }
 }

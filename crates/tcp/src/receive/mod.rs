@@ -3,13 +3,13 @@
 pub(crate) mod ack_policy;
 mod assembler;
 pub(crate) mod autotune;
-mod buffer;
+pub(crate) mod buffer;
 
 use crate::rest::pack::packed;
 use crate::{BufferSize, MemoryGrant};
 use assembler::Assembler;
 use autotune::Autotune;
-use buffer::ReceiveBuffer;
+use buffer::{Offered, ReceiveBuffer};
 use linerate_units::Instant;
 use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
@@ -132,17 +132,23 @@ impl Receiver {
     }
 
     /// Puts data that begins at `seq` in its place, if no more than `most` stretches lie beyond holes
-    /// then, and no more memory is needed than is granted.
+    /// then, and no more memory is needed than is granted. They may stay in memory that was offered.
     pub(crate) fn keep(
         &mut self,
         rcv: &ReceiveSequence,
         seq: SeqNum,
         payload: &[u8],
         most: usize,
-        grant: &MemoryGrant,
+        (grant, offered): (&MemoryGrant, &Offered),
     ) -> Keep {
         if seq == rcv.nxt {
-            let is_kept = self.shut || self.buffer.append(payload, grant);
+            // What lies beyond a hole has its place behind what is copied.
+            let is_kept = self.shut
+                || if self.assembler.is_empty() {
+                    self.buffer.append(payload, grant, offered)
+                } else {
+                    self.buffer.append_copy(payload, grant)
+                };
             return if is_kept { Keep::Kept } else { Keep::NoMemory };
         }
         let offset = (seq - rcv.nxt) as usize;
@@ -254,7 +260,8 @@ impl Receiver {
     }
 
     pub(crate) fn check(&self, rcv: &ReceiveSequence) {
-        self.buffer.check();
+        let beyond = self.assembler.end().map_or(0, |end| (end - rcv.nxt) as usize);
+        self.buffer.check(if self.shut { 0 } else { beyond });
         // The FIN is taken beyond the window's edge: it needs no room.
         self.assembler.check(rcv.nxt, rcv.edge);
         assert!(!rcv.acked.after(rcv.nxt), "acknowledged {} beyond {}", rcv.acked, rcv.nxt);

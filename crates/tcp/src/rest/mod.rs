@@ -49,7 +49,9 @@ impl Resting {
     /// The connection as it was, to be looked at.
     #[must_use]
     pub fn look(&self) -> Connection {
-        Connection::unpack(&mut Unpacker::new(&self.config, &self.packed))
+        let mut connection = Connection::unpack(&mut Unpacker::new(&self.config, &self.packed));
+        connection.timers.find_floor();
+        connection
     }
 
     /// The connection as it was: something happens to it. If nothing more does, it will rest again after a

@@ -2,8 +2,11 @@
 //! the sequence number of its first byte.
 
 use crate::MemoryGrant;
+use crate::receive::saturated;
 use crate::rest::pack::packed;
-use crate::ring::{Ring, SMALLEST_BUFFER_MEMORY};
+use crate::ring::SMALLEST_BUFFER_MEMORY;
+use crate::rope::{LEAST_PIECE, Rope};
+use bytes::Bytes;
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 use linerate_wire::checksum::Sum;
@@ -13,88 +16,141 @@ use linerate_wire::checksum::Sum;
 /// Invariant: its bytes are in its memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SendBuffer {
-    ring: Ring,
+    rope: Rope,
     /// Memory was taken for what is about to be written.
     prepared: bool,
     start: SeqNum,
-    length: usize,
-    capacity: usize,
+    length: u32,
+    capacity: u32,
 }
 
-packed!(SendBuffer { ring, prepared, start, length, capacity });
+packed!(SendBuffer { rope, prepared, start, length, capacity });
 
 impl SendBuffer {
-    pub(crate) const fn new(start: SeqNum, capacity: usize) -> Self {
-        Self { ring: Ring::new(), prepared: false, start, length: 0, capacity }
+    pub(crate) fn new(start: SeqNum, capacity: usize) -> Self {
+        Self { rope: Rope::new(), prepared: false, start, length: 0, capacity: saturated(capacity) }
     }
 
     /// Bytes from the first that is not acknowledged to the last that was written.
     pub(crate) const fn len(&self) -> usize {
-        self.length
+        self.length as usize
     }
 
     /// Bytes that can be written. There may be more in the buffer than its capacity, if that has shrunk.
     pub(crate) const fn free(&self) -> usize {
-        self.capacity.saturating_sub(self.length)
+        self.capacity.saturating_sub(self.length) as usize
     }
 
     pub(crate) const fn capacity(&self) -> usize {
-        self.capacity
+        self.capacity as usize
     }
 
-    pub(crate) const fn set_capacity(&mut self, capacity: usize) {
-        self.capacity = capacity;
+    pub(crate) fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = saturated(capacity);
     }
 
     /// Bytes of memory that it holds.
     pub(crate) const fn memory(&self) -> usize {
-        self.ring.memory()
+        self.rope.memory()
     }
 
     /// Gives back the memory that is not needed for what is in it, or about to be, nor for what was in it of
     /// late.
     pub(crate) fn give_back_unused(&mut self, now: Instant) {
-        self.ring.give_back_unused(now, self.length.max(usize::from(self.prepared)));
+        self.rope.give_back_unused(now, self.needed());
     }
 
     /// Gives back the memory that is not needed for what is in it, or about to be.
     pub(crate) fn give_back_free(&mut self) {
-        self.ring.give_back(self.length.max(usize::from(self.prepared)));
+        self.rope.give_back(self.needed());
     }
 
     /// Gives back the memory that is not needed for what is in it. What was to be written has not been.
     pub(crate) fn give_back(&mut self) {
         self.prepared = false;
-        self.ring.give_back(self.length);
+        self.rope.give_back(self.len());
     }
 
     /// The sequence number after the last byte.
     pub(crate) fn end(&self) -> SeqNum {
-        self.start + wire_length(self.length)
+        self.start + self.length
     }
 
     /// Takes the least memory that can be written into, if so much is granted; true if there is some now.
     pub(crate) fn prepare(&mut self, grant: &MemoryGrant) -> bool {
-        self.prepared = self.ring.make_room(1, self.capacity, grant);
+        self.prepared = self.rope.make_room(self.rope.in_pieces() + 1, self.capacity(), grant);
         self.prepared
     }
 
     /// Takes as much of `data` as there is room for, without taking more memory than is granted; how much.
     pub(crate) fn append(&mut self, data: &[u8], grant: &MemoryGrant) -> usize {
-        let most = if grant.is_awaited { self.fair_share() } else { self.capacity };
-        let mut count = data.len().min(most.saturating_sub(self.length));
-        if !self.ring.make_room(self.length + count, self.capacity, grant) {
-            // As much as can be had is better than nothing.
-            self.ring.make_room(self.ring.reach(grant), self.capacity, grant);
-            count = count.min(self.ring.memory() - self.length);
-        }
+        let count = self.make_room(data.len(), grant);
         if count > 0 {
-            self.prepared = false;
-            self.ring.write(self.length, &data[..count]);
-            self.length += count;
-            self.ring.note_use(self.length);
+            self.rope.write(self.len(), &data[..count]);
+            self.extend(count);
         }
         count
+    }
+
+    /// Has `fill` write into the place of the next bytes, of which there are at most `wanted`, and say how
+    /// many it has written: that many, and whether as many as are wanted have room.
+    pub(crate) fn fill(
+        &mut self,
+        wanted: usize,
+        grant: &MemoryGrant,
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> (usize, bool) {
+        let count = self.make_room(wanted, grant);
+        if count == 0 {
+            return (0, wanted == 0);
+        }
+        let room = self.rope.place(self.len(), count);
+        let written = fill(room).min(room.len());
+        if written > 0 {
+            self.extend(written);
+        }
+        (written, count == wanted)
+    }
+
+    /// Takes as much of `data` as there is room for, off its front: whole if it is worth it, and nobody waits for
+    /// memory; how much.
+    pub(crate) fn append_shared(&mut self, data: &mut Bytes, grant: &MemoryGrant) -> usize {
+        let room = if grant.is_awaited { 0 } else { self.free().min(grant.room as usize) };
+        let count = data.len().min(room);
+        if count < LEAST_PIECE {
+            let count = self.append(data, grant);
+            let _ = data.split_to(count);
+            return count;
+        }
+        self.prepared = false;
+        self.rope.push(self.len(), data.split_to(count), count);
+        self.length += saturated(count);
+        count
+    }
+
+    /// Bytes that are in it, or about to be: at least one in the ring.
+    fn needed(&self) -> usize {
+        self.len().max(self.rope.in_pieces() + usize::from(self.prepared))
+    }
+
+    /// Makes room for `wanted` bytes, or as many as there is room for without taking more memory than is
+    /// granted; how many.
+    fn make_room(&mut self, wanted: usize, grant: &MemoryGrant) -> usize {
+        let most = if grant.is_awaited { self.fair_share() } else { self.capacity() };
+        let count = wanted.min(most.saturating_sub(self.len()));
+        if self.rope.make_room(self.len() + count, self.capacity(), grant) {
+            return count;
+        }
+        // As much as can be had is better than nothing.
+        self.rope.make_room(self.rope.reach(grant), self.capacity(), grant);
+        count.min(self.rope.holds() - self.len())
+    }
+
+    /// The next `count` bytes are in their place.
+    fn extend(&mut self, count: usize) {
+        self.prepared = false;
+        self.length += saturated(count);
+        self.rope.note_use(self.len());
     }
 
     /// Lets go of everything before `seq`; how many bytes.
@@ -103,47 +159,49 @@ impl SendBuffer {
             return 0;
         }
         // A FIN that is acknowledged lies one number beyond the bytes.
-        let count = ((seq - self.start) as usize).min(self.length);
-        self.ring.advance(count);
-        self.length -= count;
-        self.start += wire_length(count);
+        let count = ((seq - self.start) as usize).min(self.len());
+        self.rope.advance(count);
+        self.length -= saturated(count);
+        self.start += saturated(count);
         count
     }
 
     /// What may be in it while others have nothing: what was taken for this, or half of what it holds; who
     /// holds the least that there is has to let go of it first.
     fn fair_share(&self) -> usize {
-        let memory = self.ring.memory();
+        let memory = self.rope.holds();
         let half = if memory > SMALLEST_BUFFER_MEMORY { memory / 2 } else { 0 };
-        self.capacity.min(if self.prepared { memory } else { half })
+        self.capacity().min(if self.prepared { memory } else { half })
     }
 
     /// Copies the bytes from `seq` on out and sums them on the way.
     pub(crate) fn copy_and_sum(&self, seq: SeqNum, into: &mut [u8]) -> Sum {
-        self.ring.read_and_sum((seq - self.start) as usize, into)
+        self.rope.read_and_sum((seq - self.start) as usize, into)
     }
 
     /// Copies the bytes from `seq` on out.
     pub(crate) fn copy(&self, seq: SeqNum, into: &mut [u8]) {
-        self.ring.read((seq - self.start) as usize, into);
+        self.rope.read((seq - self.start) as usize, into);
+    }
+
+    /// `length` bytes from `seq` on, where they are, if that is in no more than two parts.
+    pub(crate) fn parts(&self, seq: SeqNum, length: usize) -> Option<[&[u8]; 2]> {
+        let offset = (seq - self.start) as usize;
+        assert!(offset + length <= self.len(), "what is to be gathered is not there any more");
+        self.rope.two_parts(offset, length)
     }
 
     /// Throws everything away, and gives the memory back.
     pub(crate) fn clear(&mut self) {
         self.start = self.end();
-        self.ring = Ring::new();
+        self.rope = Rope::new();
         self.prepared = false;
         self.length = 0;
     }
 
     pub(crate) fn check(&self) {
-        assert!(self.length <= self.memory(), "{} bytes in a memory of {}", self.length, self.memory());
+        self.rope.check(self.len(), 0);
     }
-}
-
-/// A buffer's length as a length in sequence space: configuration keeps buffers below 2^30.
-fn wire_length(length: usize) -> u32 {
-    u32::try_from(length).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The sending half: what was written, what is in flight, and what the peer and the network allow.
 
-mod buffer;
+pub(crate) mod buffer;
 pub(crate) mod busy_time;
 pub(crate) mod delivery;
 mod duplicates;

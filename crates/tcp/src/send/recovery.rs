@@ -22,6 +22,8 @@ use linerate_wire::{SackBlock, Segment, SeqNum};
 #[derive(Debug)]
 pub(crate) struct News<'a> {
     pub(crate) segment: &'a Segment<'a>,
+    /// Acknowledgements that it stands for.
+    pub(crate) count: u32,
     /// It moved SND.UNA.
     pub(crate) advanced: bool,
     /// The congestion window had held us back.
@@ -37,7 +39,7 @@ impl Connection {
     /// acknowledges in order.
     pub(crate) fn acknowledge_selectively(&mut self, now: Instant, segment: &Segment<'_>, limited: bool) {
         let blocks = segment.options().sack;
-        let mut news = self.listen_to(segment, limited);
+        let mut news = self.listen_to(segment, 1, limited);
         if news.advanced {
             self.take_cumulative(now, &mut news);
         }
@@ -55,9 +57,10 @@ impl Connection {
     }
 
     /// What was known when `segment` came.
-    pub(crate) fn listen_to<'a>(&self, segment: &'a Segment<'a>, limited: bool) -> News<'a> {
+    pub(crate) fn listen_to<'a>(&self, segment: &'a Segment<'a>, count: u32, limited: bool) -> News<'a> {
         News {
             segment,
+            count,
             advanced: segment.ack.after(self.snd.una),
             limited,
             flight: self.flight_size(),
@@ -90,6 +93,7 @@ impl Connection {
         let sample = self.sender.account.settle(now, &news.delivery, shortest);
         let ack = Acknowledged {
             bytes: news.delivery.bytes,
+            count: news.count,
             number: self.snd.una,
             sent: self.snd.max,
             now,

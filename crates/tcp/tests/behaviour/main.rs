@@ -14,6 +14,7 @@ mod icmp;
 mod information;
 mod joined;
 mod keep_alive;
+mod lent;
 mod nagle;
 mod pacing;
 mod path_mtu;

@@ -2,7 +2,7 @@
 
 use super::stage::{End, Place};
 use super::world::Habit;
-use crate::pattern;
+use crate::{Way, pattern};
 use linerate_tcp::Error;
 use linerate_units::Instant;
 
@@ -80,7 +80,7 @@ impl Application {
 
     fn hear(&mut self, end: &mut End<'_>) {
         let mut part = vec![0; self.habit.read_size];
-        match end.read(&mut part) {
+        match end.read(Way::at(self.read), &mut part) {
             Ok(0) => {
                 assert_eq!(self.read, self.expects, "the stream has ended early");
                 self.heard_end = true;
@@ -100,7 +100,7 @@ impl Application {
         if self.written < self.habit.bytes {
             let count = self.habit.write_size.min(self.habit.bytes - self.written);
             let part: Vec<u8> = (self.written..self.written + count).map(pattern).collect();
-            match end.write(&part) {
+            match end.write(Way::at(self.written), &part) {
                 Ok(count) => self.written += count,
                 Err(error) => self.failed = Some(error),
             }

@@ -4,7 +4,7 @@ use super::application::Application;
 use super::coverage::Coverage;
 use super::world::{Hosts, World};
 use crate::transfer::listen;
-use crate::{Connections, End as Tcp, Pair, Setup, Side};
+use crate::{Connections, End as Tcp, Pair, Setup, Side, Way};
 use linerate_stack::{ConnectOptions, Error as StackError, ListenHandle, TcpHandle};
 use linerate_tcp::{Connection, Error, State};
 use linerate_units::{Duration, Instant};
@@ -61,23 +61,23 @@ impl End<'_> {
         }
     }
 
-    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<usize, Error> {
+    pub(super) fn read(&mut self, way: Way, into: &mut [u8]) -> Result<usize, Error> {
         match self {
-            Self::Connection(Some(end), now) => end.read(*now, into),
+            Self::Connection(Some(end), now) => way.read(end, *now, into),
             Self::Socket(pair, side, Some(handle)) => {
                 let now = pair.now;
-                pair.stack(*side).tcp_read(now, *handle, into).map_err(of_connection)
+                way.read_socket(pair.stack(*side), now, *handle, into).map_err(of_connection)
             }
             _ => Err(Error::WouldBlock),
         }
     }
 
-    pub(super) fn write(&mut self, data: &[u8]) -> Result<usize, Error> {
+    pub(super) fn write(&mut self, way: Way, data: &[u8]) -> Result<usize, Error> {
         match self {
-            Self::Connection(Some(end), now) => end.write(*now, data),
+            Self::Connection(Some(end), now) => way.write(end, *now, data),
             Self::Socket(pair, side, Some(handle)) => {
                 let now = pair.now;
-                pair.stack(*side).tcp_write(now, *handle, data).map_err(of_connection)
+                way.write_socket(pair.stack(*side), now, *handle, data).map_err(of_connection)
             }
             _ => Ok(0),
         }

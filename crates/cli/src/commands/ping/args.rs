@@ -16,6 +16,10 @@ Examples:
   linerate ping 192.0.2.1 --on tap:tap0 --address 192.0.2.9/24
                                              from a host behind an interface that exists; a user may
                                              open it after `ip tuntap add mode tap user NAME name tap0`
+  linerate ping 192.0.2.1 --on packet:eth0 --address 192.0.2.9/24
+                                             from a host that shares eth0 with the kernel, as root
+  linerate ping 192.0.2.1 --on xdp:eth0:1 --address 192.0.2.9/24
+                                             the same past the kernel, by the second queue of its driver
 
 It ends with 0 if anything was answered, with 1 if nothing was.";
 
@@ -27,8 +31,9 @@ pub(crate) struct PingArgs {
     #[arg(value_name = "HOST")]
     pub(super) host: String,
 
-    /// Where linerate's host lives: on a TAP device in a private network (tap), or on one that exists
-    /// (tap:NAME)
+    /// Where linerate's host lives: on a TAP device in a private network (tap), on one that exists
+    /// (tap:NAME), or beside the kernel on an interface: by a packet socket (packet:NAME), or at its driver by
+    /// AF_XDP (xdp:NAME, or xdp:NAME:QUEUE)
     #[arg(long, value_name = "LINK", default_value = "tap")]
     pub(super) on: On,
 
@@ -71,8 +76,12 @@ pub(crate) struct PingArgs {
 pub(super) enum On {
     /// On a TAP device in a private network, with the kernel at its other end.
     Private,
-    /// On an interface that exists.
-    Existing(String),
+    /// On the TAP device of this name, which exists.
+    Tap(String),
+    /// On the interface of this name, which the kernel has as well.
+    Packet(String),
+    /// On this queue of the interface of this name, at its driver.
+    Xdp(String, u32),
 }
 
 impl FromStr for On {
@@ -80,10 +89,20 @@ impl FromStr for On {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             None if text == "tap" => Ok(Self::Private),
-            Some(("tap", name)) if !name.is_empty() => Ok(Self::Existing(name.to_owned())),
-            _ => Err("write tap, or tap:NAME for an interface that exists".to_owned()),
+            Some(("tap", name)) if !name.is_empty() => Ok(Self::Tap(name.to_owned())),
+            Some(("packet", name)) if !name.is_empty() => Ok(Self::Packet(name.to_owned())),
+            Some(("xdp", place)) if !place.is_empty() => xdp(place),
+            _ => Err("write tap, or tap:NAME, packet:NAME or xdp:NAME:QUEUE for an interface that exists"
+                .to_owned()),
         }
     }
+}
+
+/// An interface, and the first of its queues unless there is another one behind it.
+fn xdp(place: &str) -> Result<On, String> {
+    let (name, queue) = place.split_once(':').unwrap_or((place, "0"));
+    let queue = queue.parse().map_err(|_| format!("`{queue}` is no queue: write xdp:NAME:0"))?;
+    Ok(On::Xdp(name.to_owned(), queue))
 }
 
 fn cidr(text: &str) -> Result<Ipv4Cidr, String> {

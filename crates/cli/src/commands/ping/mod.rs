@@ -1,5 +1,5 @@
-//! `linerate ping`: echo requests from linerate's own host to the kernel, or to whoever is behind a TAP
-//! device.
+//! `linerate ping`: echo requests from linerate's own host to the kernel, or to whoever is behind an
+//! interface.
 
 mod args;
 mod place;
@@ -12,7 +12,7 @@ use args::On;
 use linerate_lab::Interrupt;
 use linerate_lab::ping::{Answer, PingError, Questions, Tally, ping};
 use linerate_link::capture_file::CaptureWriter;
-use linerate_link::{Capture, Readiness};
+use linerate_link::{Capture, PacketConfig, PacketLink, Readiness, XdpConfig, XdpLink};
 use linerate_stack::{Host, Link, Route, Stack, StackConfig};
 use linerate_wire::{Ipv4Cidr, MacAddress};
 use place::{existing_tap, own_address, private_tap, resolve};
@@ -25,37 +25,64 @@ use words::{line, sum};
 pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let destination = resolve(&args.host)?;
     let own = own_address(args, destination)?;
-    let tap = match &args.on {
-        On::Private => private_tap(destination, own)?,
-        On::Existing(name) => existing_tap(name)?,
-    };
-    let name = tap.interface().name().to_owned();
-    let seed = random()?;
-    let questions = questions(args, destination, &seed);
-    let stack = stack(args, own, seed);
-    let whose = match args.on {
-        On::Private => ", a private network in which this machine's kernel has the address",
-        On::Existing(_) => "",
-    };
-    print(&format!(
-        "PING {} ({destination}), {} bytes of data, from {} on {name}{whose}\n",
-        args.host,
-        args.size,
-        own.address(),
-    ))?;
-    let tally = match &args.pcap {
-        None => ask(&mut Host::new(stack, tap), &questions, args, interrupt),
-        Some(file) => {
-            let cannot = |error| Failure::input(format!("{} cannot be written ({error})", file.display()));
-            let writer = CaptureWriter::create(file).map_err(cannot)?;
-            let mut host = Host::new(stack, Capture::new(tap, &name, writer));
-            let tally = ask(&mut host, &questions, args, interrupt);
-            host.into_parts().1.into_parts().1.finish().map_err(cannot)?;
-            tally
+    let asking = Asking { args, destination, own, interrupt };
+    match &args.on {
+        On::Private => {
+            let tap = private_tap(destination, own)?;
+            let whose = ", a private network in which this machine's kernel has the address";
+            asking.on(&format!("{}{whose}", tap.interface().name()), None, tap)
         }
-    }?;
-    print(&sum(&args.host, &tally))?;
-    if tally.received > 0 { Ok(()) } else { Err(Failure::running("no request was answered")) }
+        On::Tap(name) => asking.on(name, None, existing_tap(name)?),
+        On::Packet(name) => {
+            let link = PacketLink::open(&PacketConfig::new(name));
+            let link = link.map_err(|error| Failure::input(error.to_string()))?;
+            asking.on(name, Some(link.mac()), link)
+        }
+        On::Xdp(name, queue) => {
+            let link = XdpLink::open(&XdpConfig { queue: *queue, ..XdpConfig::new(name, own.address()) });
+            let link = link.map_err(|error| Failure::input(error.to_string()))?;
+            let how = if link.is_zero_copy() { "in the driver's own way" } else { "by copies" };
+            asking.on(&format!("{name}, queue {queue}, {how}"), Some(link.mac()), link)
+        }
+    }
+}
+
+/// Who asks whom, and from where.
+struct Asking<'a> {
+    args: &'a PingArgs,
+    destination: Ipv4Addr,
+    own: Ipv4Cidr,
+    interrupt: &'a Interrupt,
+}
+
+impl Asking<'_> {
+    /// Asks from a host on `link`, which is called `name`, as the station that the link has, or one of its own.
+    fn on<L: Link + Readiness>(&self, name: &str, mac: Option<[u8; 6]>, link: L) -> Result<(), Failure> {
+        let Self { args, destination, own, interrupt } = *self;
+        let seed = random()?;
+        let questions = questions(args, destination, &seed);
+        let stack = stack(args, own, mac, seed);
+        print(&format!(
+            "PING {} ({destination}), {} bytes of data, from {} on {name}\n",
+            args.host,
+            args.size,
+            own.address(),
+        ))?;
+        let tally = match &args.pcap {
+            None => ask(&mut Host::new(stack, link), &questions, args, interrupt),
+            Some(file) => {
+                let cannot =
+                    |error| Failure::input(format!("{} cannot be written ({error})", file.display()));
+                let writer = CaptureWriter::create(file).map_err(cannot)?;
+                let mut host = Host::new(stack, Capture::new(link, name, writer));
+                let tally = ask(&mut host, &questions, args, interrupt);
+                host.into_parts().1.into_parts().1.finish().map_err(cannot)?;
+                tally
+            }
+        }?;
+        print(&sum(&args.host, &tally))?;
+        if tally.received > 0 { Ok(()) } else { Err(Failure::running("no request was answered")) }
+    }
 }
 
 fn ask<L: Link + Readiness>(
@@ -87,10 +114,10 @@ fn questions(args: &PingArgs, destination: Ipv4Addr, seed: &[u8; 32]) -> Questio
     }
 }
 
-fn stack(args: &PingArgs, own: Ipv4Cidr, seed: [u8; 32]) -> Stack {
+fn stack(args: &PingArgs, own: Ipv4Cidr, mac: Option<[u8; 6]>, seed: [u8; 32]) -> Stack {
     // Locally administered, for one host; what follows tells it from others on the same network.
-    let mac = MacAddress::new([0x02, seed[2], seed[3], seed[4], seed[5], seed[6]]);
-    let mut config = StackConfig::new(mac, own);
+    let random = [0x02, seed[2], seed[3], seed[4], seed[5], seed[6]];
+    let mut config = StackConfig::new(MacAddress::new(mac.unwrap_or(random)), own);
     config.routes.extend(args.gateway.map(|gateway| Route::via(Ipv4Cidr::ALL, gateway)));
     Stack::new(config, seed)
 }

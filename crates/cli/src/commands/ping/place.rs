@@ -29,7 +29,7 @@ pub(super) fn own_address(args: &PingArgs, destination: Ipv4Addr) -> Result<Ipv4
             "{destination} is not on the network of --address {own}, and there is no other in a private network"
         ))),
         (Some(own), _) => Ok(own),
-        (None, On::Existing(name)) => Err(Failure::input(format!(
+        (None, On::Tap(name) | On::Packet(name) | On::Xdp(name, _)) => Err(Failure::input(format!(
             "linerate's host needs an address behind {name}: give --address ADDR/LENGTH"
         ))),
         (None, On::Private) => neighbour(destination).ok_or_else(|| {

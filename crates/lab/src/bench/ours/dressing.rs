@@ -4,7 +4,7 @@ use crate::bench::BenchError;
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::impair::{Impair, Impairments};
 use linerate_link::{Capture, Readiness};
-use linerate_stack::{Capabilities, Link, LinkError, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, FrameSource, Link, LinkError, RxFrame, TxFrame};
 use linerate_units::Instant;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -104,6 +104,10 @@ impl<L: Link> Link for Dressed<L> {
         each!(self, link => link.transmit(budget, fill))
     }
 
+    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+        each!(self, link => link.transmit_from(budget, source))
+    }
+
     fn capabilities(&self) -> Capabilities {
         each!(self, link => link.capabilities())
     }
@@ -112,6 +116,10 @@ impl<L: Link> Link for Dressed<L> {
 impl<L: Link + Readiness> Readiness for Dressed<L> {
     fn fd(&self) -> BorrowedFd<'_> {
         each!(self, link => link.fd())
+    }
+
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        each!(self, link => link.bell())
     }
 
     fn wants_room(&self) -> bool {

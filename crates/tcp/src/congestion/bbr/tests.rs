@@ -177,6 +177,7 @@ impl Path {
         let round_trip = now.since(sent.at);
         let ack = Acknowledged {
             bytes: MSS,
+            count: 1,
             number: SeqNum::new(0),
             sent: SeqNum::new(0),
             now,

@@ -52,6 +52,7 @@ impl Path {
         let smoothed = Some(self.round_trip);
         Acknowledged {
             bytes,
+            count: 1,
             number,
             sent: number,
             now: self.now,

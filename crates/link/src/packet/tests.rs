@@ -1,0 +1,168 @@
+//! One end of a virtual cable is ours, at the other is the kernel.
+
+use super::*;
+use crate::Waiter;
+use crate::namespace::{Network, isolated_test};
+use crate::testing::{arp_reply, next, send, sent_back};
+use linerate_stack::RxChecksum;
+use linerate_units::Instant;
+use std::net::{Ipv4Addr, UdpSocket};
+
+const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+
+/// A cable whose other end, with the kernel's address, is in another network.
+fn cable(config: &PacketConfig) -> (PacketLink, Network) {
+    let network = Network::new().unwrap();
+    let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
+    far.move_to_process(network.id()).unwrap();
+    network.run(|| {
+        let far = KernelInterface::named("far").unwrap();
+        far.disable_ipv6().unwrap();
+        far.add_address(KERNEL, 24).unwrap();
+        far.set_up().unwrap();
+    });
+    near.disable_ipv6().unwrap();
+    near.set_up().unwrap();
+    (PacketLink::open(config).unwrap(), network)
+}
+
+fn config() -> PacketConfig {
+    PacketConfig { offloads: false, ..PacketConfig::new("near") }
+}
+
+fn ask(network: &Network) -> UdpSocket {
+    network.run(|| {
+        let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
+        socket.send_to(b"over a cable", (OURS, 7)).unwrap();
+        socket
+    })
+}
+
+#[test]
+fn the_kernel_s_frames_arrive_and_ours_arrive_at_the_kernel() {
+    isolated_test(|| {
+        for mac in [None, Some([2, 0, 0, 0, 0, 9])] {
+            let (mut link, network) = cable(&PacketConfig { mac, ..config() });
+            let mac = link.mac();
+            let socket = ask(&network);
+            let request = next(&mut link);
+            assert_eq!(send(&mut link, &[arp_reply(&request, OURS, mac)]), Ok(1));
+            let datagram = next(&mut link);
+            assert_eq!((&datagram[..6], &datagram[42..]), (&mac[..], &b"over a cable"[..]));
+            // The kernel has left its sum to us, because the cable has offloads and we have none.
+            let mut back = sent_back(&datagram);
+            back[40..42].fill(0);
+            assert_eq!(send(&mut link, &[back]), Ok(1));
+            let mut heard = [0; 20];
+            assert_eq!(socket.recv(&mut heard).unwrap(), 12);
+            assert_eq!((link.dropped(), link.refused(), link.malformed()), (0, 0, 0));
+            link.interface().clone().delete().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_checksum_that_the_kernel_has_left_out_is_told() {
+    isolated_test(|| {
+        let (mut link, network) = cable(&PacketConfig::new("near"));
+        let capabilities = link.capabilities();
+        assert_eq!((capabilities.mtu, capabilities.offloads.super_packet), (1_500, 65_535));
+        let _socket = ask(&network);
+        let (request, mac) = (next(&mut link), link.mac());
+        send(&mut link, &[arp_reply(&request, OURS, mac)]).unwrap();
+        let (mut waiter, mut checksum) = (Waiter::new().unwrap(), None);
+        while checksum.is_none() {
+            waiter.wait(&mut link, Instant::NEVER).unwrap();
+            link.receive(1, |arrived| checksum = Some(arrived.checksum)).unwrap();
+        }
+        assert!(matches!(checksum, Some(RxChecksum::Partial(place)) if place.start == 34), "{checksum:?}");
+    });
+}
+
+#[test]
+fn what_is_for_others_and_what_we_send_ourselves_is_not_seen() {
+    isolated_test(|| {
+        let (mut link, network) = cable(&config());
+        let (mut other, mac) = (vec![0; 60], link.mac());
+        other[..6].copy_from_slice(&[2, 0, 0, 0, 0, 0x77]);
+        other[12..14].copy_from_slice(&[8, 0]);
+        let mut ours = other.clone();
+        ours[..6].copy_from_slice(&mac);
+        let mut unknown = ours.clone();
+        unknown[12..14].copy_from_slice(&[0x86, 0xdd]);
+        let mut tagged = ours.clone();
+        tagged[12..18].copy_from_slice(&[0x81, 0, 0, 5, 8, 0]);
+        let mut last = ours.clone();
+        last[59] = 9;
+        network.run({
+            let frames = [other.clone(), unknown, tagged, last.clone()];
+            move || {
+                let mut far = PacketLink::open(&PacketConfig { offloads: false, ..PacketConfig::new("far") });
+                assert_eq!(send(far.as_mut().unwrap(), &frames), Ok(4));
+            }
+        });
+        assert_eq!(next(&mut link), last);
+        send(&mut link, &[ours]).unwrap();
+        assert_eq!(link.receive(64, |frame| panic!("{frame:?}")), Ok(0));
+    });
+}
+
+#[test]
+fn more_frames_than_one_call_takes_arrive_in_their_order_and_what_is_too_much_is_counted() {
+    const FRAMES: u16 = 100;
+    isolated_test(|| {
+        let (mut link, network) = cable(&config());
+        let mac = link.mac();
+        let send_to_us = move |count: u16, length: usize| {
+            let mut far =
+                PacketLink::open(&PacketConfig { offloads: false, ..PacketConfig::new("far") }).unwrap();
+            let mut number = 0_u16;
+            while number < count {
+                far.transmit(usize::MAX, |bytes| {
+                    bytes[..length].fill(0);
+                    bytes[..6].copy_from_slice(&mac);
+                    bytes[12..14].copy_from_slice(&[8, 0]);
+                    bytes[14..16].copy_from_slice(&number.to_be_bytes());
+                    number += 1;
+                    (number <= count).then_some(TxFrame::whole(length))
+                })
+                .unwrap();
+            }
+        };
+        network.run(move || send_to_us(FRAMES, 60));
+        let mut waiter = Waiter::new().unwrap();
+        let mut numbers = Vec::new();
+        while numbers.len() < usize::from(FRAMES) {
+            waiter.wait(&mut link, Instant::NEVER).unwrap();
+            link.receive(33, |frame| numbers.push(u16::from_be_bytes([frame.bytes[14], frame.bytes[15]])))
+                .unwrap();
+        }
+        assert_eq!(numbers, (0..FRAMES).collect::<Vec<_>>());
+        network.run(move || send_to_us(20_000, 1_500));
+        let mut taken = 0;
+        while let count @ 1.. = link.receive(64, |_| ()).unwrap() {
+            taken += count as u64;
+        }
+        assert!(link.dropped() > 0);
+        assert_eq!(taken + link.dropped(), 20_000);
+    });
+}
+
+#[test]
+fn an_interface_that_is_down_or_gone_is_a_link_that_is_down() {
+    isolated_test(|| {
+        let (mut link, _network) = cable(&config());
+        link.interface().set_down().unwrap();
+        assert_eq!(link.receive(1, |_| ()), Err(LinkError::Down));
+        assert_eq!(send(&mut link, &[vec![0; 60]]), Err(LinkError::Down));
+    });
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    isolated_test(|| {
+        let missing = PacketLink::open(&PacketConfig::new("nowhere")).unwrap_err();
+        assert!(matches!(missing, PacketError::Interface(InterfaceError::Missing(_))), "{missing}");
+    });
+}

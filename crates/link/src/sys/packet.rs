@@ -1,0 +1,140 @@
+//! What a packet socket needs beyond safe calls: its address, its filter, and many frames in one call.
+
+use super::socket_option;
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr;
+
+/// Frames of one call at most.
+pub(crate) const BATCH: usize = 32;
+
+/// `AF_PACKET`.
+const FAMILY: u16 = 17;
+/// `ETH_P_ALL`, as it stands on the wire.
+const EVERY_PROTOCOL: u16 = 3_u16.to_be();
+
+/// One instruction of a socket filter: code, jumps if true and if false, and an operand.
+pub(crate) type Instruction = (u16, u8, u8, u32);
+
+/// Binds `socket` to the interface with this index; from then on its frames arrive.
+pub(crate) fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: FAMILY,
+        sll_protocol: EVERY_PROTOCOL,
+        sll_ifindex: interface.cast_signed(),
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let length = libc::socklen_t::try_from(size_of_val(&address)).unwrap_or(0);
+    // SAFETY: the kernel reads `length` bytes, which are the whole of the address, and keeps no pointer.
+    let result = unsafe { libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), length) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Has the kernel keep from `socket` what `program` answers with zero.
+pub(crate) fn attach_filter(socket: impl AsFd, program: &[Instruction]) -> io::Result<()> {
+    let mut code: Vec<_> =
+        program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
+    let length = u16::try_from(code.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let program = libc::sock_fprog { len: length, filter: code.as_mut_ptr() };
+    let size = libc::socklen_t::try_from(size_of_val(&program)).unwrap_or(0);
+    // SAFETY: the option is a `sock_fprog` whose pointer and length are those of `code`, which lives on until the
+    // call has returned; the kernel copies it.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Has the interface take in frames for one more station of ours.
+pub(crate) fn join_station(socket: impl AsFd, interface: u32, mac: [u8; 6]) -> io::Result<()> {
+    // struct packet_mreq: index, PACKET_MR_UNICAST, length of the address, the address.
+    let mut request = [0; 16];
+    request[..4].copy_from_slice(&interface.to_ne_bytes());
+    request[4..6].copy_from_slice(&3_u16.to_ne_bytes());
+    request[6..8].copy_from_slice(&6_u16.to_ne_bytes());
+    request[8..14].copy_from_slice(&mac);
+    socket_option::set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+}
+
+/// Takes in as many frames as there are, one into each of `buffers` from byte `start` on, [`BATCH`] at most,
+/// without waiting. How many came; `lengths` says how long each is.
+pub(crate) fn receive(
+    socket: impl AsFd,
+    buffers: &mut [Box<[u8]>],
+    start: usize,
+    lengths: &mut [usize; BATCH],
+) -> Result<usize, Errno> {
+    let mut pieces = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; BATCH];
+    for (piece, buffer) in pieces.iter_mut().zip(buffers.iter_mut()) {
+        let room = buffer.get_mut(start..).unwrap_or_default();
+        *piece = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+    }
+    let mut messages = pieces.each_mut().map(message);
+    let count = u32::try_from(buffers.len().min(BATCH)).unwrap_or(0);
+    // SAFETY: the first `count` messages have each one piece, which is the end of a buffer that is borrowed
+    // for the call; the kernel writes there, and into the messages, and keeps no pointer.
+    let result = unsafe {
+        libc::recvmmsg(
+            socket.as_fd().as_raw_fd(),
+            messages.as_mut_ptr(),
+            count,
+            libc::MSG_DONTWAIT,
+            ptr::null_mut(),
+        )
+    };
+    let received = outcome(result)?;
+    for (length, message) in lengths.iter_mut().zip(&messages).take(received) {
+        *length = message.msg_len as usize;
+    }
+    Ok(received)
+}
+
+/// Sends `frames`, [`BATCH`] at most, as far as the kernel takes them without waiting: how many.
+pub(crate) fn send<'a>(
+    socket: impl AsFd,
+    frames: impl ExactSizeIterator<Item = &'a [u8]>,
+) -> Result<usize, Errno> {
+    let count = u32::try_from(frames.len().min(BATCH)).unwrap_or(0);
+    let mut pieces = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; BATCH];
+    for (piece, frame) in pieces.iter_mut().zip(frames) {
+        *piece = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
+    }
+    let mut messages = pieces.each_mut().map(message);
+    // SAFETY: the first `count` messages have each one piece, which is a frame that outlives the call; the
+    // kernel only reads it, and keeps no pointer.
+    let result = unsafe {
+        libc::sendmmsg(socket.as_fd().as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
+    };
+    outcome(result)
+}
+
+/// A message of one piece, without an address or anything else.
+fn message(piece: &mut libc::iovec) -> libc::mmsghdr {
+    libc::mmsghdr {
+        msg_hdr: libc::msghdr {
+            msg_name: ptr::null_mut(),
+            msg_namelen: 0,
+            msg_iov: piece,
+            msg_iovlen: 1,
+            msg_control: ptr::null_mut(),
+            msg_controllen: 0,
+            msg_flags: 0,
+        },
+        msg_len: 0,
+    }
+}
+
+fn outcome(result: i32) -> Result<usize, Errno> {
+    usize::try_from(result)
+        .map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
+}

@@ -1,0 +1,407 @@
+//! AF_XDP: frames for our addresses come to us from the driver, before the kernel's own network sees them, into
+//! memory that we share with it, and leave from there.
+//!
+//! A program in front of the interface chooses them by their IP address ([`XdpConfig::addresses`]), so the kernel
+//! keeps the interface for everything else, and we are its station. The program goes with the link.
+//!
+//! Drivers that cannot work in our memory copy frames into it and out of it; [`XdpLink::is_zero_copy`] tells. There
+//! are no offloads: checksums are ours, also those that the other end of a virtual cable would leave out. Take them
+//! from it (`ethtool -K NAME tx off`), or everything that it sends looks damaged.
+
+mod program;
+
+use crate::MonotonicClock;
+use crate::kernel_interface::{InterfaceError, KernelInterface};
+use crate::sys::xdp::{Failed, Shape, XdpSocket};
+use crate::wait::Readiness;
+use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, TxFrame};
+use linerate_units::{Clock, Duration};
+use program::{MOST_ADDRESSES, Program};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Bytes of a frame's memory in front of it that the kernel keeps for programs (`XDP_PACKET_HEADROOM`).
+const HEADROOM: usize = 256;
+/// The sizes that a frame's memory can have.
+const FRAME_SIZES: [u32; 2] = [2_048, 4_096];
+/// Bytes of the longest Ethernet header, with a tag.
+const TAGGED_HEADER: usize = 18;
+/// Frames that are taken in before the kernel is shown so.
+const SHOWN_AT_ONCE: usize = 64;
+
+/// Which queue of which interface, for what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct XdpConfig {
+    /// The interface's name.
+    pub interface: String,
+    /// Its receive queue.
+    pub queue: u32,
+    /// What is for these addresses is ours; 1 to 64.
+    pub addresses: Vec<Ipv4Addr>,
+    /// Frames in each direction, rounded up to a power of two; 64 to 65,536. What a window of the peers holds should
+    /// fit.
+    pub frames: usize,
+    /// Whether to try the driver's own way into our memory before one by copies.
+    pub zero_copy: bool,
+    /// Has the driver work for this queue when we ask for frames, for at most so long, and no interrupts in between:
+    /// for a thread with a processor of its own. (`SO_PREFER_BUSY_POLL`.)
+    pub busy_poll: Option<Duration>,
+}
+
+impl XdpConfig {
+    /// What is for `address` on the first queue of the interface called `name`.
+    #[must_use]
+    pub fn new(name: impl Into<String>, address: Ipv4Addr) -> Self {
+        Self {
+            interface: name.into(),
+            queue: 0,
+            addresses: vec![address],
+            frames: 1_024,
+            zero_copy: true,
+            busy_poll: None,
+        }
+    }
+}
+
+/// What the kernel counts of a socket (`XDP_STATISTICS`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XdpStatistics {
+    /// Frames that arrived and were lost for other reasons than those below.
+    pub dropped: u64,
+    /// Places for frames to be received that cannot be.
+    pub invalid_places: u64,
+    /// Frames to be sent whose description cannot be.
+    pub invalid_frames: u64,
+    /// Frames that arrived faster than they were received, and were lost.
+    pub receive_ring_full: u64,
+    /// Frames that arrived when all memory for them was in use.
+    pub fill_ring_empty: u64,
+    /// Times that the kernel found nothing more to send.
+    pub transmit_ring_empty: u64,
+}
+
+/// A link over one queue of an interface.
+#[derive(Debug)]
+pub struct XdpLink {
+    socket: XdpSocket,
+    interface: KernelInterface,
+    mac: [u8; 6],
+    capabilities: Capabilities,
+    zero_copy: bool,
+    busy: bool,
+    /// Whether the last transmission ended for want of a free frame.
+    starved: bool,
+    malformed: u64,
+    // Behind the socket, which nothing is led to when it is gone.
+    _program: Arc<Program>,
+}
+
+impl XdpLink {
+    /// Opens one queue. The interface must be up, or be brought up, for frames to pass.
+    ///
+    /// # Errors
+    /// [`XdpError`], which says what is missing and how to get it.
+    pub fn open(config: &XdpConfig) -> Result<Self, XdpError> {
+        let mut links = Self::open_queues(config, 1)?;
+        links.pop().ok_or(XdpError::Queues)
+    }
+
+    /// Opens `count` queues from [`XdpConfig::queue`] on, one for each shard of a host; see [`crate::shard`].
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_queues(config: &XdpConfig, count: u32) -> Result<Vec<Self>, XdpError> {
+        let addresses = config.addresses.len();
+        if !(1..=MOST_ADDRESSES).contains(&addresses) {
+            return Err(XdpError::Addresses(addresses));
+        }
+        if !(64..=65_536).contains(&config.frames) {
+            return Err(XdpError::Frames(config.frames));
+        }
+        let end = config.queue.checked_add(count).filter(|_| count > 0).ok_or(XdpError::Queues)?;
+        let interface = KernelInterface::named(&config.interface)?;
+        let state = interface.state()?;
+        let mac = state.mac.ok_or_else(|| XdpError::NoEthernet { name: config.interface.clone() })?;
+        let mtu = usize::try_from(state.mtu.count()).unwrap_or(usize::MAX);
+        let too_large = || XdpError::Mtu { name: config.interface.clone(), mtu };
+        let frame_size = frame_size(mtu).ok_or_else(too_large)?;
+        let frames = u32::try_from(config.frames.next_power_of_two()).unwrap_or(u32::MAX);
+        let shape = Shape { frames, frame_size };
+        let refused = |what, error: io::Error| XdpError::of(what, config, &error);
+        let program = Program::new(interface.index(), &config.addresses, end)
+            .map_err(|error| refused("put a program in front of the interface", error))?;
+        let program = Arc::new(program);
+        let open = |queue| {
+            let (socket, zero_copy) = open_socket(interface.index(), queue, shape, config)
+                .map_err(|failed| refused(failed.what, failed.error))?;
+            program
+                .lead(queue, socket.as_fd())
+                .map_err(|error| refused("lead frames to the socket", error))?;
+            Ok(Self {
+                socket,
+                interface: interface.clone(),
+                mac,
+                capabilities: Capabilities::new(Medium::Ethernet, mtu),
+                zero_copy,
+                busy: config.busy_poll.is_some(),
+                starved: false,
+                malformed: 0,
+                _program: Arc::clone(&program),
+            })
+        };
+        (config.queue..end).map(open).collect()
+    }
+
+    /// Whether this process may put programs into the kernel, and this kernel has such sockets.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn probe() -> Result<(), XdpError> {
+        let nowhere = XdpConfig::new("", Ipv4Addr::UNSPECIFIED);
+        program::probe().map_err(|error| XdpError::of("put a program into the kernel", &nowhere, &error))
+    }
+
+    /// The interface.
+    #[must_use]
+    pub const fn interface(&self) -> &KernelInterface {
+        &self.interface
+    }
+
+    /// The station that we are, which is the interface's.
+    #[must_use]
+    pub const fn mac(&self) -> [u8; 6] {
+        self.mac
+    }
+
+    /// Does the driver work in our memory itself?
+    #[must_use]
+    pub const fn is_zero_copy(&self) -> bool {
+        self.zero_copy
+    }
+
+    /// What the kernel has counted; zeros if it does not tell.
+    #[must_use]
+    pub fn statistics(&self) -> XdpStatistics {
+        let [
+            dropped,
+            invalid_places,
+            invalid_frames,
+            receive_ring_full,
+            fill_ring_empty,
+            transmit_ring_empty,
+        ] = self.socket.statistics().unwrap_or_default();
+        XdpStatistics {
+            dropped,
+            invalid_places,
+            invalid_frames,
+            receive_ring_full,
+            fill_ring_empty,
+            transmit_ring_empty,
+        }
+    }
+
+    /// Frames that the kernel has described as what cannot be.
+    #[must_use]
+    pub const fn malformed(&self) -> u64 {
+        self.malformed
+    }
+}
+
+/// A socket in the driver's own way, if that is wanted and can be, and else by copies.
+fn open_socket(
+    interface: u32,
+    queue: u32,
+    shape: Shape,
+    config: &XdpConfig,
+) -> Result<(XdpSocket, bool), Failed> {
+    let span = config.busy_poll.map(|span| i32::try_from(span.as_micros()).unwrap_or(i32::MAX));
+    let open = |zero_copy| XdpSocket::open(interface, queue, shape, zero_copy, span);
+    match config.zero_copy.then(|| open(true)) {
+        Some(Ok(socket)) => Ok((socket, true)),
+        Some(Err(_)) | None => Ok((open(false)?, false)),
+    }
+}
+
+/// Bytes of memory for each frame of an interface with this MTU.
+fn frame_size(mtu: usize) -> Option<u32> {
+    let needed = mtu.checked_add(HEADROOM + TAGGED_HEADER)?;
+    FRAME_SIZES.into_iter().find(|&size| needed <= size as usize)
+}
+
+impl Link for XdpLink {
+    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        let mut received = 0;
+        let mut now = linerate_units::Instant::ZERO;
+        while received < budget {
+            let Some(bytes) = self.socket.front() else { break };
+            if received % SHOWN_AT_ONCE == 0 {
+                now = MonotonicClock.now();
+            }
+            if bytes.is_empty() {
+                self.malformed += 1;
+            } else {
+                on_frame(RxFrame::plain(bytes, now));
+            }
+            self.socket.recycle();
+            received += 1;
+        }
+        self.socket.finish_receiving(self.busy && received < budget);
+        Ok(received)
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        self.starved = false;
+        let room = self.capabilities.frame_length();
+        let mut sent = 0;
+        self.socket.reclaim();
+        while sent < budget {
+            let Some(memory) = self.socket.offer() else {
+                self.starved = true;
+                break;
+            };
+            let Some(frame) = fill(&mut memory[..room]) else { break };
+            self.socket.commit(frame.length.min(room));
+            sent += 1;
+        }
+        if sent > 0 || self.socket.has_unsent() {
+            self.socket.send().map_err(|error| explain(&error))?;
+        }
+        Ok(sent)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+}
+
+impl Readiness for XdpLink {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn wants_room(&self) -> bool {
+        self.starved
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.socket.has_arrived() || (self.starved && self.socket.reclaim())
+    }
+}
+
+fn explain(error: &io::Error) -> LinkError {
+    match error.raw_os_error() {
+        Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => LinkError::Down,
+        errno => LinkError::Io { errno: errno.unwrap_or(0), what: "send frames" },
+    }
+}
+
+/// Why there is no link over AF_XDP. The machine or the person who runs it can mend it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum XdpError {
+    /// The process may not.
+    #[error(
+        "no permission to {what}: run as root of the machine, or grant the program CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF"
+    )]
+    Forbidden {
+        /// What was to be done.
+        what: &'static str,
+    },
+    /// The kernel was built without.
+    #[error("this kernel has no AF_XDP: it was built without CONFIG_XDP_SOCKETS")]
+    NoXdp,
+    /// The driver takes no programs, or is none of a machine's own network.
+    #[error("the driver of `{name}` cannot {what}: choose another interface, or a packet socket")]
+    Driver {
+        /// What was to be done.
+        what: &'static str,
+        /// The interface.
+        name: String,
+    },
+    /// Somebody has put a program there already, or has the queue.
+    #[error(
+        "could not {what}: another program has queue {queue} of `{name}`; end it, or take its program away (`ip link set {name} xdp off`)"
+    )]
+    Busy {
+        /// What was to be done.
+        what: &'static str,
+        /// The interface.
+        name: String,
+        /// The queue.
+        queue: u32,
+    },
+    /// There is no such queue, or the interface cannot be used so.
+    #[error("could not {what}: `{name}` has no queue {queue}, see /sys/class/net/{name}/queues")]
+    Queue {
+        /// What was to be done.
+        what: &'static str,
+        /// The interface.
+        name: String,
+        /// The queue.
+        queue: u32,
+    },
+    /// The machine grants no memory for frames.
+    #[error("no memory to {what}: raise the limit `ulimit -l`, or take fewer frames")]
+    Memory {
+        /// What was to be done.
+        what: &'static str,
+    },
+    /// The interface's packets do not fit a frame's memory.
+    #[error("an MTU of {mtu} bytes is too large for AF_XDP: set that of `{name}` to 3822 or less")]
+    Mtu {
+        /// The interface.
+        name: String,
+        /// Its MTU.
+        mtu: usize,
+    },
+    /// The interface has no stations.
+    #[error("the interface `{name}` is no Ethernet: choose one with a station's address")]
+    NoEthernet {
+        /// The interface.
+        name: String,
+    },
+    /// The caller has given no address, or too many.
+    #[error("a program looks for 1 to {MOST_ADDRESSES} addresses, not for {0}")]
+    Addresses(usize),
+    /// The caller wants no frames, or too many.
+    #[error("a socket cannot have {0} frames each way: choose 64 to 65536")]
+    Frames(usize),
+    /// The caller wants no queue, or more than there are numbers for.
+    #[error("no queue was asked for: give one at least")]
+    Queues,
+    /// There is no such interface, or it cannot be asked.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    /// The system refused for another reason.
+    #[error("the system could not {what} (error {errno}: {})", io::Error::from_raw_os_error(*errno))]
+    System {
+        /// What was to be done.
+        what: &'static str,
+        /// The error number of the system.
+        errno: i32,
+    },
+}
+
+impl XdpError {
+    fn of(what: &'static str, config: &XdpConfig, error: &io::Error) -> Self {
+        let (name, queue) = (config.interface.clone(), config.queue);
+        match error.raw_os_error().unwrap_or(0) {
+            libc::EPERM | libc::EACCES => Self::Forbidden { what },
+            libc::EAFNOSUPPORT => Self::NoXdp,
+            libc::EOPNOTSUPP | libc::ENODEV => Self::Driver { what, name },
+            libc::EBUSY | libc::EEXIST => Self::Busy { what, name, queue },
+            libc::EINVAL => Self::Queue { what, name, queue },
+            libc::ENOMEM | libc::ENOBUFS => Self::Memory { what },
+            errno => Self::System { what, errno },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! The program in front of an interface that decides which frames are ours: ARP about one of our addresses, and
+//! IPv4 packets to one. All others go on to the kernel.
+//!
+//! It is written in the instructions of the kernel's packet processor (RFC 9669), each of eight bytes: opcode,
+//! source and destination register, offset, operand.
+
+use crate::sys::bpf::{attach, load, set_socket, socket_map};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// Addresses that a program can look for.
+pub(super) const MOST_ADDRESSES: usize = 64;
+
+/// Bytes that are looked at: an Ethernet header and ARP, or an IPv4 header with a little of what is in it.
+const LOOKED_AT: i32 = 42;
+/// Where the EtherType is, and both addresses for which a frame can be.
+const ETHER_TYPE: i16 = 12;
+const IPV4_DESTINATION: i16 = 30;
+const ARP_TARGET: i16 = 38;
+
+// Opcodes.
+const LOAD_WORD: u8 = 0x61;
+const LOAD_HALF: u8 = 0x69;
+const MOVE: u8 = 0xbf;
+const MOVE_NUMBER: u8 = 0xb7;
+const ADD_NUMBER: u8 = 0x07;
+const LOAD_LONG: u8 = 0x18;
+const IF_GREATER: u8 = 0x2d;
+const IF_EQUAL: u8 = 0x15;
+const IF_NOT_EQUAL: u8 = 0x55;
+/// Compares the lower halves.
+const IF_EQUAL_WORD: u8 = 0x16;
+const GO: u8 = 0x05;
+const CALL: u8 = 0x85;
+const EXIT: u8 = 0x95;
+
+/// `BPF_PSEUDO_MAP_FD`: the long number is the descriptor of a map.
+const MAP: u8 = 1;
+/// `bpf_redirect_map`.
+const REDIRECT: i32 = 51;
+/// `XDP_PASS`.
+const PASS: i32 = 2;
+
+/// A program in front of an interface, and the sockets that it knows. Both go when this is dropped.
+#[derive(Debug)]
+pub(super) struct Program {
+    sockets: OwnedFd,
+    /// Its life is the program's place in front of the interface.
+    _place: OwnedFd,
+}
+
+impl Program {
+    /// A program for what is for `addresses`, in front of the interface with this index.
+    pub(super) fn new(interface: u32, addresses: &[Ipv4Addr], queues: u32) -> io::Result<Self> {
+        let sockets = socket_map(queues)?;
+        let program = load(&instructions(sockets.as_raw_fd(), addresses))?;
+        let place = attach(program.as_fd(), interface)?;
+        Ok(Self { sockets, _place: place })
+    }
+
+    /// What is ours and arrives on `queue` goes to `socket` from now on.
+    pub(super) fn lead(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+        set_socket(self.sockets.as_fd(), queue, socket)
+    }
+}
+
+/// Loads a program for nobody, which goes at once.
+pub(super) fn probe() -> io::Result<()> {
+    let sockets = socket_map(1)?;
+    load(&instructions(sockets.as_raw_fd(), &[Ipv4Addr::UNSPECIFIED])).map(drop)
+}
+
+/// Register 1 is the frame's description: where it begins and ends, and, behind its interface, its queue.
+fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
+    let ether_type = |kind: u16| i32::from(kind.to_be());
+    // Forward jumps to the end of the comparisons, which the last of them falls into.
+    let count = i16::try_from(addresses.len().min(MOST_ADDRESSES)).unwrap_or(0);
+    let mut code = vec![
+        instruction(LOAD_WORD, 2, 1, 0, 0),
+        instruction(LOAD_WORD, 3, 1, 4, 0),
+        instruction(LOAD_WORD, 6, 1, 16, 0),
+        instruction(MOVE, 4, 2, 0, 0),
+        instruction(ADD_NUMBER, 4, 0, 0, LOOKED_AT),
+        // What is shorter passes.
+        instruction(IF_GREATER, 4, 3, 6 + count, 0),
+        instruction(LOAD_HALF, 4, 2, ETHER_TYPE, 0),
+        instruction(IF_EQUAL, 4, 0, 3, ether_type(0x0800)),
+        instruction(IF_NOT_EQUAL, 4, 0, 3 + count, ether_type(0x0806)),
+        instruction(LOAD_WORD, 5, 2, ARP_TARGET, 0),
+        instruction(GO, 0, 0, 1, 0),
+        instruction(LOAD_WORD, 5, 2, IPV4_DESTINATION, 0),
+    ];
+    for (left, address) in (0..count).rev().zip(addresses) {
+        // Behind the comparisons that are left stand two instructions that pass.
+        code.push(instruction(IF_EQUAL_WORD, 5, 0, left + 2, i32::from_ne_bytes(address.octets())));
+    }
+    code.extend([
+        instruction(MOVE_NUMBER, 0, 0, 0, PASS),
+        instruction(EXIT, 0, 0, 0, 0),
+        instruction(LOAD_LONG, 1, MAP, 0, map),
+        0,
+        instruction(MOVE, 2, 6, 0, 0),
+        // On a queue without a socket it passes.
+        instruction(MOVE_NUMBER, 3, 0, 0, PASS),
+        instruction(CALL, 0, 0, 0, REDIRECT),
+        instruction(EXIT, 0, 0, 0, 0),
+    ]);
+    code
+}
+
+/// One instruction.
+const fn instruction(opcode: u8, destination: u8, source: u8, offset: i16, operand: i32) -> u64 {
+    let [a, b] = offset.to_ne_bytes();
+    let [c, d, e, f] = operand.to_ne_bytes();
+    // The registers share a byte, whose lower half is the lower bits of it on this machine.
+    let registers =
+        if cfg!(target_endian = "little") { source << 4 | destination } else { destination << 4 | source };
+    u64::from_ne_bytes([opcode, registers, a, b, c, d, e, f])
+}

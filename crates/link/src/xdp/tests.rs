@@ -1,0 +1,178 @@
+//! Ends of a virtual cable, whose driver knows AF_XDP by copies.
+
+use super::*;
+use crate::namespace::{Network, isolated_test_of_root};
+use crate::testing::{arp_reply, next, send, sent_back};
+use linerate_units::Bytes;
+use std::net::UdpSocket;
+
+const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+/// The kernel's address on our end.
+const BESIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
+
+/// A cable; both ends are up in this network.
+fn cable() -> [KernelInterface; 2] {
+    let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
+    for end in [&near, &far] {
+        end.disable_ipv6().unwrap();
+        end.set_up().unwrap();
+    }
+    [near, far]
+}
+
+/// A cable whose other end is the kernel's, in another network.
+fn cable_to_kernel() -> (KernelInterface, Network) {
+    let network = Network::new().unwrap();
+    let [near, far] = cable();
+    far.move_to_process(network.id()).unwrap();
+    network.run(|| {
+        let far = KernelInterface::named("far").unwrap();
+        far.add_address(KERNEL, 24).unwrap();
+        far.set_up().unwrap();
+    });
+    (near, network)
+}
+
+/// A frame with an IPv4 packet of this number for `address`.
+fn numbered(address: Ipv4Addr, number: u16) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+    frame[18..20].copy_from_slice(&number.to_be_bytes());
+    frame[30..34].copy_from_slice(&address.octets());
+    frame
+}
+
+fn number_of(frame: &[u8]) -> u16 {
+    u16::from_be_bytes([frame[18], frame[19]])
+}
+
+#[test]
+fn what_is_for_us_is_ours_and_all_else_the_kernel_s() {
+    isolated_test_of_root(|| {
+        let (near, network) = cable_to_kernel();
+        near.add_address(BESIDE, 24).unwrap();
+        let mut link = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
+        assert!(!link.is_zero_copy(), "a cable's driver copies");
+        let beside = UdpSocket::bind((BESIDE, 7)).unwrap();
+        let socket = network.run(|| {
+            let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
+            socket.send_to(b"to the kernel", (BESIDE, 7)).unwrap();
+            socket.send_to(b"to us", (OURS, 7)).unwrap();
+            socket
+        });
+        let mut heard = [0; 20];
+        assert_eq!(beside.recv(&mut heard).unwrap(), 13);
+        let request = next(&mut link);
+        let mac = link.mac();
+        assert_eq!(send(&mut link, [arp_reply(&request, OURS, mac)]), Ok(1));
+        let datagram = next(&mut link);
+        assert_eq!((&datagram[..6], &datagram[42..47]), (&mac[..], &b"to us"[..]));
+        let mut back = sent_back(&datagram);
+        // The kernel has not finished its sum, which no card of a cable does for it.
+        back[40..42].fill(0);
+        assert_eq!(send(&mut link, [back]), Ok(1));
+        assert_eq!(socket.recv(&mut heard).unwrap(), 5);
+        assert_eq!(link.malformed(), 0);
+    });
+}
+
+#[test]
+fn frames_go_round_the_memory_many_times_and_stay_in_order() {
+    const FRAMES: u16 = 5_000;
+    isolated_test_of_root(|| {
+        let _cable = cable();
+        let config = |name, address| XdpConfig { frames: 64, ..XdpConfig::new(name, address) };
+        let mut left = XdpLink::open(&config("near", OURS)).unwrap();
+        let mut right = XdpLink::open(&config("far", KERNEL)).unwrap();
+        let (mut sent, mut received) = (0_u16, [0_u16; 2]);
+        while received != [FRAMES; 2] {
+            let batch = (FRAMES - sent).min(20);
+            for (link, to) in [(&mut left, KERNEL), (&mut right, OURS)] {
+                assert_eq!(send(link, (sent..sent + batch).map(|n| numbered(to, n))), Ok(usize::from(batch)));
+            }
+            sent += batch;
+            for (link, count) in [&mut left, &mut right].into_iter().zip(&mut received) {
+                while *count < sent {
+                    link.receive(7, |frame| {
+                        assert_eq!(number_of(frame.bytes), *count);
+                        *count += 1;
+                    })
+                    .unwrap();
+                }
+            }
+        }
+        for link in [&left, &right] {
+            let XdpStatistics { dropped, invalid_places, invalid_frames, receive_ring_full, .. } =
+                link.statistics();
+            assert_eq!([dropped, invalid_places, invalid_frames, receive_ring_full], [0; 4]);
+        }
+    });
+}
+
+#[test]
+fn what_comes_faster_than_it_is_taken_is_lost_and_counted() {
+    isolated_test_of_root(|| {
+        let _cable = cable();
+        let mut left = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
+        let mut right = XdpLink::open(&XdpConfig { frames: 64, ..XdpConfig::new("far", KERNEL) }).unwrap();
+        for round in 0..10 {
+            let sent = send(&mut left, (0..100).map(|number| numbered(KERNEL, round * 100 + number)));
+            assert_eq!(sent, Ok(100));
+        }
+        let mut numbers = Vec::new();
+        right.receive(usize::MAX, |frame| numbers.push(number_of(frame.bytes))).unwrap();
+        assert_eq!(numbers, (0..64).collect::<Vec<_>>(), "the first that came");
+        let counted = right.statistics();
+        assert!(counted.dropped + counted.receive_ring_full + counted.fill_ring_empty > 0, "{counted:?}");
+        send(&mut left, [numbered(KERNEL, 9)]).unwrap();
+        assert_eq!(number_of(&next(&mut right)), 9);
+    });
+}
+
+#[test]
+fn a_queue_is_given_once_and_the_program_goes_with_the_link() {
+    isolated_test_of_root(|| {
+        let _cable = cable();
+        let config = XdpConfig::new("near", OURS);
+        let link = XdpLink::open(&config).unwrap();
+        let error = XdpLink::open(&config).unwrap_err();
+        assert!(matches!(error, XdpError::Busy { .. }), "{error}");
+        drop(link);
+        drop(XdpLink::open(&XdpConfig { busy_poll: Some(Duration::from_micros(20)), ..config }).unwrap());
+    });
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_remedy() {
+    isolated_test_of_root(|| {
+        let [near, _far] = cable();
+        let config = || XdpConfig::new("near", OURS);
+        let refused = |config: &XdpConfig| XdpLink::open(config).unwrap_err();
+        assert!(matches!(refused(&XdpConfig::new("nowhere", OURS)), XdpError::Interface(_)));
+        assert_eq!(refused(&XdpConfig { frames: 10, ..config() }), XdpError::Frames(10));
+        assert_eq!(refused(&XdpConfig { addresses: Vec::new(), ..config() }), XdpError::Addresses(0));
+        let error = refused(&XdpConfig { queue: 9, ..config() });
+        assert!(error.to_string().contains("no queue 9"), "{error}");
+        near.set_mtu(Bytes::new(9_000)).unwrap();
+        assert!(refused(&config()).to_string().contains("3822 or less"));
+    });
+}
+
+#[test]
+fn an_interface_that_is_down_is_a_link_that_is_down() {
+    isolated_test_of_root(|| {
+        let [near, _far] = cable();
+        let mut link = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
+        near.set_down().unwrap();
+        assert_eq!(send(&mut link, [numbered(KERNEL, 1)]), Err(LinkError::Down));
+    });
+}
+
+#[test]
+fn memory_for_a_frame_holds_the_packet_and_what_is_in_front_of_it() {
+    assert_eq!(
+        [1_500, 1_774, 1_775, 3_822, 3_823, 65_535].map(frame_size),
+        [Some(2_048), Some(2_048), Some(4_096), Some(4_096), None, None]
+    );
+}

@@ -1,0 +1,99 @@
+//! An interface that we share with the kernel, by a packet socket or at its driver: one end of a virtual cable. At
+//! the other, in another network, is the kernel.
+
+use crate::kernel::{KERNEL, OURS};
+use crate::pattern;
+use linerate_link::namespace::{Network, isolated_test, isolated_test_of_root, skip_test};
+use linerate_link::{KernelInterface, PacketConfig, PacketLink, Readiness, XdpConfig, XdpLink};
+use linerate_sockets::{Net, StackConfig};
+use linerate_stack::Link;
+use linerate_wire::MacAddress;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Command;
+use std::thread;
+
+const BYTES: u64 = 32 << 20;
+
+/// One end of a cable is ours and called `near`, and in this network the kernel has the other.
+fn cable() -> Network {
+    let kernels = Network::new().unwrap();
+    let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
+    far.move_to_process(kernels.id()).unwrap();
+    kernels.run(|| {
+        let far = KernelInterface::named("far").unwrap();
+        far.disable_ipv6().unwrap();
+        far.add_address(KERNEL, 24).unwrap();
+        far.set_up().unwrap();
+    });
+    near.disable_ipv6().unwrap();
+    near.set_up().unwrap();
+    kernels
+}
+
+/// Our host on this link.
+fn network<L: Link + Readiness + Send + 'static>(link: L, mac: [u8; 6]) -> Net {
+    let config = StackConfig::new(MacAddress::new(mac), format!("{OURS}/24").parse().unwrap());
+    Net::builder(link, config).start().unwrap()
+}
+
+fn by_packets(offloads: bool) -> (Net, Network) {
+    let kernels = cable();
+    let link = PacketLink::open(&PacketConfig { offloads, ..PacketConfig::new("near") }).unwrap();
+    let mac = link.mac();
+    (network(link, mac), kernels)
+}
+
+/// Both ways over one connection; the bytes a frame has on the whole, received and sent.
+fn there_and_back((net, kernels): (Net, Network)) -> [u64; 2] {
+    let listener = kernels.run(|| TcpListener::bind((KERNEL, 0)).unwrap());
+    let ours = net.connect(listener.local_addr().unwrap()).unwrap();
+    let theirs: TcpStream = listener.accept().unwrap().0;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            pattern::send(&ours, BYTES);
+            ours.shutdown(Shutdown::Write).unwrap();
+        });
+        pattern::receive(&theirs, BYTES);
+        scope.spawn(|| {
+            pattern::send(&theirs, BYTES);
+            theirs.shutdown(Shutdown::Write).unwrap();
+        });
+        pattern::receive(&ours, BYTES);
+    });
+    let counted = net.counters().unwrap();
+    assert_eq!((counted.tcp.in_errors, counted.ip.in_header_errors), (0, 0));
+    [counted.receive.bytes / counted.receive.packets, counted.transmit.bytes / counted.transmit.packets]
+}
+
+#[test]
+fn with_offloads_super_frames_go_whole_both_ways() {
+    isolated_test(|| {
+        let sizes = there_and_back(by_packets(true));
+        assert!(sizes.iter().all(|&size| size > 3_000), "{sizes:?}");
+    });
+}
+
+#[test]
+fn without_offloads_each_frame_is_one_that_a_wire_could_carry() {
+    isolated_test(|| {
+        let sizes = there_and_back(by_packets(false));
+        assert!(sizes[1] <= 1_514, "{sizes:?}");
+    });
+}
+
+#[test]
+fn at_its_driver_bytes_go_both_ways_past_the_kernel_on_our_side() {
+    isolated_test_of_root(|| {
+        let kernels = cable();
+        // The kernel would leave its checksums to a cable that completes none.
+        let finished = kernels.run(|| Command::new("ethtool").args(["-K", "far", "tx", "off"]).output());
+        match finished {
+            Err(error) => return skip_test(&format!("ethtool does not start: {error}")),
+            Ok(output) => assert!(output.status.success(), "{output:?}"),
+        }
+        let link = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
+        let mac = link.mac();
+        let sizes = there_and_back((network(link, mac), kernels));
+        assert!(sizes.iter().all(|&size| size <= 1_514), "{sizes:?}");
+    });
+}

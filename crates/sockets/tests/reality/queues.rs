@@ -1,0 +1,60 @@
+//! A TAP device of several queues: a shard of our host on each, and the kernel at the other end.
+
+use crate::kernel::{assert_content, take_up};
+use crate::transfers::{download, from_kernel, to_kernel, upload};
+use linerate_link::namespace::{isolated_test, skip_test};
+use linerate_link::tap::TapError;
+use linerate_link::{Tap, TapConfig};
+use linerate_sockets::{Net, StackConfig};
+
+const QUEUES: usize = 3;
+const BYTES: u64 = 4 << 20;
+
+/// A host with a shard for each queue of a device; `None` where there are no devices, which is said aloud.
+fn network(offloads: bool) -> Option<Net> {
+    let queues = match Tap::open_queues(&TapConfig { offloads, ..TapConfig::default() }, QUEUES) {
+        Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
+            skip_test(&error);
+            return None;
+        }
+        opened => opened.unwrap(),
+    };
+    take_up(&queues[0], crate::kernel::KERNEL);
+    let config = StackConfig::new("02:00:00:00:00:02".parse().unwrap(), "10.0.0.2/24".parse().unwrap());
+    let mut queues = queues.into_iter();
+    let first = queues.next().unwrap();
+    Some(Net::builder(first, config).queues(queues).start().unwrap())
+}
+
+/// Twice as many connections as there are shards, which are opened by both ends and used in both directions.
+fn exchange(net: &Net) {
+    let ours: Vec<_> = (0..QUEUES).flat_map(|_| [to_kernel(net), from_kernel(net)]).collect();
+    for (ours, kernels) in &ours {
+        upload(ours, kernels, BYTES);
+        download(ours, kernels, BYTES);
+    }
+    let counted = net.counters().unwrap();
+    assert_eq!((counted.tcp.active_opens, counted.tcp.passive_opens), (QUEUES as u64, QUEUES as u64));
+    assert_eq!((counted.tcp.in_errors, counted.ip.in_header_errors, counted.tcp.out_resets), (0, 0, 0));
+    let dropped: u64 = net.handovers().iter().map(|shard| shard.dropped).sum();
+    assert_eq!(dropped, 0);
+    assert_content();
+}
+
+#[test]
+fn every_connection_finds_its_shard_whatever_queue_the_kernel_chooses() {
+    isolated_test(|| {
+        if let Some(net) = network(false) {
+            exchange(&net);
+        }
+    });
+}
+
+#[test]
+fn super_frames_find_it_too() {
+    isolated_test(|| {
+        if let Some(net) = network(true) {
+            exchange(&net);
+        }
+    });
+}

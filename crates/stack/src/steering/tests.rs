@@ -1,0 +1,144 @@
+use super::*;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use linerate_wire::{
+    Echo, EtherType, EthernetHeader, IcmpError, IcmpMessage, Ipv4Header, MacAddress, Protocol, Quote,
+    Unreachable, VlanTags,
+};
+use proptest::prelude::*;
+
+fn steering(shards: u16) -> Steering {
+    Steering::new([7; 32], NonZeroU16::new(shards).unwrap())
+}
+
+fn packet(source: Ipv4Addr, destination: Ipv4Addr, protocol: Protocol, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::from([0; Ipv4Header::LENGTH]);
+    Ipv4Header::new(source, destination, protocol).emit(payload.len(), &mut bytes);
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+fn segment(from: SocketAddrV4, to: SocketAddrV4) -> Vec<u8> {
+    let mut payload = [0; 20];
+    payload[..2].copy_from_slice(&from.port().to_be_bytes());
+    payload[2..4].copy_from_slice(&to.port().to_be_bytes());
+    packet(*from.ip(), *to.ip(), Protocol::TCP, &payload)
+}
+
+fn framed(ether_type: EtherType, packet: &[u8]) -> Vec<u8> {
+    let station = MacAddress::new([2, 0, 0, 0, 0, 1]);
+    let header = EthernetHeader { destination: station, source: station, tags: VlanTags::NONE, ether_type };
+    let mut bytes = Vec::from([0; ETHERNET_HEADER]);
+    header.emit(&mut bytes);
+    bytes.extend_from_slice(packet);
+    bytes
+}
+
+fn end() -> impl Strategy<Value = SocketAddrV4> {
+    (any::<u32>(), any::<u16>()).prop_map(|(ip, port)| SocketAddrV4::new(Ipv4Addr::from_bits(ip), port))
+}
+
+proptest! {
+    #[test]
+    fn a_flow_never_changes_its_shard(
+        flows in prop::collection::vec((end(), end()), 1..20),
+        order in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..60),
+        shards in 1_u16..9,
+    ) {
+        let mut steering = steering(shards);
+        for (which, back) in order {
+            let (one, other) = flows[which.index(flows.len())];
+            let packet = if back { segment(other, one) } else { segment(one, other) };
+            let owner = Steered::To(steering.of_connection(one, other));
+            prop_assert_eq!(steering.steer(Medium::Ip, &packet), owner);
+            prop_assert_eq!(steering.steer(Medium::Ethernet, &framed(EtherType::IPV4, &packet)), owner);
+        }
+    }
+
+    #[test]
+    fn an_error_about_a_segment_goes_where_its_flow_is(ours in end(), peer in end(), router in any::<u32>()) {
+        let mut steering = steering(8);
+        let sent = segment(ours, peer);
+        for error in [IcmpError::Unreachable(Unreachable::Host), IcmpError::FragmentationNeeded { next_hop_mtu: 900 }] {
+            let message = IcmpMessage::Error { error, quote: Quote::of(&sent).unwrap() };
+            let mut bytes = vec![0; message.length()];
+            message.emit(&mut bytes);
+            let report = packet(Ipv4Addr::from_bits(router), *ours.ip(), Protocol::ICMP, &bytes);
+            let owner = Steered::To(steering.of_connection(ours, peer));
+            prop_assert_eq!(steering.steer(Medium::Ip, &report), owner);
+        }
+    }
+
+    #[test]
+    fn all_fragments_of_a_packet_meet(from in end(), to in end(), id in any::<u16>(), offsets in prop::collection::vec(0_u16..8_192, 1..9)) {
+        let mut steering = steering(8);
+        let mut where_to = offsets.iter().map(|offset| {
+            // The first one has ports, later ones have data in their place.
+            let mut fragment = if *offset == 0 { segment(from, to) } else { segment(to, from) };
+            if *offset != 0 {
+                fragment = packet(*from.ip(), *to.ip(), Protocol::TCP, &offset.to_be_bytes().repeat(5));
+            }
+            fragment[4..6].copy_from_slice(&id.to_be_bytes());
+            fragment[6..8].copy_from_slice(&(0x2000 | offset).to_be_bytes());
+            steering.steer(Medium::Ip, &fragment)
+        });
+        let first = where_to.next();
+        prop_assert!(where_to.all(|shard| Some(shard) == first));
+    }
+
+    #[test]
+    fn whatever_arrives_goes_to_a_shard_that_exists(bytes in prop::collection::vec(any::<u8>(), 0..90), shards in 1_u16..5, begins_well: bool) {
+        let mut bytes = bytes;
+        if begins_well && bytes.len() > 24 {
+            bytes[12..15].copy_from_slice(&[8, 0, 0x45]);
+        }
+        for medium in [Medium::Ethernet, Medium::Ip] {
+            if let Steered::To(shard) = steering(shards).steer(medium, &bytes) {
+                prop_assert!(shard < shards);
+            }
+        }
+    }
+}
+
+#[test]
+fn flows_are_spread_evenly() {
+    let steering = steering(4);
+    let server = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80);
+    let mut counts = [0; 4];
+    for port in 0..4_000 {
+        let client = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), port);
+        counts[usize::from(steering.of_connection(client, server))] += 1;
+    }
+    assert!(counts.iter().all(|&count| (900..1_100).contains(&count)), "{counts:?}");
+}
+
+#[test]
+fn what_belongs_to_no_connection_goes_to_the_first_shard_and_what_all_must_know_to_all() {
+    let mut steering = steering(8);
+    let [from, to] = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));
+    let mut echo = [0; 16];
+    IcmpMessage::EchoRequest(Echo { identifier: 1, sequence: 1, data: b"is there" }).emit(&mut echo);
+    let packets = [
+        packet(from, to, Protocol::UDP, &[9; 8]),
+        packet(from, to, Protocol::ICMP, &echo),
+        Vec::from([0x45; 8]),
+    ];
+    for packet in packets {
+        assert_eq!(steering.steer(Medium::Ip, &packet), Steered::To(FIRST_SHARD));
+    }
+    assert_eq!(steering.steer(Medium::Ethernet, &framed(EtherType::ARP, &[0; 28])), Steered::ToAll);
+    assert_eq!(steering.steer(Medium::Ethernet, b"short"), Steered::To(FIRST_SHARD));
+}
+
+#[test]
+fn another_secret_spreads_flows_in_another_way() {
+    let server = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80);
+    let shards = |seed: u8| {
+        let steering = Steering::new([seed; 32], NonZeroU16::new(8).unwrap());
+        let client = |port| SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), port);
+        (0..64).map(|port| steering.of_connection(client(port), server)).collect::<Vec<_>>()
+    };
+    assert_ne!(shards(1), shards(2));
+    assert_eq!(shards(3), shards(3));
+}

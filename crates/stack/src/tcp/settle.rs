@@ -1,0 +1,149 @@
+//! What the host does after each step of a connection: its turn to send, its timer, its events, its memory and
+//! its state.
+//!
+//! Most steps change nothing of it but what can be sent and what can be read. So a step is settled with the
+//! socket in hand that it was made with, by a few compares, and the rest is followed apart.
+
+use super::TcpSocket;
+use crate::event::EventQueue;
+use crate::memory::Memory;
+use crate::ready::{Ready, Sender};
+use crate::stack::Stack;
+use crate::tcp::Owner;
+use crate::timer_wheel::TimerWheel;
+use core::net::Ipv4Addr;
+use linerate_tcp::{Events, State, Trouble};
+
+/// What tells more than the application: of the way to the peer.
+const OF_THE_WAY: Events = Events::TROUBLE.union(Events::PATH_MTU);
+
+/// The parts of a host that a step of a connection concerns.
+pub(super) struct Concerned<'a> {
+    pub(super) memory: &'a Memory,
+    pub(super) ready: &'a mut Ready,
+    pub(super) local_ready: &'a mut Ready,
+    pub(super) timers: &'a mut TimerWheel,
+    pub(super) events: &'a mut EventQueue,
+}
+
+/// Those parts of a host, while its sockets are in use.
+macro_rules! concerned {
+    ($stack:expr) => {
+        $crate::tcp::settle::Concerned {
+            memory: &$stack.memory,
+            ready: &mut $stack.ready,
+            local_ready: &mut $stack.local_ready,
+            timers: &mut $stack.timers,
+            events: &mut $stack.events,
+        }
+    };
+}
+pub(super) use concerned;
+
+/// Has everything been done that a step makes necessary?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Settled {
+    Yes,
+    /// All but what [`Stack::follow`] does.
+    Not,
+}
+
+impl Concerned<'_> {
+    /// Does what a step of the connection with this number makes necessary.
+    #[inline(always)]
+    pub(super) fn settle(self, index: u32, socket: &mut TcpSocket) -> Settled {
+        if socket.concerns(self.memory)
+            || socket.is_elsewhere()
+            || socket.connection.events().intersects(OF_THE_WAY)
+        {
+            return Settled::Not;
+        }
+        self.note(index, socket);
+        Settled::Yes
+    }
+
+    /// Notes that a connection wants to send, when it wants to be looked after, and what its application may
+    /// want to know.
+    #[inline(always)]
+    fn note(self, index: u32, socket: &mut TcpSocket) {
+        let connection = &mut socket.connection;
+        if connection.wants_transmit() {
+            let ready = if socket.is_local { self.local_ready } else { self.ready };
+            ready.push(Sender::Socket(index));
+        }
+        self.timers.arm(index, connection.earliest_timeout());
+        let events = connection.take_events();
+        if !events.is_empty() && socket.owner == Owner::Application {
+            self.events.note(index, events.bits());
+        }
+    }
+}
+
+impl TcpSocket {
+    /// Does the host's memory have to hear of the last step?
+    #[inline(always)]
+    fn concerns(&self, memory: &Memory) -> bool {
+        self.connection.buffer_memory() != self.held || memory.is_awaited()
+    }
+
+    /// Is the connection in another state than the host knows of, or over?
+    #[inline(always)]
+    fn is_elsewhere(&self) -> bool {
+        self.connection.state() != self.state || self.state == State::Closed
+    }
+}
+
+impl Stack {
+    /// Does what a step of a connection makes necessary. To be called after each.
+    pub(crate) fn settle(&mut self, index: u32) {
+        if let Some(socket) = self.sockets.tcp_at(index)
+            && concerned!(self).settle(index, socket) == Settled::Not
+        {
+            self.follow(index);
+        }
+    }
+
+    /// The same for a step after which there is more to be done than to send and to read.
+    #[cold]
+    pub(super) fn follow(&mut self, index: u32) {
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        if socket.concerns(&self.memory) {
+            self.follow_memory(index);
+        }
+        let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else { return };
+        let events = socket.connection.events();
+        concerned!(self).note(index, socket);
+        let (peer, is_elsewhere) = (*socket.peer.ip(), socket.is_elsewhere());
+        let connection = &socket.connection;
+        let is_silent = events.contains(Events::TROUBLE) && connection.trouble() == Some(Trouble::Silent);
+        if events.contains(Events::PATH_MTU) {
+            // What one connection has found out is worth remembering for the next.
+            let (mtu, is_estimated) = (connection.path_mtu(), connection.is_path_mtu_estimated());
+            self.path_mtus.note(self.now, peer, mtu, is_estimated);
+        }
+        if is_elsewhere {
+            self.follow_state(index);
+        }
+        if is_silent {
+            self.doubt_way_to(peer);
+        }
+    }
+
+    /// The same for a connection that has done the first part of its life before the host saw it: a
+    /// handshake that a cookie stood for.
+    pub(crate) fn settle_as_new(&mut self, index: u32) {
+        if let Some(socket) = self.sockets.tcp_at(index) {
+            socket.state = State::SynReceived;
+        }
+        self.settle(index);
+    }
+
+    /// RFC 9293 §3.8.3 (b): a peer that answers nothing is negative advice about the neighbour on the
+    /// way to it, which is asked whether it is still there.
+    fn doubt_way_to(&mut self, peer: Ipv4Addr) {
+        if let Some(route) = self.routes.lookup(peer) {
+            self.neighbors.doubt(self.now, route.next_hop(peer));
+        }
+    }
+}

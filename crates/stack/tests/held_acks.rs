@@ -1,0 +1,165 @@
+//! Acknowledgements that come in one batch are judged as one, and nothing else changes: the window grows as
+//! it would have, duplicates stay duplicates, and nobody waits beyond the batch.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_stack::{
+    Budget, Capabilities, ConnectOptions, Host, ListenOptions, Medium, Stack, StackConfig, TcpHandle,
+};
+use linerate_tcp::{Config, CongestionName, Information, Statistics};
+use linerate_testkit::TestLink;
+use linerate_units::{Duration, Instant};
+use linerate_wire::MacAddress;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 80);
+/// Frames that the server takes in before it answers: so it answers every other segment.
+const BEFORE_ANSWER: usize = 2;
+
+fn host(number: u8, congestion: CongestionName, receive: usize) -> Host<TestLink> {
+    let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
+    let mut config = StackConfig::new(mac, format!("192.0.2.{number}/24").parse().unwrap());
+    config.tcp = Config { congestion, ..Config::modern() };
+    let link = TestLink::new(Capabilities::new(Medium::Ethernet, 1_500), 1_000);
+    Host::new(Stack::new(config, [number; 32]), link).with_budget(Budget {
+        receive,
+        transmit: 1_000,
+        ..Budget::default()
+    })
+}
+
+/// A client with a connection to a server, and what has happened between them so far.
+struct Scene {
+    now: Instant,
+    client: Host<TestLink>,
+    server: Host<TestLink>,
+    handle: TcpHandle,
+}
+
+impl Scene {
+    fn new(congestion: CongestionName) -> Self {
+        let (mut client, mut server) = (host(1, congestion, 1_000), host(2, congestion, BEFORE_ANSWER));
+        server.stack_mut().tcp_listen(SERVER, &ListenOptions::default()).unwrap();
+        let handle = open(&mut client);
+        let mut scene = Self { now: Instant::from_nanos(1), client, server, handle };
+        (0..4).for_each(|_| scene.exchange());
+        scene
+    }
+
+    /// What the client has to say, a while later; then the server's answers, all at once.
+    fn exchange(&mut self) {
+        let answers = self.answers();
+        self.hear(answers);
+    }
+
+    /// What the client has to say arrives, and the server answers: with one frame for each two.
+    fn answers(&mut self) -> Vec<Vec<u8>> {
+        self.client.turn(self.now).unwrap();
+        self.now += Duration::from_millis(5);
+        while let Some(frame) = self.client.link_mut().fetch() {
+            self.server.link_mut().put(self.now, frame);
+        }
+        while self.server.link_mut().has_arrived() {
+            self.server.turn(self.now).unwrap();
+        }
+        self.now += Duration::from_millis(5);
+        std::iter::from_fn(|| self.server.link_mut().fetch()).collect()
+    }
+
+    fn hear(&mut self, frames: Vec<Vec<u8>>) {
+        for frame in frames {
+            self.client.link_mut().put(self.now, frame);
+        }
+        self.client.turn(self.now).unwrap();
+        self.client.stack().check();
+    }
+
+    fn write(&mut self, length: usize) {
+        assert_eq!(self.client.stack_mut().tcp_write(self.now, self.handle, &vec![7; length]), Ok(length));
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.client.stack().tcp(self.handle).unwrap().statistics().clone()
+    }
+
+    fn information(&self) -> Information {
+        self.client.stack().tcp(self.handle).unwrap().information()
+    }
+}
+
+fn open(client: &mut Host<TestLink>) -> TcpHandle {
+    client.stack_mut().tcp_connect(Instant::from_nanos(1), SERVER, &ConnectOptions::default()).unwrap()
+}
+
+#[test]
+fn the_last_of_a_batch_stands_for_all_of_them() {
+    let mut scene = Scene::new(CongestionName::Cubic);
+    scene.write(10 * 1_448);
+    let answers = scene.answers();
+    assert_eq!(answers.len(), 5);
+    let before = scene.statistics();
+    scene.hear(answers);
+    let after = scene.statistics();
+    assert_eq!(after.segments_received - before.segments_received, 5);
+    assert_eq!(after.prediction.acks - before.prediction.acks, 5);
+    assert_eq!(after.acks_superseded - before.acks_superseded, 4);
+    assert_eq!(after.bytes_acknowledged - before.bytes_acknowledged, 10 * 1_448);
+}
+
+#[test]
+fn the_window_grows_as_if_each_had_been_judged() {
+    for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
+        let [together, apart] = [true, false].map(|together| {
+            let mut scene = Scene::new(congestion);
+            // More than the window ever is, so that all of it is used.
+            scene.write(40 * 1_448);
+            for _ in 0..2 {
+                let answers = scene.answers();
+                if together {
+                    scene.hear(answers);
+                } else {
+                    answers.into_iter().for_each(|answer| scene.hear(vec![answer]));
+                }
+            }
+            (scene.information().congestion_window, scene.statistics().acks_superseded)
+        });
+        assert_eq!(together.0, apart.0, "{congestion:?}");
+        assert!(together.1 >= 8 && apart.1 == 0, "{congestion:?}: {together:?} {apart:?}");
+    }
+}
+
+#[test]
+fn a_duplicate_is_judged_for_itself() {
+    let mut scene = Scene::new(CongestionName::Cubic);
+    scene.write(10 * 1_448);
+    let mut answers = scene.answers();
+    answers.insert(2, answers[1].clone());
+    let before = scene.statistics();
+    scene.hear(answers);
+    let after = scene.statistics();
+    // The first two are one, then comes what says nothing new, and then the last three.
+    assert_eq!(after.duplicate_acks - before.duplicate_acks, 1);
+    assert_eq!(after.acks_superseded - before.acks_superseded, 1 + 2);
+    assert_eq!(after.bytes_acknowledged - before.bytes_acknowledged, 10 * 1_448);
+}
+
+#[test]
+fn acknowledgements_of_two_connections_wait_for_none_of_the_other() {
+    let mut scene = Scene::new(CongestionName::Cubic);
+    let first = scene.handle;
+    scene.handle = open(&mut scene.client);
+    (0..4).for_each(|_| scene.exchange());
+    let second = std::mem::replace(&mut scene.handle, first);
+    scene.write(4 * 1_448);
+    let of_first = scene.answers();
+    scene.handle = second;
+    scene.write(4 * 1_448);
+    let of_second = scene.answers();
+    let (left, right) = (of_first.into_iter(), of_second.into_iter());
+    scene.hear(left.zip(right).flat_map(|(left, right)| [left, right]).collect());
+    for handle in [first, second] {
+        scene.handle = handle;
+        let counted = scene.statistics();
+        assert_eq!((counted.bytes_acknowledged, counted.acks_superseded), (4 * 1_448, 0));
+    }
+}

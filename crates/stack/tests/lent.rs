@@ -1,0 +1,59 @@
+//! Buffers of sockets that are lent to their applications.
+
+use linerate_stack::{Error, Event};
+use linerate_tcp::Event as TcpEvent;
+use linerate_testkit::transfer::{established, listen};
+use linerate_testkit::{Pair, Setup, Side, Way, pattern};
+use linerate_units::Duration;
+
+#[test]
+fn whatever_is_copied_and_whatever_is_made_and_read_in_place_is_one_stream() {
+    let mut pair = Pair::new(&Setup::default(), |_, _| {});
+    let listener = listen(&mut pair);
+    let (left, right) = established(&mut pair, listener);
+    let (mut written, mut read) = (0, 0);
+    let mut ways = Vec::new();
+    let done = |pair: &mut Pair| {
+        let now = pair.now;
+        for size in [100, 3_000, 9_000] {
+            let part: Vec<_> = (written..(written + size).min(500_000)).map(pattern).collect();
+            written += Way::at(written).write_socket(pair.stack(Side::Left), now, left, &part).unwrap();
+        }
+        let mut into = [0; 8_000];
+        ways.push(Way::at(read));
+        match Way::at(read).read_socket(pair.stack(Side::Right), now, right, &mut into) {
+            Ok(count) => {
+                assert!(into[..count].iter().copied().eq((read..read + count).map(pattern)), "after {read}");
+                read += count;
+            }
+            Err(error) => assert_eq!(error, Error::WouldBlock),
+        }
+        read == 500_000
+    };
+    assert!(pair.run_until(Duration::from_secs(10), done));
+    assert!(ways.contains(&Way::InPlace) && ways.contains(&Way::Copied));
+}
+
+/// Whoever could be lent nothing is told when there is something; whoever was lent room and did not use it,
+/// is not, and holds no place in the queue.
+#[test]
+fn whoever_cannot_be_lent_memory_waits_for_it() {
+    let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.buffer_bytes = 8 << 10);
+    let listener = listen(&mut pair);
+    let [(one, _), (two, _), (three, _)] = [(); 3].map(|()| established(&mut pair, listener));
+    while pair.stack(Side::Left).poll_event().is_some() {}
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    assert_eq!(stack.tcp_write_with(now, one, 4_000, |room| room.len()), Ok(4_000));
+    assert_eq!(stack.tcp_write_with(now, two, 4_000, |_| 0), Ok(0));
+    assert_eq!(stack.tcp_write_with(now, two, 4_000, |room| room.len()), Ok(4_000));
+    assert_eq!(stack.counters().tcp_extra.memory_waits, 0);
+    assert_eq!(stack.tcp_write_with(now, three, 4_000, |_| unreachable!("there is none")), Ok(0));
+    assert_eq!(stack.counters().tcp_extra.memory_waits, 1);
+    stack.check();
+    let told =
+        |pair: &mut Pair| pair.stack(Side::Left).poll_event() == Some(Event::Tcp(three, TcpEvent::Writable));
+    assert!(pair.run_until(Duration::from_secs(3), told));
+    let now = pair.now;
+    assert!(pair.stack(Side::Left).tcp_write_with(now, three, 100, |room| room.len()).unwrap() > 0);
+}

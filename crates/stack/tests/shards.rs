@@ -1,0 +1,168 @@
+//! A host that is several stacks: each has its own connections, and together they look like one.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_stack::{
+    ConnectOptions, Error, Limits, ListenOptions, Medium, RxFrame, Shard, Stack, StackConfig, Steered,
+    Steering,
+};
+use linerate_units::Instant;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::num::NonZeroU16;
+
+const SHARDS: NonZeroU16 = NonZeroU16::new(4).unwrap();
+const SEED: [u8; 32] = [9; 32];
+const HERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 80);
+const NOW: Instant = Instant::ZERO;
+
+fn config(number: u8) -> StackConfig {
+    let mac = format!("02:00:00:00:00:{number:02x}").parse().unwrap();
+    StackConfig::new(mac, format!("192.0.2.{number}/24").parse().unwrap())
+}
+
+/// The shards of the host under test, and a host that is one.
+fn hosts() -> (Vec<Stack>, Stack) {
+    let shards = (0..SHARDS.get()).map(|number| {
+        let limits = Limits::default().among(SHARDS);
+        Stack::new(StackConfig { shard: Shard { number, count: SHARDS }, limits, ..config(1) }, SEED)
+    });
+    (shards.collect(), Stack::new(config(2), [2; 32]))
+}
+
+/// Carries frames between the shards' link, which steers, and the other host, until all are silent; how many
+/// frames the shards have sent.
+fn carry(shards: &mut [Stack], other: &mut Stack) -> usize {
+    let mut steering = Steering::new(SEED, SHARDS);
+    let (mut frame, mut sent, mut silent) = ([0; 1_514], 0, false);
+    while !silent {
+        silent = true;
+        for shard in shards.iter_mut() {
+            while let Some(out) = shard.poll_transmit(NOW, &mut frame) {
+                other.handle_frame(NOW, RxFrame::plain(&frame[..out.length], NOW));
+                (sent, silent) = (sent + 1, false);
+            }
+        }
+        while let Some(back) = other.poll_transmit(NOW, &mut frame) {
+            silent = false;
+            let frame = RxFrame::plain(&frame[..back.length], NOW);
+            match steering.steer(Medium::Ethernet, frame.bytes) {
+                Steered::To(shard) => shards[usize::from(shard)].handle_frame(NOW, frame),
+                Steered::ToAll => shards.iter_mut().for_each(|shard| shard.handle_frame(NOW, frame)),
+            }
+        }
+    }
+    shards.iter().for_each(Stack::check);
+    sent
+}
+
+#[test]
+fn every_shard_opens_connections_whose_segments_come_back_to_it() {
+    let (mut shards, mut server) = hosts();
+    let listener = server.tcp_listen(SERVER, &ListenOptions::default()).unwrap();
+    let clients: Vec<_> = (0..20)
+        .map(|number| {
+            let shard = number % shards.len();
+            (shard, shards[shard].tcp_connect(NOW, SERVER, &ConnectOptions::default()).unwrap())
+        })
+        .collect();
+    carry(&mut shards, &mut server);
+    for (shard, client) in clients {
+        let state = shards[shard].tcp(client).unwrap().state();
+        assert_eq!(state, linerate_tcp::State::Established);
+    }
+    assert_eq!(std::iter::from_fn(|| server.tcp_accept(listener)).count(), 20);
+}
+
+#[test]
+fn a_listener_on_every_shard_gets_every_connection_once() {
+    let (mut shards, mut client) = hosts();
+    let local = SocketAddrV4::new(HERE, 80);
+    let listeners: Vec<_> =
+        shards.iter_mut().map(|shard| shard.tcp_listen(local, &ListenOptions::default()).unwrap()).collect();
+    for _ in 0..40 {
+        client.tcp_connect(NOW, local, &ConnectOptions::default()).unwrap();
+    }
+    carry(&mut shards, &mut client);
+    let accepted = shards
+        .iter_mut()
+        .zip(listeners)
+        .map(|(shard, listener)| std::iter::from_fn(|| shard.tcp_accept(listener)).count());
+    let accepted: Vec<_> = accepted.collect();
+    assert_eq!(accepted.iter().sum::<usize>(), 40);
+    assert!(accepted.iter().all(|&count| count > 0), "{accepted:?}");
+    assert_eq!(shards.iter().map(|shard| shard.counters().tcp.out_resets).sum::<u64>(), 0);
+}
+
+#[test]
+fn a_port_that_belongs_to_another_shard_is_refused_and_the_shard_named() {
+    let (mut shards, _) = hosts();
+    let local = SocketAddrV4::new(HERE, 5_000);
+    let owner = Steering::new(SEED, SHARDS).of_connection(local, SERVER);
+    let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
+    for (number, shard) in (0..).zip(&mut shards) {
+        match shard.tcp_connect(NOW, SERVER, &options) {
+            Ok(_) => assert_eq!(number, owner),
+            Err(error) => assert_eq!(error, Error::OtherShard { local, shard: owner }),
+        }
+    }
+}
+
+#[test]
+fn a_question_for_a_neighbour_is_answered_once_and_teaches_all() {
+    let (mut shards, mut server) = hosts();
+    server.echo_send(NOW, HERE, 1, 1, b"who is there?").unwrap();
+    // One answer to the question and one to the echo.
+    assert_eq!(carry(&mut shards, &mut server), 2);
+    assert_eq!(server.counters().icmp.in_echo_replies, 1);
+    let answers: Vec<_> = shards.iter().map(|shard| shard.counters().neighbor.out_replies).collect();
+    assert_eq!(answers, [1, 0, 0, 0]);
+    server.tcp_listen(SERVER, &ListenOptions::default()).unwrap();
+    for shard in &mut shards {
+        shard.tcp_connect(NOW, SERVER, &ConnectOptions::default()).unwrap();
+    }
+    carry(&mut shards, &mut server);
+    let questions: Vec<_> = shards.iter().map(|shard| shard.counters().neighbor.out_requests).collect();
+    assert_eq!(questions, [0; 4], "all have learnt it from the question");
+}
+
+#[test]
+fn what_a_host_sends_to_itself_stays_in_the_shard() {
+    let (mut shards, _) = hosts();
+    for shard in &mut shards {
+        let local = SocketAddrV4::new(HERE, 80);
+        let listener = shard.tcp_listen(local, &ListenOptions::default()).unwrap();
+        shard.tcp_connect(NOW, local, &ConnectOptions::default()).unwrap();
+        while shard.handle_local(NOW, 64) > 0 {}
+        assert!(shard.tcp_accept(listener).is_some());
+    }
+}
+
+#[test]
+fn a_cookie_is_good_in_the_shard_that_its_flow_belongs_to() {
+    let (mut shards, mut client) = hosts();
+    let local = SocketAddrV4::new(HERE, 80);
+    let options =
+        ListenOptions { syn_cookies: linerate_stack::SynCookies::Always, ..ListenOptions::default() };
+    let listeners: Vec<_> =
+        shards.iter_mut().map(|shard| shard.tcp_listen(local, &options).unwrap()).collect();
+    for _ in 0..12 {
+        client.tcp_connect(NOW, local, &ConnectOptions::default()).unwrap();
+    }
+    carry(&mut shards, &mut client);
+    let accepted: usize = shards
+        .iter_mut()
+        .zip(listeners)
+        .map(|(shard, listener)| std::iter::from_fn(|| shard.tcp_accept(listener)).count())
+        .sum();
+    assert_eq!(accepted, 12);
+}
+
+#[test]
+fn the_limits_of_a_host_are_shared_and_nobody_gets_nothing() {
+    let whole = Limits { challenges: 2, orphans: 3, ..Limits::default() };
+    let part = whole.among(SHARDS);
+    assert_eq!((part.challenges, part.orphans, part.sockets), (1, 1, 16_384));
+    assert_eq!(part.buffer_bytes * 4, whole.buffer_bytes);
+    assert_eq!(whole.among(NonZeroU16::MIN), whole);
+}

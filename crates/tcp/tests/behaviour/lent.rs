@@ -1,0 +1,275 @@
+//! Socket buffers that are lent to the application, or made of memory that it shares, instead of being copied
+//! into and out of.
+
+use crate::{ms, secs};
+use bytes::Bytes;
+use linerate_tcp::{Config, Error, MemoryGrant, Path};
+use linerate_testkit::{Connections, End, Fate, Network, pattern};
+use std::sync::Arc;
+
+fn pair() -> Connections {
+    pair_with(&Config::modern())
+}
+
+fn pair_with(config: &Config) -> Connections {
+    Connections::new(config, config, Network::clean(ms(1)), 1).established()
+}
+
+/// What one end lends, and all of it is taken.
+fn take_lent(pair: &mut Connections, end: End) -> Result<Vec<u8>, Error> {
+    let now = pair.now;
+    let mut lent = Vec::new();
+    pair.end(end).read_with(now, |bytes| {
+        lent.extend_from_slice(bytes);
+        bytes.len()
+    })?;
+    Ok(lent)
+}
+
+#[test]
+fn what_is_made_in_place_arrives_and_is_looked_at_in_place() {
+    let mut pair = pair();
+    let now = pair.now;
+    let written = pair.client.write_with(now, 5, |room| {
+        room.copy_from_slice(b"hello");
+        room.len()
+    });
+    assert_eq!(written, Ok(5));
+    pair.pass_time(ms(10));
+    assert_eq!(take_lent(&mut pair, End::Server), Ok(b"hello".to_vec()));
+    assert_eq!(take_lent(&mut pair, End::Server), Err(Error::WouldBlock));
+}
+
+#[test]
+fn whoever_writes_nothing_has_nothing_sent_and_whoever_takes_nothing_is_shown_it_again() {
+    let mut pair = pair();
+    let (now, sent) = (pair.now, pair.client.statistics().segments_sent);
+    assert_eq!(pair.client.write_with(now, 100, |_| 0), Ok(0));
+    pair.pass_time(ms(500));
+    assert_eq!((pair.client.unacknowledged_bytes(), pair.client.statistics().segments_sent), (0, sent));
+
+    let now = pair.now;
+    assert_eq!(pair.client.write(now, b"look"), Ok(4));
+    pair.pass_time(ms(10));
+    let now = pair.now;
+    assert_eq!(pair.server().read_with(now, |bytes| usize::from(bytes != b"look")), Ok(0));
+    assert_eq!(pair.server().read_with(now, |_| 1), Ok(1));
+    assert_eq!(take_lent(&mut pair, End::Server), Ok(b"ook".to_vec()));
+}
+
+/// An application that is wrong about itself gets what it could have claimed; the stream stays whole.
+#[test]
+fn nobody_has_written_or_taken_more_than_was_lent() {
+    let mut pair = pair();
+    let now = pair.now;
+    let claim = |room: &mut [u8]| {
+        room.fill(b'x');
+        usize::MAX
+    };
+    assert_eq!(pair.client.write_with(now, 7, claim), Ok(7));
+    pair.pass_time(ms(10));
+    let now = pair.now;
+    assert_eq!(pair.server().read_with(now, |_| usize::MAX), Ok(7));
+    assert_eq!(pair.server().read_with(now, |_| usize::MAX), Err(Error::WouldBlock));
+}
+
+#[test]
+fn the_end_of_the_stream_is_shown_as_nothing() {
+    let mut pair = pair();
+    let now = pair.now;
+    assert_eq!(pair.client.write(now, b"last"), Ok(4));
+    pair.client.shutdown_write(now);
+    assert_eq!(pair.client.write_with(now, 1, |_| unreachable!("it is closed")), Err(Error::Shutdown));
+    pair.pass_time(ms(10));
+    assert_eq!(take_lent(&mut pair, End::Server), Ok(b"last".to_vec()));
+    assert_eq!(take_lent(&mut pair, End::Server), Ok(Vec::new()));
+}
+
+#[test]
+fn a_full_buffer_is_not_lent_and_says_when_it_can_be() {
+    let mut pair = pair_with(&Config { send_buffer: 3_000.into(), ..Config::modern() });
+    pair.events(End::Client);
+    let now = pair.now;
+    assert_eq!(pair.client.write_with(now, 10_000, |room| room.len()), Ok(3_000));
+    assert_eq!(pair.client.write_with(now, 1, |_| unreachable!("there is no room")), Ok(0));
+    assert_eq!(pair.events(End::Client), []);
+    pair.pass_time(ms(50));
+    assert_eq!(pair.events(End::Client), [linerate_tcp::Event::Writable]);
+    // Up to the end of the ring of 4 KiB, and on from its beginning.
+    assert_eq!(pair.client.write_with(now, 10_000, |room| room.len()), Ok(1_096));
+    assert_eq!(pair.client.write_with(now, 10_000, |room| room.len()), Ok(1_904));
+}
+
+/// A ring of 4 KiB is lent up to its end, and then from its beginning; on both sides, and with what was
+/// copied in between.
+#[test]
+fn what_does_not_lie_together_is_lent_in_parts() {
+    let config = Config { send_buffer: 4_096.into(), receive_buffer: 4_096.into(), ..Config::modern() };
+    let mut pair = pair_with(&config);
+    let (mut written, mut read, mut parts) = (0, 0, 0);
+    while read < 40_000 {
+        let now = pair.now;
+        let fill = |room: &mut [u8]| {
+            for (place, position) in room.iter_mut().zip(written..) {
+                *place = pattern(position);
+            }
+            room.len()
+        };
+        let count = pair.client.write_with(now, 3_000, fill).unwrap();
+        parts += usize::from(count > 0 && count < 3_000);
+        written += count;
+        written += pair.client.write(now, &[pattern(written)]).unwrap();
+        pair.pass_time(ms(5));
+        let lent = take_lent(&mut pair, End::Server).unwrap_or_default();
+        for &byte in &lent {
+            assert_eq!(byte, pattern(read));
+            read += 1;
+        }
+    }
+    assert!(parts > 5, "{parts} writes had less room than they wanted");
+}
+
+/// Data with an owner who can tell who else has them.
+fn owned(length: usize) -> (Arc<[u8]>, Bytes) {
+    let owner: Arc<[u8]> = (0..length).map(pattern).collect();
+    (Arc::clone(&owner), Bytes::from_owner(owner))
+}
+
+/// A path of the largest packets there are, and buffers for many of them.
+fn wide_pair() -> Connections {
+    let config =
+        Config { receive_buffer: (1 << 20).into(), send_buffer: (1 << 20).into(), ..Config::modern() };
+    let network = Network::clean(ms(1));
+    Connections::new(&config, &config, network, 1).over(&config, Path::ipv4(65_535)).established()
+}
+
+#[test]
+fn what_is_shared_is_held_until_it_is_acknowledged_and_counts_with_its_length() {
+    let mut pair = pair();
+    let (owner, mut data) = owned(10_000);
+    let now = pair.now;
+    assert_eq!(pair.client.write_shared(now, &mut data), Ok(10_000));
+    assert!(data.is_empty());
+    drop(data);
+    assert_eq!((Arc::strong_count(&owner), pair.client.buffer_memory()), (2, 10_000));
+    pair.pass_time(ms(50));
+    assert_eq!((Arc::strong_count(&owner), pair.client.buffer_memory()), (1, 0));
+    assert_eq!(pair.read_all(End::Server).as_deref(), Ok(&*owner));
+}
+
+#[test]
+fn what_is_lost_is_sent_again_from_where_it_is() {
+    let mut pair = pair();
+    let mut count = 0;
+    pair.set_filter(move |_, from, segment| {
+        count += usize::from(from == End::Client && !segment.payload.is_empty());
+        (count == 2 && !segment.payload.is_empty()).then_some(Fate::Lose)
+    });
+    let (owner, mut data) = owned(9_000);
+    let now = pair.now;
+    assert_eq!(pair.client.write(now, b"before"), Ok(6));
+    assert_eq!(pair.client.write_shared(now, &mut data), Ok(9_000));
+    assert_eq!(pair.client.write(now, b"behind"), Ok(6));
+    pair.pass_time(secs(3));
+    assert!(pair.client.statistics().retransmitted_segments > 0);
+    assert_eq!(pair.read_all(End::Server), Ok([b"before", &*owner, b"behind"].concat()));
+}
+
+#[test]
+fn of_what_is_shared_as_much_is_taken_as_there_is_room_for() {
+    let mut pair = pair_with(&Config { send_buffer: 10_000.into(), ..Config::modern() });
+    let (owner, mut data) = owned(12_000);
+    let now = pair.now;
+    assert_eq!(pair.client.write_shared(now, &mut data), Ok(10_000));
+    assert_eq!(data, owner[10_000..]);
+    assert_eq!(pair.client.write_shared(now, &mut data), Ok(0));
+    pair.pass_time(ms(50));
+    let now = pair.now;
+    assert_eq!(pair.client.write_shared(now, &mut data), Ok(2_000));
+    pair.client.shutdown_write(now);
+    assert_eq!(pair.client.write_shared(now, &mut data), Err(Error::Shutdown));
+}
+
+/// A crumb is cheaper to copy than to remember; and where the host grants no memory for a piece, or others wait
+/// for some, the buffer takes what it has room for.
+#[test]
+fn crumbs_are_copied_and_so_is_everything_while_memory_is_short() {
+    let mut pair = pair();
+    let (owner, mut data) = owned(4_095);
+    let now = pair.now;
+    assert_eq!(pair.client.write_shared(now, &mut data), Ok(4_095));
+    drop(data);
+    assert_eq!((Arc::strong_count(&owner), pair.client.buffer_memory()), (1, 4_096));
+    pair.pass_time(ms(50));
+
+    let (_, mut data) = owned(10_000);
+    let (now, short) = (pair.now, MemoryGrant { room: 4_000, ..MemoryGrant::UNLIMITED });
+    pair.client.grant_memory(short);
+    assert_eq!(pair.client.write_shared(now, &mut data), Ok(4_096), "what the buffer holds already");
+    assert_eq!((data.len(), pair.client.buffer_memory()), (5_904, 4_096));
+    pair.pass_time(ms(50));
+    let now = pair.now;
+    pair.client.grant_memory(MemoryGrant { is_awaited: true, ..MemoryGrant::UNLIMITED });
+    assert_eq!(pair.client.write_shared(now, &mut data), Ok(0), "it is the turn of others");
+}
+
+#[test]
+fn large_segments_stay_in_the_memory_that_they_came_in_until_they_are_read() {
+    let mut pair = wide_pair();
+    let (owner, mut data) = owned(60_000);
+    let now = pair.now;
+    assert_eq!(pair.client.write_shared(now, &mut data), Ok(60_000));
+    pair.pass_time(ms(10));
+    assert_eq!(pair.server().buffer_memory(), 60_000, "no ring");
+    let now = pair.now;
+    let first = pair.server().read_shared(now, 100).unwrap();
+    let second = pair.server().read_shared(now, 100_000).unwrap();
+    assert_eq!([&first[..], &second].concat(), &*owner);
+    assert_eq!(first.as_ptr().wrapping_add(100), second.as_ptr(), "parts of one memory");
+    assert_eq!(
+        (pair.server().buffer_memory(), pair.server().read_shared(now, 9)),
+        (0, Err(Error::WouldBlock))
+    );
+    pair.client.shutdown_write(now);
+    pair.pass_time(ms(10));
+    let now = pair.now;
+    assert_eq!(pair.server().read_shared(now, 9), Ok(Bytes::new()));
+}
+
+/// Beyond a hole everything has its place in the ring, and so has what fills it.
+#[test]
+fn large_segments_out_of_order_are_copied_to_their_places() {
+    let mut pair = wide_pair();
+    let mut large = 0;
+    pair.set_filter(move |_, from, segment| {
+        large += usize::from(from == End::Client && segment.payload.len() > 10_000);
+        (large == 4 && !segment.payload.is_empty()).then_some(Fate::Lose)
+    });
+    let (owner, mut data) = owned(900_000);
+    let now = pair.now;
+    assert_eq!(pair.client.write_shared(now, &mut data), Ok(900_000));
+    let mut heard = Vec::new();
+    while heard.len() < 900_000 {
+        pair.pass_time(ms(1));
+        heard.extend(pair.read_all(End::Server).unwrap());
+    }
+    assert_eq!(heard, &*owner);
+    assert!(pair.server().statistics().out_of_order_segments > 0);
+}
+
+#[test]
+fn who_has_shared_data_that_nobody_reads_does_not_rest() {
+    let mut pair = wide_pair();
+    let (_, mut data) = owned(50_000);
+    let now = pair.now;
+    assert_eq!(pair.client.write_shared(now, &mut data), Ok(50_000));
+    pair.pass_time(secs(30));
+    for end in [End::Client, End::Server] {
+        pair.events(end);
+    }
+    assert!(pair.client.is_quiet() && !pair.server().is_quiet());
+    pair.read_all(End::Server).unwrap();
+    pair.pass_time(secs(30));
+    pair.events(End::Server);
+    assert!(pair.server().is_quiet());
+}

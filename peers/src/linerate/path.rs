@@ -1,0 +1,107 @@
+//! A bulk transfer over a path of ten milliseconds, in virtual time: only what the hosts do is measured.
+
+use super::{LEFT, PORT, RIGHT, host_with, sentence, turn};
+use crate::contender::{Run, Taken};
+use crate::pattern::Pattern;
+use crate::stopwatch::Stopwatch;
+use crate::work::{PIECE, SEGMENT, Work};
+use linerate_link::memory::pair_with_clock;
+use linerate_link::{Impair, ManualClock, MemoryConfig, MemoryLink};
+use linerate_stack::{ConnectOptions, Error, Host, Limits, ListenHandle, ListenOptions, TcpHandle};
+use linerate_tcp::Config;
+use linerate_units::{Clock, Duration, Instant};
+
+/// How long everything that an end has sent is under way.
+const WAY: Duration = Duration::from_millis(5);
+/// Frames that are under way at most.
+const UNDER_WAY: usize = 4_096;
+
+/// The path's ends. What it does to frames, the right one's link does.
+struct Ends {
+    left: Host<MemoryLink<ManualClock>>,
+    right: Host<Impair<MemoryLink<ManualClock>, ManualClock>>,
+    listener: ListenHandle,
+    clock: ManualClock,
+}
+
+/// Moves `run.amount` segments over a path that does to frames what `impairments` say.
+///
+/// # Errors
+/// Why that cannot be done.
+pub fn bulk(config: Config, impairments: &str, run: Run) -> Result<Taken, String> {
+    let mut ends = Ends::new(config, impairments)?;
+    let (client, server) = ends.open(config)?;
+    let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
+    let total = run.amount * SEGMENT;
+    let (mut written, mut read) = (0, 0);
+    let stopwatch = Stopwatch::start();
+    while read < total {
+        let now = ends.pass_time();
+        turn(&mut ends.left, now)?;
+        while written < total {
+            let piece = pattern.at(written, total - written);
+            match ends.left.stack_mut().tcp_write(now, client, piece).map_err(sentence)? {
+                0 => break,
+                count => written += count as u64,
+            }
+        }
+        turn(&mut ends.left, now)?;
+        let now = ends.pass_time();
+        while turn(&mut ends.right, now)? > 0 {
+            while let Some(count) = ends.read(now, server, &mut heard)? {
+                if run.verify {
+                    pattern.verify(read, &heard[..count])?;
+                }
+                read += count as u64;
+            }
+        }
+    }
+    let processor = stopwatch.elapsed();
+    let frames = ends.left.stack().tcp(client).map_or([0, 0], |connection| {
+        [connection.statistics().segments_sent, connection.statistics().segments_received]
+    });
+    Ok(Taken::new(processor, run.amount, frames))
+}
+
+impl Ends {
+    fn new(config: Config, impairments: &str) -> Result<Self, String> {
+        let clock = ManualClock::new(Instant::ZERO);
+        let link = MemoryConfig { capacity: UNDER_WAY, ..MemoryConfig::default() };
+        let (left, right) = pair_with_clock(link, clock.clone()).map_err(sentence)?;
+        let right = Impair::with_clock(right, impairments.parse().map_err(sentence)?, 1, clock.clone());
+        let left = host_with(LEFT, left, config, UNDER_WAY, Limits::default())?;
+        let answer_after = Work::Path.frames_before_answer();
+        let mut right = host_with(RIGHT, right, config, answer_after, Limits::default())?;
+        let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default()).map_err(sentence)?;
+        Ok(Self { left, right, listener, clock })
+    }
+
+    /// The instant at which what has been sent arrives.
+    fn pass_time(&self) -> Instant {
+        self.clock.advance(WAY);
+        self.clock.now()
+    }
+
+    fn open(&mut self, config: Config) -> Result<(TcpHandle, TcpHandle), String> {
+        let options = ConnectOptions { config: Some(config), ..ConnectOptions::default() };
+        let now = self.clock.now();
+        let client = self.left.stack_mut().tcp_connect(now, PORT, &options).map_err(sentence)?;
+        loop {
+            let now = self.pass_time();
+            turn(&mut self.left, now)?;
+            turn(&mut self.right, now)?;
+            if let Some((server, _)) = self.right.stack_mut().tcp_accept(self.listener) {
+                return Ok((client, server));
+            }
+        }
+    }
+
+    /// What has arrived; `None` if there is nothing yet.
+    fn read(&mut self, now: Instant, server: TcpHandle, into: &mut [u8]) -> Result<Option<usize>, String> {
+        match self.right.stack_mut().tcp_read(now, server, into) {
+            Ok(0) | Err(Error::WouldBlock) => Ok(None),
+            Ok(count) => Ok(Some(count)),
+            Err(error) => Err(sentence(error)),
+        }
+    }
+}
