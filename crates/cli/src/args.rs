@@ -4,6 +4,7 @@ use crate::commands::doctor::DoctorArgs;
 use crate::commands::dump::DumpArgs;
 use crate::commands::ping::PingArgs;
 use crate::commands::script::ScriptArgs;
+use crate::commands::sim::SimArgs;
 use crate::commands::sink::SinkArgs;
 use crate::commands::source::SourceArgs;
 use crate::commands::sweep::SweepArgs;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Ping(PingArgs),
     /// Run packet scripts, in packetdrill's language, against linerate's host in virtual time.
     Script(ScriptArgs),
+    /// Run scenarios in virtual time: machines, cards and cables of 1988 and of today.
+    Sim(SimArgs),
     /// Say what this machine can do, what that means for which command, and what would help.
     Doctor(DoctorArgs),
 }

@@ -44,6 +44,7 @@ mod report;
 mod run;
 mod runner;
 pub mod serve;
+pub mod simulation;
 pub mod sink;
 mod socket;
 pub mod source;

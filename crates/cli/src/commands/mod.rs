@@ -4,6 +4,7 @@ pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod ping;
 pub(crate) mod script;
+pub(crate) mod sim;
 pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod sweep;
@@ -22,6 +23,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Dump(args) => dump::run(args, &interrupt),
         Command::Ping(args) => ping::run(args, &interrupt),
         Command::Script(args) => script::run(args, &interrupt),
+        Command::Sim(args) => sim::run(args, &interrupt),
         Command::Doctor(args) => doctor::run(args, &interrupt),
     }
 }

@@ -93,6 +93,9 @@ pub enum BenchError {
         /// What ended it.
         what: String,
     },
+    /// The scenario cannot be run.
+    #[error(transparent)]
+    Scenario(#[from] crate::simulation::ScenarioError),
     /// There is no TAP device.
     #[error(transparent)]
     Tap(#[from] TapError),
@@ -130,6 +133,7 @@ impl BenchError {
             | Self::PortInUse { .. }
             | Self::Unreachable { .. }
             | Self::NotLinerate { .. }
+            | Self::Scenario(_)
             | Self::Tap(_)
             | Self::Interface(_)
             | Self::Capture { .. } => Fault::Input,

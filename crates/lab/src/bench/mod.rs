@@ -6,6 +6,7 @@ mod framing;
 mod kernel;
 mod ours;
 mod seat;
+mod sim;
 mod stack;
 mod tap;
 
@@ -13,6 +14,7 @@ pub use counters::{Counters, EndCounters, FastPath, names};
 pub use error::{BenchError, Fault};
 pub use framing::Framing;
 pub use kernel::KernelBench;
+pub use sim::SimBench;
 pub use stack::StackBench;
 pub use tap::TapBench;
 

@@ -13,6 +13,12 @@ use std::num::{NonZeroU32, NonZeroU64};
 pub struct Draft {
     /// What carries the bytes.
     pub on: BenchKind,
+    /// The scenario that is simulated: its name, or the file that it stands in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// Changes of the scenario's parameters, as KEY=VALUE.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
     /// The machine at the other end; only the kernel's TCP reaches one.
     pub peer: Option<Peer>,
     /// Which way the bytes go; only across TAP do the ends differ.
@@ -61,6 +67,8 @@ impl Draft {
         let one_to_seventeen = BufferList::up_to(const { NonZeroU32::new(17).unwrap() });
         Self {
             on,
+            scenario: None,
+            set: Vec::new(),
             peer: None,
             direction: None,
             send_buffers: one_to_seventeen.clone(),
@@ -68,7 +76,8 @@ impl Draft {
             diagonal: false,
             repeat: const { NonZeroU32::new(4).unwrap() },
             bytes: const { NonZeroU64::new(8 << 20).unwrap() },
-            max_time: Duration::from_secs(10),
+            // In virtual time nobody waits.
+            max_time: Duration::from_secs(if on == BenchKind::Sim { 100_000 } else { 10 }),
             seed: 1988,
             write_size: const { NonZeroU32::new(64 << 10).unwrap() },
             read_size: const { NonZeroU32::new(64 << 10).unwrap() },

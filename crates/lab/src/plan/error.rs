@@ -22,6 +22,19 @@ pub enum PlanError {
     /// Only frames of linerate's own are in reach.
     #[error("--impair mistreats frames of linerate's TCP, there are none --on kernel: leave it out")]
     ImpairNeedsOurs,
+    /// The cables of a scenario are its own.
+    #[error(
+        "--impair mistreats frames of real links: change a cable of the scenario, as --set medium.loss=1"
+    )]
+    ImpairOnSim,
+    /// A simulation is one of a scenario.
+    #[error("--on sim needs a scenario: write --on sim:NAME or sim:FILE.toml, see `linerate sim list`")]
+    NoScenario,
+    /// Only scenarios have parameters.
+    #[error(
+        "--set changes parameters of a scenario, there is none --on {0}: leave it out, or measure --on sim:NAME"
+    )]
+    SetNeedsSim(BenchKind),
     /// The impairments are not known.
     #[error(transparent)]
     Impair(#[from] ImpairmentError),

@@ -13,6 +13,8 @@ pub enum BenchKind {
     Tap,
     /// The kernel's TCP at both ends.
     Kernel,
+    /// linerate's TCP at both ends, on the machines of a scenario in virtual time.
+    Sim,
 }
 
 impl fmt::Display for BenchKind {
@@ -21,6 +23,7 @@ impl fmt::Display for BenchKind {
             Self::Stack => "stack",
             Self::Tap => "tap",
             Self::Kernel => "kernel",
+            Self::Sim => "sim",
         })
     }
 }

@@ -35,6 +35,12 @@ impl Plan {
         if draft.peer.is_some() && draft.on != BenchKind::Kernel {
             return Err(PlanError::PeerNeedsKernel(draft.on));
         }
+        if draft.on == BenchKind::Sim && draft.scenario.is_none() {
+            return Err(PlanError::NoScenario);
+        }
+        if draft.on != BenchKind::Sim && !draft.set.is_empty() {
+            return Err(PlanError::SetNeedsSim(draft.on));
+        }
         if draft.on == BenchKind::Tap {
             draft.direction.get_or_insert(Direction::ToKernel);
         } else if draft.direction.is_some() {
@@ -44,8 +50,10 @@ impl Plan {
             return Err(PlanError::ProfileNeedsOurs);
         }
         if let Some(text) = &draft.impair {
-            if draft.on == BenchKind::Kernel {
-                return Err(PlanError::ImpairNeedsOurs);
+            match draft.on {
+                BenchKind::Kernel => return Err(PlanError::ImpairNeedsOurs),
+                BenchKind::Sim => return Err(PlanError::ImpairOnSim),
+                BenchKind::Stack | BenchKind::Tap => {}
             }
             text.parse::<Impairments>()?;
         }

@@ -3,7 +3,8 @@
 use crate::amounts::{count, rate, size, small_size};
 use crate::output::Failure;
 use clap::{Args, ValueEnum};
-use linerate_lab::{BenchKind, BufferList, Direction, Draft, Peer, Plan};
+use linerate_lab::simulation::of_scenario;
+use linerate_lab::{BenchError, BenchKind, BufferList, Direction, Draft, Peer, Plan};
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ Examples:
   linerate sweep --send-buffers 1..64/4 --receive-buffers 16KiB..256KiB/16KiB
   linerate sweep --on tap --direction from-kernel    the kernel sends, linerate receives
   linerate sweep --diagonal --impair loss=1%,delay=5ms --max-seconds 2
+  linerate sweep --on sim:sun-3-60-to-3-60 --diagonal --set lance.transmit.chained=60
   linerate sweep 192.0.2.7 --line-rate 1Gb/s         the kernel's TCP, to a `linerate sink` over there
   linerate sweep --resume linerate-out/20261121T020000Z-1988";
 
@@ -28,9 +30,14 @@ pub(crate) struct SweepArgs {
     peer: Option<Peer>,
 
     /// Whose TCP: linerate's at both ends (stack), linerate's against the kernel's (tap), the
-    /// kernel's (kernel) [default: stack, or kernel with a HOST]
-    #[arg(long, value_enum, help_heading = "What is measured")]
+    /// kernel's (kernel), linerate's on the machines of a scenario in virtual time (sim:NAME or
+    /// sim:FILE.toml, see `linerate sim list`) [default: stack, or kernel with a HOST]
+    #[arg(long, value_name = "BENCH", value_parser = on, help_heading = "What is measured")]
     on: Option<On>,
+
+    /// Change a parameter of the scenario --on sim, as often as wanted
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "What is measured")]
+    set: Vec<String>,
 
     /// Which way the bytes go --on tap [default: to-kernel]
     #[arg(long, value_enum, help_heading = "What is measured")]
@@ -128,11 +135,26 @@ pub(crate) struct SweepArgs {
     pub(super) quiet: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum On {
-    Stack,
-    Tap,
-    Kernel,
+/// What carries the bytes, and for a simulation its scenario.
+#[derive(Clone, Debug)]
+struct On {
+    kind: BenchKind,
+    scenario: Option<String>,
+}
+
+/// Reads `stack`, `tap`, `kernel` or `sim:SCENARIO`.
+fn on(text: &str) -> Result<On, String> {
+    let kind = match text {
+        "stack" => BenchKind::Stack,
+        "tap" => BenchKind::Tap,
+        "kernel" => BenchKind::Kernel,
+        _ => {
+            let scenario = text.strip_prefix("sim:").filter(|name| !name.is_empty());
+            let scenario = scenario.ok_or("write one of stack, tap, kernel, sim:SCENARIO")?;
+            return Ok(On { kind: BenchKind::Sim, scenario: Some(scenario.to_owned()) });
+        }
+    };
+    Ok(On { kind, scenario: None })
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -144,18 +166,23 @@ enum Way {
 impl SweepArgs {
     /// The plan that the flags ask for.
     pub(super) fn plan(&self) -> Result<Plan, Failure> {
-        let on = match (self.on, &self.peer) {
-            (None, None) => BenchKind::Stack,
-            (None, Some(_)) => BenchKind::Kernel,
-            (Some(on), _) => on.into(),
+        let base = match (&self.on, &self.peer) {
+            (None, None) => Draft::of_1988(BenchKind::Stack),
+            (None, Some(_)) => Draft::of_1988(BenchKind::Kernel),
+            (Some(On { scenario: Some(scenario), .. }), _) => {
+                of_scenario(scenario, &self.set).map_err(BenchError::from)?
+            }
+            (Some(On { kind, .. }), _) => Draft::of_1988(*kind),
         };
-        Plan::new(changed(Draft::of_1988(on), self)).map_err(|error| Failure::input(error.to_string()))
+        Plan::new(changed(base, self)).map_err(|error| Failure::input(error.to_string()))
     }
 
     /// Refuses flags that ask for something else than `kept`, the plan of a folder to be resumed.
     pub(super) fn agree_with(&self, kept: &Plan, folder: &Path) -> Result<(), Failure> {
         let mut base = Draft::from(kept.clone());
-        base.on = self.on.map_or(base.on, BenchKind::from);
+        if let Some(on) = &self.on {
+            (base.on, base.scenario) = (on.kind, on.scenario.clone());
+        }
         let asked = Plan::new(changed(base, self)).map_err(|error| Failure::input(error.to_string()))?;
         match kept.difference(&asked) {
             None => Ok(()),
@@ -177,6 +204,8 @@ fn flag_of(field: &str) -> String {
 fn changed(base: Draft, args: &SweepArgs) -> Draft {
     Draft {
         on: base.on,
+        scenario: base.scenario,
+        set: if args.set.is_empty() { base.set } else { args.set.clone() },
         peer: args.peer.clone().or(base.peer),
         direction: args.direction.map(Direction::from).or(base.direction),
         send_buffers: args.send_buffers.clone().unwrap_or(base.send_buffers),
@@ -194,16 +223,6 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
         impair: args.impair.clone().or(base.impair),
         line_rate: args.line_rate.or(base.line_rate),
         verify: args.verify || base.verify,
-    }
-}
-
-impl From<On> for BenchKind {
-    fn from(on: On) -> Self {
-        match on {
-            On::Stack => Self::Stack,
-            On::Tap => Self::Tap,
-            On::Kernel => Self::Kernel,
-        }
     }
 }
 

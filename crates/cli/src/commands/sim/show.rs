@@ -1,0 +1,52 @@
+//! `linerate sim list` and `linerate sim show`.
+
+use crate::output::{Failure, print};
+use clap::Args;
+use linerate_lab::BenchError;
+use linerate_lab::simulation::{Scenario, Setting, load};
+use std::fmt::Write;
+
+/// The flags of `linerate sim show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// A scenario by its name, or a file that ends in .toml
+    #[arg(value_name = "NAME|FILE")]
+    scenario: String,
+    /// Change a parameter, as often as wanted
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+/// Every scenario with its question.
+pub(crate) fn list() -> Result<(), Failure> {
+    let mut text = String::new();
+    for name in Scenario::names() {
+        let scenario = load(name, &[]).map_err(BenchError::from)?;
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name}\n    {}", scenario.question());
+    }
+    print(&text)
+}
+
+/// Every parameter of one.
+pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
+    let scenario = load(&args.scenario, &args.set).map_err(BenchError::from)?;
+    scenario.blueprint().map_err(|error| Failure::input(error.to_string()))?;
+    let mut text = format!("# {}\n", scenario.question());
+    for (key, setting) in scenario.settings().iter() {
+        let key = key.strip_prefix("hosts.").or_else(|| key.strip_prefix("programs.")).unwrap_or(key);
+        let _ = match setting {
+            Setting::Number(number) => {
+                let [low, high] = number.range;
+                let tuned = if number.tuned { " [tuned]" } else { "" };
+                writeln!(
+                    text,
+                    "{key} = {} {}   # {low} to {high}; {}{tuned}",
+                    number.value, number.unit, number.source
+                )
+            }
+            Setting::Word(word) => writeln!(text, "{key} = {word}"),
+        };
+    }
+    print(&text)
+}

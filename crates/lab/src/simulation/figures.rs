@@ -1,0 +1,109 @@
+//! What came of a simulated run, in words and columns.
+
+use crate::figures;
+use linerate_sim::{MachineOutcome, Outcome, ProgramReport, WireOutcome};
+use std::fmt::Write;
+
+/// The text about a run. Writing to a string cannot fail.
+#[must_use]
+pub fn describe(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for program in &outcome.programs {
+        describe_program(&mut text, program);
+    }
+    for machine in &outcome.machines {
+        describe_machine(&mut text, outcome, machine);
+    }
+    for wire in &outcome.wires {
+        describe_wire(&mut text, outcome, wire);
+    }
+    describe_cards(&mut text, outcome);
+    let seconds = outcome.time.as_secs_f64();
+    let _ = writeln!(text, "\n{seconds:.3} s of the world's time, {} events", outcome.events);
+    text
+}
+
+fn describe_program(text: &mut String, program: &ProgramReport) {
+    let rate = program.bytes_per_second().map_or_else(|| "-".to_owned(), figures::kilobytes);
+    let end = if program.complete { "" } else { ", not complete" };
+    let _ = write!(text, "{:<24} {:>10} bytes, {rate:>8} KB/s{end}", program.name, program.bytes);
+    if let Some(tcp) = &program.tcp {
+        let counted = &tcp.statistics;
+        let _ = write!(
+            text,
+            ", {} sent again, {} timeouts, {} delayed acknowledgements",
+            counted.retransmitted_segments, counted.retransmission_timeouts, counted.delayed_ack_timeouts
+        );
+    }
+    for (what, count) in &program.counted {
+        let _ = write!(text, ", {count} {what}");
+    }
+    text.push('\n');
+}
+
+fn describe_machine(text: &mut String, outcome: &Outcome, machine: &MachineOutcome) {
+    let time = outcome.time.as_secs_f64();
+    let [cards, network, tasks] = machine.levels.map(|span| figures::percent(span.as_secs_f64() / time));
+    let _ = writeln!(
+        text,
+        "{:<24} processor {} idle; {cards} for the card, {network} for IP and TCP, {tasks} for tasks",
+        machine.name,
+        figures::percent(outcome.idle(machine)),
+    );
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
+fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
+    let counted = &wire.counted;
+    let busy = counted.busy.as_secs_f64() / outcome.time.as_secs_f64();
+    let _ = writeln!(
+        text,
+        "{:<24} {} frames, {} of the time in use, {} collisions, {} given up, {:.1} ms in backoff",
+        "wire",
+        counted.frames,
+        figures::percent(busy),
+        counted.collisions,
+        counted.given_up,
+        counted.backoff.as_secs_f64() * 1e3,
+    );
+    if counted.passed > 0 {
+        let mean = counted.waited.as_secs_f64() * 1e3 / counted.passed as f64;
+        let longest = counted.longest_wait.as_secs_f64() * 1e3;
+        let _ = writeln!(
+            text,
+            "{:<24} {} passed on, {} dropped, {} marked; in a queue for {mean:.2} ms on average, {longest:.2} ms at most",
+            "switch", counted.passed, counted.dropped, counted.marked
+        );
+    }
+    if counted.collisions > 0 {
+        let met = counted.attempts.iter().enumerate().filter(|&(_, &count)| count > 0);
+        let met: Vec<String> = met.map(|(times, count)| format!("{times}: {count}")).collect();
+        let _ = writeln!(text, "{:<24} frames by collisions  {}", "", met.join("  "));
+    }
+}
+
+/// The counters of cards, as /proc/net/dev has them.
+fn describe_cards(text: &mut String, outcome: &Outcome) {
+    text.push_str(
+        "\nInter-|   Receive                               |  Transmit\n card  |bytes    packets errs drop fifo          |bytes    \
+         packets errs drop colls\n",
+    );
+    for machine in &outcome.machines {
+        let card = &machine.card;
+        let _ = writeln!(
+            text,
+            "{:>7}: {:>8} {:>7} {:>4} {:>4} {:>4}           {:>8} {:>7} {:>4} {:>4} {:>5}",
+            machine.name,
+            card.receive_bytes,
+            card.receive_packets,
+            card.receive_errors,
+            card.receive_drops,
+            card.receive_fifo,
+            card.transmit_bytes,
+            card.transmit_packets,
+            card.transmit_errors,
+            card.transmit_drops,
+            card.collisions
+        );
+    }
+}

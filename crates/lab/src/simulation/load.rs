@@ -1,0 +1,72 @@
+//! Scenarios by name, or from a file and the files beside it that it names.
+
+use crate::plan::{BenchKind, Draft};
+use linerate_sim::{ParameterError, Scenario};
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a scenario cannot be had. Whoever asked for it can mend it.
+#[derive(Debug, Error)]
+pub enum ScenarioError {
+    /// The scenario, or a change of it, is refused.
+    #[error(transparent)]
+    Refused(#[from] ParameterError),
+    /// The file cannot be read.
+    #[error("{} cannot be read ({what}): see that it is there", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        what: String,
+    },
+    /// Something in it cannot be made with the options of a sweep.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+/// The scenario with this name, or in this file if the name ends in `.toml`, with `changes` made.
+///
+/// # Errors
+/// If there is none, or it is wrong, or a change is.
+pub fn load(name: &str, changes: &[String]) -> Result<Scenario, ScenarioError> {
+    let mut scenario =
+        if name.ends_with(".toml") { from_file(Path::new(name))? } else { Scenario::named(name)? };
+    for change in changes {
+        scenario.set(change)?;
+    }
+    Ok(scenario)
+}
+
+fn from_file(path: &Path) -> Result<Scenario, ScenarioError> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| ScenarioError::Unreadable { path: path.to_owned(), what: error.to_string() })?;
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    let beside = |file: &str| fs::read_to_string(folder.join(file)).map_err(|error| error.to_string());
+    Ok(Scenario::parse(&path.display().to_string(), &text, &beside)?)
+}
+
+/// The experiment of 1988 on the machines of a scenario, its packets and calls as large as the scenario says.
+///
+/// # Errors
+/// As [`load`], or if nobody transfers anything in the scenario.
+pub fn of_scenario(name: &str, changes: &[String]) -> Result<Draft, ScenarioError> {
+    let blueprint = load(name, changes)?.blueprint()?;
+    let transfer = blueprint.transfer().ok_or_else(|| {
+        ScenarioError::Unfit(format!(
+            "{name} has no bulk transfer to vary the buffers of: use `linerate sim run {name}`"
+        ))
+    })?;
+    let mut draft = Draft::of_1988(BenchKind::Sim);
+    draft.scenario = Some(name.to_owned());
+    draft.set = changes.to_vec();
+    draft.mtu = u16::try_from(transfer.mtu).unwrap_or(u16::MAX);
+    draft.write_size = size(transfer.write_size).unwrap_or(draft.write_size);
+    draft.read_size = size(transfer.read_size).unwrap_or(draft.read_size);
+    Ok(draft)
+}
+
+fn size(bytes: usize) -> Option<NonZeroU32> {
+    u32::try_from(bytes).ok().and_then(NonZeroU32::new)
+}

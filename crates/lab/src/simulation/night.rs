@@ -1,0 +1,227 @@
+//! The night of 1988: both columns of the table, every pair of buffers from 1 to 17 packets, four transfers of 8 MB
+//! each, in random order.
+
+use super::load::{ScenarioError, load};
+use super::published::{COLUMNS, Column};
+use super::transfers::{Job, Made, make};
+use crate::Interrupt;
+use crate::plan::{BenchKind, Draft, Plan};
+use crate::sweep::{PlannedRun, schedule};
+use linerate_sim::{Blueprint, Scenario};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+
+/// How the night is to be.
+#[derive(Clone, Debug)]
+pub struct NightOptions {
+    /// Transfers of each cell.
+    pub repeat: NonZeroU32,
+    /// Bytes of each.
+    pub bytes: NonZeroU64,
+    /// Decides the order, and whatever is drawn.
+    pub seed: u64,
+    /// Threads above the worlds.
+    pub threads: NonZeroUsize,
+    /// Only the cells where both buffers are equal?
+    pub diagonal: bool,
+    /// Changes of parameters, as KEY=VALUE; each must be one of at least one of the scenarios.
+    pub set: Vec<String>,
+}
+
+/// The night, over.
+#[derive(Debug)]
+pub struct Night {
+    /// Both columns.
+    pub columns: Vec<ColumnOutcome>,
+}
+
+/// A column of the table, all its cells.
+#[derive(Debug)]
+pub struct ColumnOutcome {
+    /// What was published of it.
+    pub column: Column,
+    /// What it ran on.
+    pub scenario: Scenario,
+    /// By packets of the sender's and the receiver's buffer.
+    pub cells: BTreeMap<(u32, u32), CellOutcome>,
+}
+
+/// A cell: the means over its transfers.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct CellOutcome {
+    /// Transfers.
+    pub transfers: u32,
+    /// KB (1,024 bytes) a second, from task to task.
+    pub kilobytes: f64,
+    /// The slowest transfer, and the fastest.
+    pub range: (f64, f64),
+    /// Bits a second on the wire, everybody's.
+    pub wire_bits: f64,
+    /// The part of the time that the processors had nothing to do.
+    pub sender_idle: f64,
+    /// The same of the receiver's.
+    pub receiver_idle: f64,
+    /// Collisions for each frame.
+    pub collisions_per_frame: f64,
+    /// Frames of all transfers.
+    pub frames: u64,
+    /// Segments of all transfers that were sent again.
+    pub sent_again: u64,
+}
+
+impl Night {
+    /// Makes it; `None` if somebody asked to stop.
+    ///
+    /// # Errors
+    /// If a change of a parameter is refused.
+    pub fn make(
+        options: &NightOptions,
+        interrupt: &Interrupt,
+        tell: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Option<Self>, ScenarioError> {
+        let scenarios = scenarios(&options.set)?;
+        let blueprints = scenarios.iter().map(Scenario::blueprint).collect::<Result<Vec<_>, _>>()?;
+        let plan = plan(options)?;
+        let planned: Vec<(usize, PlannedRun)> =
+            schedule(&plan).into_iter().flat_map(|run| [(0, run), (1, run)]).collect();
+        let jobs: Vec<Job<'_>> =
+            planned.iter().map(|(column, run)| job(&blueprints[*column], run, &plan)).collect();
+        let Some(made) = make(&jobs, options.threads, interrupt, &|done| tell(done, jobs.len())) else {
+            return Ok(None);
+        };
+        let mut columns: Vec<ColumnOutcome> = COLUMNS
+            .into_iter()
+            .zip(scenarios)
+            .map(|(column, scenario)| ColumnOutcome { column, scenario, cells: BTreeMap::new() })
+            .collect();
+        for ((column, _), (job, made)) in planned.iter().zip(jobs.iter().zip(&made)) {
+            columns[*column].cells.entry((job.send, job.receive)).or_default().add(made);
+        }
+        Ok(Some(Self { columns }))
+    }
+
+    /// Frames on all simulated wires.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.columns.iter().flat_map(|column| column.cells.values()).map(|cell| cell.frames).sum()
+    }
+
+    /// Transfers.
+    #[must_use]
+    pub fn transfers(&self) -> u32 {
+        self.columns.iter().flat_map(|column| column.cells.values()).map(|cell| cell.transfers).sum()
+    }
+}
+
+/// Both scenarios with the changes. A change that only one of them knows is made there.
+pub(super) fn scenarios(changes: &[String]) -> Result<Vec<Scenario>, ScenarioError> {
+    let mut scenarios =
+        COLUMNS.iter().map(|column| load(column.scenario, &[])).collect::<Result<Vec<_>, ScenarioError>>()?;
+    for change in changes {
+        let results: Vec<_> = scenarios.iter_mut().map(|scenario| scenario.set(change)).collect();
+        if !results.iter().any(Result::is_ok) {
+            results.into_iter().next().unwrap_or(Ok(()))?;
+        }
+    }
+    Ok(scenarios)
+}
+
+fn plan(options: &NightOptions) -> Result<Plan, ScenarioError> {
+    let mut draft = Draft::of_1988(BenchKind::Sim);
+    draft.scenario = Some(COLUMNS[0].scenario.to_owned());
+    draft.repeat = options.repeat;
+    draft.bytes = options.bytes;
+    draft.seed = options.seed;
+    draft.diagonal = options.diagonal;
+    Plan::new(draft).map_err(|error| ScenarioError::Unfit(error.to_string()))
+}
+
+fn job<'a>(blueprint: &'a Blueprint, run: &PlannedRun, plan: &Plan) -> Job<'a> {
+    Job {
+        blueprint,
+        send: run.cell.send.packets().unwrap_or(1),
+        receive: run.cell.receive.packets().unwrap_or(1),
+        bytes: plan.bytes.get(),
+        seed: run.seed(plan),
+    }
+}
+
+impl ColumnOutcome {
+    /// The cell where both buffers have so many packets.
+    #[must_use]
+    pub fn diagonal(&self, packets: u32) -> Option<&CellOutcome> {
+        self.cells.get(&(packets, packets))
+    }
+
+    /// By how much the model differs from what was published, for the calibration cells that were run.
+    #[must_use]
+    pub fn errors(&self) -> Vec<(u32, f64)> {
+        let error = |&(packets, published): &(u32, f64)| {
+            Some((packets, self.diagonal(packets)?.kilobytes / published - 1.0))
+        };
+        self.column.cells.iter().filter_map(error).collect()
+    }
+}
+
+impl CellOutcome {
+    fn add(&mut self, made: &Made) {
+        let before = f64::from(self.transfers);
+        let mean = |old: f64, new: f64| (old * before + new) / (before + 1.0);
+        self.range = match self.transfers {
+            0 => (made.kilobytes, made.kilobytes),
+            _ => (self.range.0.min(made.kilobytes), self.range.1.max(made.kilobytes)),
+        };
+        self.kilobytes = mean(self.kilobytes, made.kilobytes);
+        self.wire_bits = mean(self.wire_bits, made.wire_bits);
+        self.sender_idle = mean(self.sender_idle, made.sender_idle);
+        self.receiver_idle = mean(self.receiver_idle, made.receiver_idle);
+        #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
+        let met = made.collisions as f64 / made.frames.max(1) as f64;
+        self.collisions_per_frame = mean(self.collisions_per_frame, met);
+        self.frames += made.frames;
+        self.sent_again += made.sent_again;
+        self.transfers += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(threads: usize) -> NightOptions {
+        NightOptions {
+            repeat: NonZeroU32::MIN,
+            bytes: NonZeroU64::new(100_000).unwrap(),
+            seed: 1988,
+            threads: NonZeroUsize::new(threads).unwrap(),
+            diagonal: true,
+            set: Vec::new(),
+        }
+    }
+
+    fn made(options: &NightOptions) -> Night {
+        Night::make(options, &Interrupt::default(), &|_, _| ()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_night_has_both_columns_whatever_the_number_of_threads() {
+        let (one, three) = (made(&options(1)), made(&options(3)));
+        assert_eq!((one.transfers(), one.frames()), (34, three.frames()));
+        let rates = |night: &Night| -> Vec<f64> {
+            night.columns.iter().flat_map(|column| column.cells.values().map(|cell| cell.kilobytes)).collect()
+        };
+        assert_eq!(rates(&one), rates(&three));
+    }
+
+    #[test]
+    fn a_change_reaches_every_column_that_knows_it_and_one_that_none_knows_is_refused() {
+        let slower = NightOptions { set: vec!["82586.transmit.start=1000".to_owned()], ..options(2) };
+        let (before, after) = (made(&options(2)), made(&slower));
+        let rate = |night: &Night, column: usize| night.columns[column].diagonal(8).unwrap().kilobytes;
+        assert_eq!(rate(&before, 0), rate(&after, 0));
+        assert!(rate(&before, 1) > rate(&after, 1));
+        let unknown = NightOptions { set: vec!["82587.start=1".to_owned()], ..options(1) };
+        assert!(Night::make(&unknown, &Interrupt::default(), &|_, _| ()).is_err());
+    }
+}

@@ -1,0 +1,60 @@
+//! What was published of the night of 1988, as far as parameters may be fitted to it: eight cells. The others are held
+//! out to score the model, and are not here.
+
+/// A column of the table of October 1988.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// What it was measured on.
+    pub title: &'static str,
+    /// The scenario that repeats it.
+    pub scenario: &'static str,
+    /// Packets of both buffers, and KB/s from task to task.
+    pub cells: &'static [(u32, f64)],
+}
+
+/// Van Jacobson, mail of October 1988: the calibration cells of both columns.
+pub const COLUMNS: [Column; 2] = [
+    Column {
+        title: "3/60 → 3/60 (LANCE)",
+        scenario: "sun-3-60-to-3-60",
+        cells: &[(1, 384.0), (2, 606.0), (4, 784.0), (8, 954.0), (12, 1_001.0)],
+    },
+    Column {
+        title: "3/280 → 3/60 (82586)",
+        scenario: "sun-3-280-to-3-60",
+        cells: &[(1, 337.0), (2, 575.0), (8, 718.0)],
+    },
+];
+
+/// What an Ethernet can carry from task to task, in KB/s: 10e6 / 8 × 1,460 / (1,538 + 76) / 1,024.
+pub const MOST: f64 = 10e6 / 8.0 * 1_460.0 / (1_538.0 + 76.0) / 1_024.0;
+
+impl Column {
+    /// What was published for these buffers, if it may be known here.
+    #[must_use]
+    pub fn published(&self, packets: u32) -> Option<f64> {
+        self.cells.iter().find(|(known, _)| *known == packets).map(|&(_, rate)| rate)
+    }
+}
+
+/// The bit rate on the wire that the mail's formula makes of a task rate in KB/s: one acknowledgement for two packets.
+#[must_use]
+pub fn wire_by_formula(kilobytes: f64) -> f64 {
+    kilobytes * 1_024.0 * 8.0 * (1_538.0 + 76.0 / 2.0) / 1_460.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_maximum_is_the_mails() {
+        assert_eq!(format!("{MOST:.0}"), "1104");
+        assert_eq!(format!("{:.2}", wire_by_formula(1_001.0) / 1e6), "8.85");
+    }
+
+    #[test]
+    fn parameters_are_fitted_to_eight_cells_and_no_more() {
+        assert_eq!(COLUMNS.iter().map(|column| column.cells.len()).sum::<usize>(), 8);
+    }
+}

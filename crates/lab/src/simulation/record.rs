@@ -1,0 +1,157 @@
+//! What is kept of a simulated run: its figures as JSON, its frames as a capture.
+
+use crate::bench::BenchError;
+use linerate_link::capture_file::{CaptureWriter, Direction, Record as Packet};
+use linerate_sim::{Blueprint, NicStatistics, Outcome, ProgramReport};
+use linerate_stack::{Capabilities, Medium};
+use linerate_units::{Duration, Span};
+use serde::Serialize;
+use std::io;
+
+/// A run, to be written as JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct Record {
+    scenario: String,
+    seed: u64,
+    seconds: f64,
+    events: u64,
+    complete: bool,
+    programs: Vec<Program>,
+    machines: Vec<Machine>,
+    wires: Vec<Wire>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Program {
+    name: String,
+    host: String,
+    bytes: u64,
+    seconds: Option<f64>,
+    bytes_per_second: Option<f64>,
+    complete: bool,
+    retransmitted_segments: Option<u64>,
+    retransmission_timeouts: Option<u64>,
+    delayed_ack_timeouts: Option<u64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Machine {
+    name: String,
+    idle_share: f64,
+    busy_for_cards_seconds: f64,
+    busy_for_network_seconds: f64,
+    busy_for_tasks_seconds: f64,
+    #[serde(flatten)]
+    card: NicStatistics,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Wire {
+    stations: Vec<String>,
+    frames: u64,
+    bytes: u64,
+    busy_share: f64,
+    collisions: u64,
+    frames_by_collisions: Vec<u64>,
+    given_up: u64,
+    late_collisions: u64,
+    backoff_seconds: f64,
+    passed_on: u64,
+    dropped: u64,
+    marked: u64,
+    waited_seconds: f64,
+    longest_wait_seconds: f64,
+}
+
+impl Record {
+    /// The record of a run.
+    #[must_use]
+    pub fn new(scenario: &str, seed: u64, outcome: &Outcome) -> Self {
+        let seconds = outcome.time.as_secs_f64();
+        let wires = outcome.wires.iter().map(|wire| Wire {
+            stations: wire.stations.clone(),
+            frames: wire.counted.frames,
+            bytes: wire.counted.bytes,
+            busy_share: if seconds > 0.0 { wire.counted.busy.as_secs_f64() / seconds } else { 0.0 },
+            collisions: wire.counted.collisions,
+            frames_by_collisions: wire.counted.attempts.to_vec(),
+            given_up: wire.counted.given_up,
+            late_collisions: wire.counted.late,
+            backoff_seconds: wire.counted.backoff.as_secs_f64(),
+            passed_on: wire.counted.passed,
+            dropped: wire.counted.dropped,
+            marked: wire.counted.marked,
+            waited_seconds: wire.counted.waited.as_secs_f64(),
+            longest_wait_seconds: wire.counted.longest_wait.as_secs_f64(),
+        });
+        Self {
+            scenario: scenario.to_owned(),
+            seed,
+            seconds,
+            events: outcome.events,
+            complete: outcome.complete,
+            programs: outcome.programs.iter().map(Program::new).collect(),
+            machines: outcome.machines.iter().map(|machine| Machine::new(outcome, machine)).collect(),
+            wires: wires.collect(),
+        }
+    }
+}
+
+impl Program {
+    fn new(program: &ProgramReport) -> Self {
+        let counted = program.tcp.as_ref().map(|tcp| &tcp.statistics);
+        Self {
+            name: program.name.clone(),
+            host: program.host.clone(),
+            bytes: program.bytes,
+            seconds: program.time().map(Span::as_secs_f64),
+            bytes_per_second: program.bytes_per_second(),
+            complete: program.complete,
+            retransmitted_segments: counted.map(|counted| counted.retransmitted_segments),
+            retransmission_timeouts: counted.map(|counted| counted.retransmission_timeouts),
+            delayed_ack_timeouts: counted.map(|counted| counted.delayed_ack_timeouts),
+        }
+    }
+}
+
+impl Machine {
+    fn new(outcome: &Outcome, machine: &linerate_sim::MachineOutcome) -> Self {
+        let [cards, network, tasks] = machine.levels.map(Span::as_secs_f64);
+        Self {
+            name: machine.name.clone(),
+            idle_share: outcome.idle(machine),
+            busy_for_cards_seconds: cards,
+            busy_for_network_seconds: network,
+            busy_for_tasks_seconds: tasks,
+            card: machine.card,
+        }
+    }
+}
+
+/// Writes the frames of a run as those of interfaces of their own, a wire each.
+///
+/// # Errors
+/// [`BenchError::Capture`] if not all could be written.
+pub fn write_frames(
+    capture: &mut CaptureWriter,
+    blueprint: &Blueprint,
+    name: &str,
+    outcome: &Outcome,
+) -> Result<(), BenchError> {
+    let mtu = blueprint.transfer().map_or(1_500, |transfer| transfer.mtu);
+    let capabilities =
+        Capabilities { rate: Some(blueprint.rate()), ..Capabilities::new(Medium::Ethernet, mtu) };
+    let interfaces: Vec<u32> = (0..outcome.wires.len())
+        .map(|wire| capture.add_interface(&format!("{name}, wire {wire}"), &capabilities))
+        .collect();
+    for frame in &outcome.frames {
+        let Some(&interface) = interfaces.get(usize::from(frame.wire)) else { continue };
+        let time = Duration::from_nanos(frame.at.as_picos() / 1_000);
+        capture.write(&Packet { interface, time, direction: Direction::Received, bytes: &frame.bytes });
+    }
+    capture.flush();
+    match capture.error() {
+        Some(error) => Err(BenchError::Capture { source: io::Error::new(error.kind(), error.to_string()) }),
+        None => Ok(()),
+    }
+}

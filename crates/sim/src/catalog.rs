@@ -1,0 +1,52 @@
+//! The files that come with the simulator.
+
+use crate::parameter::ParameterError;
+
+/// A file that comes with the simulator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shelf {
+    /// What its files are about.
+    pub(crate) what: &'static str,
+    files: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! shelf {
+    ($what:literal, $folder:literal: $($name:literal)*) => {
+        Shelf { what: $what, files: &[$(($name, include_str!(concat!("../", $folder, "/", $name, ".toml")))),*] }
+    };
+}
+
+/// Scenarios.
+pub(crate) const SCENARIOS: Shelf = shelf!("scenario", "scenarios":
+    "sun-3-60-to-3-60" "sun-3-280-to-3-60" "82586-receiver" "paced-into-82586"
+    "sun-3-50-pair" "sun-3-50-gigabyte" "sun-3-50-four" "nfs-on-busy-wire"
+    "saturated-long" "saturated-short" "saturated-mixed" "saturated-fairness"
+    "10-gbe-pair" "wan-tail-drop" "wan-red" "wan-codel" "wan-fq-codel" "serial-typist"
+    "blast-3-50-to-3-180" "blast-82586" "isa-receive" "3c503-4k" "3c503-32k"
+    "nfs-1k-8-bit" "nfs-2k-8-bit" "nfs-4k-8-bit" "nfs-8k-8-bit"
+    "nfs-1k-16-bit" "nfs-2k-16-bit" "nfs-4k-16-bit" "nfs-8k-16-bit");
+/// Machines.
+pub(crate) const MACHINES: Shelf = shelf!("machine", "machines": "sun-3-60" "sun-3-280" "sun-3-50" "sun-3-180" "sun-3-60-delayed" "station" "server" "486-isa");
+/// Network cards.
+pub(crate) const CARDS: Shelf = shelf!("card", "nics": "lance" "82586" "generic" "instant" "8390" "wd8003e" "wd8003ep" "3c503" "3c503-16");
+/// Media.
+pub(crate) const MEDIA: Shelf = shelf!("medium", "media": "ethernet-10" "hub-10" "link-1g" "link-10g" "serial-2400" "wan" "wan-red" "wan-codel" "wan-fq-codel");
+/// Rules of TCP.
+pub(crate) const TCPS: Shelf = shelf!("tcp", "tcps": "tahoe" "reno" "modern" "modern-ecn");
+
+impl Shelf {
+    /// The text of a file.
+    pub(crate) fn text(&self, name: &str) -> Result<&'static str, ParameterError> {
+        let found = self.files.iter().find(|(known, _)| *known == name);
+        found.map(|&(_, text)| text).ok_or_else(|| ParameterError::Unknown {
+            what: self.what,
+            name: name.to_owned(),
+            known: self.names().collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// The names of the files.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.files.iter().map(|&(name, _)| name)
+    }
+}

@@ -1,0 +1,127 @@
+//! Frames that are under way: where their bytes are, and who still needs them. Nothing is allocated for a
+//! frame, but when there have never been so many at once.
+
+use std::ops::{Index, IndexMut};
+
+/// A frame by its place in the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameId(u32);
+
+/// A frame without preamble and check sequence.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    room: Box<[u8]>,
+    length: usize,
+    /// Who needs it; nobody if it is free.
+    holders: u32,
+}
+
+impl Frame {
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.room[..self.length]
+    }
+
+    /// Its bytes, to be changed on their way.
+    pub(crate) fn written(&mut self) -> &mut [u8] {
+        &mut self.room[..self.length]
+    }
+
+    /// Room to write a frame.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        &mut self.room
+    }
+
+    /// So many bytes have been written.
+    pub(crate) fn set_length(&mut self, length: usize) {
+        assert!(length <= self.room.len(), "a frame of {length} bytes is larger than its room");
+        self.length = length;
+    }
+
+    /// How many bytes it has.
+    pub(crate) const fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The station that it is for: the first six bytes.
+    pub(crate) fn destination(&self) -> [u8; 6] {
+        self.bytes().first_chunk().copied().unwrap_or_default()
+    }
+}
+
+/// All frames of a world.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    frames: Vec<Frame>,
+    free: Vec<FrameId>,
+    room: usize,
+}
+
+impl Frames {
+    /// No frames; each will have room for `room` bytes.
+    pub(crate) const fn new(room: usize) -> Self {
+        Self { frames: Vec::new(), free: Vec::new(), room }
+    }
+
+    /// A frame with arbitrary bytes and one holder.
+    pub(crate) fn take(&mut self) -> FrameId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            let id = FrameId(u32::try_from(self.frames.len()).unwrap_or(u32::MAX));
+            self.frames.push(Frame { room: vec![0; self.room].into_boxed_slice(), length: 0, holders: 0 });
+            id
+        });
+        let frame = &mut self[id];
+        assert_eq!(frame.holders, 0, "a frame that somebody needs is not free");
+        (frame.holders, frame.length) = (1, 0);
+        id
+    }
+
+    /// One more needs it.
+    pub(crate) fn share(&mut self, id: FrameId) {
+        self[id].holders += 1;
+    }
+
+    /// One of those who needed it does not any more.
+    pub(crate) fn release(&mut self, id: FrameId) {
+        let frame = &mut self[id];
+        frame.holders -= 1;
+        if frame.holders == 0 {
+            self.free.push(id);
+        }
+    }
+
+    /// Frames that somebody needs.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.frames.len() - self.free.len()
+    }
+}
+
+impl Index<FrameId> for Frames {
+    type Output = Frame;
+    fn index(&self, id: FrameId) -> &Frame {
+        &self.frames[id.0 as usize]
+    }
+}
+
+impl IndexMut<FrameId> for Frames {
+    fn index_mut(&mut self, id: FrameId) -> &mut Frame {
+        &mut self.frames[id.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_free_when_the_last_of_its_holders_lets_go() {
+        let mut frames = Frames::new(64);
+        let id = frames.take();
+        frames.share(id);
+        frames.release(id);
+        assert_eq!(frames.held(), 1);
+        frames.release(id);
+        assert_eq!((frames.held(), frames.take()), (0, id));
+    }
+}

@@ -1,0 +1,53 @@
+//! Where the world's time and a host's clock meet: the clock is coarse, and began at some other time.
+
+use linerate_units::{Duration, Instant, Span, Tick};
+
+/// A machine's clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MachineClock {
+    /// How long before the world the clock was started.
+    head_start: Duration,
+    /// It shows multiples of this.
+    grain: Duration,
+}
+
+impl MachineClock {
+    /// A clock that was started so long before the world, and ticks this often.
+    pub(crate) fn new(head_start: Span, grain: Span) -> Self {
+        Self {
+            head_start: head_start.into(),
+            grain: Duration::from_nanos(Duration::from(grain).as_nanos().max(1)),
+        }
+    }
+
+    /// What the clock shows.
+    pub(crate) fn show(&self, now: Tick) -> Instant {
+        let nanos = (now.to_instant() + self.head_start).as_nanos();
+        Instant::from_nanos(nanos - nanos % self.grain.as_nanos())
+    }
+
+    /// When it shows `instant`, or the first thing after it.
+    pub(crate) fn when(&self, instant: Instant) -> Tick {
+        if instant == Instant::NEVER {
+            return Tick::NEVER;
+        }
+        Tick::of_instant(instant.round_up(self.grain) - self.head_start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coarse_clock_shows_an_instant_when_its_tick_has_come_and_not_before() {
+        let span = |micros| Span::from(Duration::from_micros(micros));
+        let clock = MachineClock::new(span(3_000), span(10_000));
+        let instant = Instant::ZERO + Duration::from_micros(12_345);
+        let when = clock.when(instant);
+        assert_eq!(when, Tick::ZERO + span(17_000));
+        assert!(clock.show(when) >= instant);
+        assert!(clock.show(Tick::from_picos(when.as_picos() - 1)) < instant);
+        assert_eq!(clock.when(Instant::NEVER), Tick::NEVER);
+    }
+}

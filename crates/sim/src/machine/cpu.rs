@@ -1,0 +1,192 @@
+//! A processor: jobs at three levels, of which a higher one preempts a lower one, on a bus that cards take from it.
+
+use linerate_units::{Span, Tick};
+use std::collections::VecDeque;
+
+/// Who works, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// Interrupts of cards: the drivers.
+    Card = 0,
+    /// What interrupts ask for: IP and TCP, and their timers.
+    Network = 1,
+    /// Tasks, and what the kernel does for them.
+    Task = 2,
+}
+
+impl Level {
+    const COUNT: usize = 3;
+}
+
+/// The processor.
+#[derive(Debug)]
+pub(crate) struct Cpu<J> {
+    jobs: [VecDeque<(Span, J)>; Level::COUNT],
+    /// The level whose first job is worked on, and since when.
+    running: Option<(usize, Tick)>,
+    /// Changes when the end of the running job does, so that what was announced before is known to be void.
+    plan: u32,
+    /// What cards hold of the bus, in 65,536ths.
+    taken: u64,
+    /// The part of its time that the processor wants the bus, in 65,536ths.
+    wants_bus: u64,
+    /// Time during which a level worked.
+    busy: [Span; Level::COUNT],
+}
+
+/// When the running job will be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// When.
+    pub(crate) at: Tick,
+    /// Of which plan.
+    pub(crate) plan: u32,
+}
+
+const WHOLE: u64 = 1 << 16;
+/// However many cards hold the bus, the processor gets a cycle now and then.
+const SLOWEST: u64 = WHOLE / 20;
+
+impl<J> Cpu<J> {
+    /// A processor with nothing to do, which wants the bus for this part of its time.
+    pub(crate) fn new(wants_bus: u64) -> Self {
+        let jobs = std::array::from_fn(|_| VecDeque::with_capacity(16));
+        Self { jobs, running: None, plan: 0, taken: 0, wants_bus, busy: [Span::ZERO; Level::COUNT] }
+    }
+
+    /// Time during which anything was worked on, and of that at the levels of cards, network and tasks.
+    pub(crate) fn busy(&self) -> (Span, [Span; Level::COUNT]) {
+        (self.busy.iter().fold(Span::ZERO, |sum, &busy| sum + busy), self.busy)
+    }
+
+    /// Adds a job that takes `work` with the bus to itself; [`Cpu::resume`] takes notice of it.
+    pub(crate) fn add(&mut self, level: Level, work: Span, job: J) {
+        self.jobs[level as usize].push_back((work, job));
+    }
+
+    /// The plan's time has come: the job that is done, unless the plan is void.
+    pub(crate) fn take_done(&mut self, now: Tick, plan: u32) -> Option<(Level, J)> {
+        if plan != self.plan {
+            return None;
+        }
+        self.pause(now);
+        let (index, _) = self.running.take()?;
+        let (_, job) = self.jobs[index].pop_front()?;
+        let level = [Level::Card, Level::Network, Level::Task][index];
+        Some((level, job))
+    }
+
+    /// Turns to the most urgent job, if it is not the one that runs: when that will be done.
+    #[must_use]
+    pub(crate) fn resume(&mut self, now: Tick) -> Option<Due> {
+        let level = self.jobs.iter().position(|jobs| !jobs.is_empty())?;
+        match self.running {
+            Some((running, _)) if running == level => None,
+            Some(_) | None => self.run(now, level),
+        }
+    }
+
+    fn run(&mut self, now: Tick, level: usize) -> Option<Due> {
+        self.pause(now);
+        let (left, _) = self.jobs[level].front()?;
+        let at = now + Span::from_picos(left.as_picos().saturating_mul(WHOLE) / self.speed());
+        self.running = Some((level, now));
+        self.plan = self.plan.wrapping_add(1);
+        Some(Due { at, plan: self.plan })
+    }
+
+    /// Cards hold so much more of the bus, or less.
+    #[must_use]
+    pub(crate) fn change_bus(&mut self, now: Tick, taken: impl FnOnce(u64) -> u64) -> Option<Due> {
+        let before = self.speed();
+        self.pause(now);
+        self.taken = taken(self.taken);
+        let (level, _) = self.running?;
+        if self.speed() == before { None } else { self.run(now, level) }
+    }
+
+    /// How fast it works, in 65,536ths.
+    const fn speed(&self) -> u64 {
+        let lost = (if self.taken > WHOLE { WHOLE } else { self.taken }) * self.wants_bus / WHOLE;
+        if WHOLE - lost < SLOWEST { SLOWEST } else { WHOLE - lost }
+    }
+
+    /// Notes what of the running job has been done until now.
+    fn pause(&mut self, now: Tick) {
+        let Some((level, since)) = self.running else { return };
+        let passed = now.since(since);
+        self.busy[level] += passed;
+        let speed = self.speed();
+        if let Some((left, _)) = self.jobs[level].front_mut() {
+            *left = *left - Span::from_picos(passed.as_picos().saturating_mul(speed) / WHOLE);
+        }
+        self.running = Some((level, now));
+    }
+
+    /// Judges what must hold after every event.
+    pub(crate) fn check(&self) {
+        let most_urgent = self.jobs.iter().position(|jobs| !jobs.is_empty());
+        assert_eq!(self.running.map(|(level, _)| level), most_urgent, "the most urgent level works");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MICRO: u64 = 1_000_000;
+
+    fn at(micros: u64) -> Tick {
+        Tick::from_picos(micros * MICRO)
+    }
+
+    fn micros(count: u64) -> Span {
+        Span::from_picos(count * MICRO)
+    }
+
+    /// Adds a job, and says when the one that runs then is done.
+    fn add<J>(cpu: &mut Cpu<J>, now: u64, level: Level, work: u64, job: J) -> Option<Due> {
+        cpu.add(level, micros(work), job);
+        cpu.resume(at(now))
+    }
+
+    #[test]
+    fn an_interrupt_preempts_a_task_which_goes_on_where_it_was() {
+        let mut cpu = Cpu::new(0);
+        assert_eq!(add(&mut cpu, 0, Level::Task, 100, "task").unwrap().at, at(100));
+        let interrupt = add(&mut cpu, 30, Level::Card, 50, "interrupt").unwrap();
+        assert_eq!(interrupt.at, at(80));
+        assert_eq!(cpu.take_done(at(80), interrupt.plan), Some((Level::Card, "interrupt")));
+        let task = cpu.resume(at(80)).unwrap();
+        assert_eq!(task.at, at(150));
+        assert_eq!(cpu.take_done(at(150), task.plan), Some((Level::Task, "task")));
+        assert_eq!(cpu.busy().0, micros(150));
+    }
+
+    #[test]
+    fn whoever_is_less_urgent_waits_and_void_plans_do_nothing() {
+        let mut cpu = Cpu::new(0);
+        let first = add(&mut cpu, 0, Level::Network, 10, 1).unwrap();
+        assert_eq!(add(&mut cpu, 1, Level::Task, 10, 2), None);
+        assert_eq!(cpu.take_done(at(10), first.plan.wrapping_sub(1)), None);
+        assert_eq!(cpu.take_done(at(10), first.plan), Some((Level::Network, 1)));
+        assert_eq!(cpu.resume(at(10)).unwrap().at, at(20));
+    }
+
+    #[test]
+    fn while_a_card_holds_half_of_the_bus_a_processor_that_always_wants_it_is_half_as_fast() {
+        let mut cpu = Cpu::new(WHOLE);
+        assert_eq!(add(&mut cpu, 0, Level::Task, 100, ()).unwrap().at, at(100));
+        let slower = cpu.change_bus(at(20), |taken| taken + WHOLE / 2).unwrap();
+        assert_eq!(slower.at, at(180));
+        let faster = cpu.change_bus(at(40), |taken| taken - WHOLE / 2).unwrap();
+        assert_eq!(faster.at, at(110));
+    }
+
+    #[test]
+    fn a_processor_that_does_not_want_the_bus_does_not_notice() {
+        let mut cpu = Cpu::new(0);
+        assert_eq!(add(&mut cpu, 0, Level::Task, 100, ()).unwrap().at, at(100));
+        assert_eq!(cpu.change_bus(at(20), |taken| taken + WHOLE), None);
+    }
+}

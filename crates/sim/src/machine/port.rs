@@ -1,0 +1,55 @@
+//! The card as the host sees it: the frame that the processor has taken in, and room for those that it makes.
+//!
+//! The host computes no checksum here: the machine charges its processor for them, and a frame whose bytes are
+//! wrong ends at its check sequence.
+
+use crate::frame::{FrameId, Frames};
+use linerate_stack::{Capabilities, Link, LinkError, RxChecksum, RxFrame, TxFrame};
+use linerate_units::Instant;
+use std::collections::VecDeque;
+
+/// What the host turns on, for one turn.
+#[derive(Debug)]
+pub(super) struct Port<'a> {
+    pub(super) capabilities: Capabilities,
+    pub(super) frames: &'a mut Frames,
+    /// The frame that has come in, if one has, and when.
+    pub(super) arrived: Option<(FrameId, Instant)>,
+    /// Frames that the host has made.
+    pub(super) made: &'a mut VecDeque<FrameId>,
+    /// How many there may be.
+    pub(super) room: usize,
+}
+
+impl Link for Port<'_> {
+    fn receive(&mut self, _budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        let Some((id, arrived)) = self.arrived.take() else { return Ok(0) };
+        let bytes = self.frames[id].bytes();
+        on_frame(RxFrame { checksum: RxChecksum::Verified, ..RxFrame::plain(bytes, arrived) });
+        Ok(1)
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        let mut sent = 0;
+        while sent < budget && self.made.len() < self.room {
+            let id = self.frames.take();
+            let frame = &mut self.frames[id];
+            let Some(made) = fill(frame.room()) else {
+                self.frames.release(id);
+                break;
+            };
+            frame.set_length(made.length);
+            self.made.push_back(id);
+            sent += 1;
+        }
+        Ok(sent)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+}

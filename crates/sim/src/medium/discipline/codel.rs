@@ -1,0 +1,197 @@
+//! CoDel: a queue in which frames have waited too long for too long drops one after the other, ever faster, until they
+//! do not any more (RFC 8289).
+
+use super::{Line, Verdict, Waiting, waited};
+use linerate_units::{Span, Tick};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CoDelParameters {
+    /// To wait so long is no harm (§4.3).
+    pub(crate) target: Span,
+    /// But not all the time during such an interval (§4.2).
+    pub(crate) interval: Span,
+}
+
+/// A queue in which no more than the longest frame waits behind the next one is never bad (§4.4).
+const LONGEST_FRAME: usize = 1_518;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CoDel {
+    parameters: CoDelParameters,
+    /// When frames will have waited too long for an interval, if they do now.
+    above_until: Option<Tick>,
+    dropping: bool,
+    next_drop: Tick,
+    /// Drops since dropping began.
+    count: u64,
+    /// What the count was when dropping last began.
+    last_count: u64,
+}
+
+impl CoDel {
+    pub(super) const fn new(parameters: CoDelParameters) -> Self {
+        Self {
+            parameters,
+            above_until: None,
+            dropping: false,
+            next_drop: Tick::ZERO,
+            count: 0,
+            last_count: 0,
+        }
+    }
+
+    /// The next frame of a queue, and what becomes of those in front of it (§5.5).
+    pub(super) fn poll(
+        &mut self,
+        now: Tick,
+        line: &mut Line,
+        verdicts: &mut Vec<Verdict>,
+    ) -> Option<Waiting> {
+        let (mut next, mut too_long) = self.take(now, line);
+        if !self.dropping {
+            if too_long {
+                self.begin(now);
+                next = self.drop_or_mark(now, next?, line, verdicts).0;
+            }
+            return next;
+        }
+        if !too_long {
+            self.dropping = false;
+        }
+        while self.dropping && now >= self.next_drop {
+            self.count += 1;
+            let marked = next.as_ref().is_some_and(|frame| frame.markable);
+            (next, too_long) = self.drop_or_mark(now, next?, line, verdicts);
+            if too_long {
+                self.next_drop = self.after(self.next_drop);
+            } else {
+                self.dropping = false;
+            }
+            if marked {
+                break;
+            }
+        }
+        next
+    }
+
+    /// Dropping begins. If it has ended only just now, it goes on as fast as it was.
+    fn begin(&mut self, now: Tick) {
+        self.dropping = true;
+        let grown = self.count.saturating_sub(self.last_count);
+        let lately = now.since(self.next_drop) < self.parameters.interval * 16;
+        self.count = if grown > 1 && lately { grown } else { 1 };
+        self.last_count = self.count;
+        self.next_drop = self.after(now);
+    }
+
+    /// The control law: drops are interval/√count apart (§4.4).
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a time that is shorter than the interval"
+    )]
+    fn after(&self, time: Tick) -> Tick {
+        let picos = self.parameters.interval.as_picos() as f64 / (self.count as f64).sqrt();
+        time + Span::from_picos(picos as u64)
+    }
+
+    /// Drops a frame, and takes the next; or marks it and goes on with it.
+    fn drop_or_mark(
+        &mut self,
+        now: Tick,
+        frame: Waiting,
+        line: &mut Line,
+        verdicts: &mut Vec<Verdict>,
+    ) -> (Option<Waiting>, bool) {
+        if frame.markable {
+            verdicts.push(Verdict::Mark(frame.frame));
+            return (Some(frame), true);
+        }
+        verdicts.push(Verdict::Drop(frame.frame));
+        self.take(now, line)
+    }
+
+    /// Takes a frame; have frames waited too long for an interval now?
+    fn take(&mut self, now: Tick, line: &mut Line) -> (Option<Waiting>, bool) {
+        let Some(frame) = line.pop() else {
+            self.above_until = None;
+            return (None, false);
+        };
+        if waited(now, &frame) < self.parameters.target || line.bytes <= LONGEST_FRAME {
+            self.above_until = None;
+            return (Some(frame), false);
+        }
+        let until = *self.above_until.get_or_insert(now + self.parameters.interval);
+        (Some(frame), now >= until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{at, frames, line};
+    use super::*;
+    use crate::frame::Frames;
+
+    fn codel() -> CoDel {
+        let millis = |millis: u64| Span::from_picos(millis * 1_000_000_000);
+        CoDel::new(CoDelParameters { target: millis(5), interval: millis(100) })
+    }
+
+    /// When frames are dropped by a queue in which each has waited `waited` ms, of which one leaves every ms.
+    fn drops(codel: &mut CoDel, waited: u64, until: u64) -> Vec<u64> {
+        let mut pool = Frames::new(64);
+        let mut dropped = Vec::new();
+        for now in waited..until {
+            let mut line = line(frames(&mut pool, 20, 1, now - waited));
+            let mut verdicts = Vec::new();
+            codel.poll(at(now), &mut line, &mut verdicts);
+            dropped.extend(verdicts.iter().map(|_| now));
+        }
+        dropped
+    }
+
+    #[test]
+    fn who_waits_less_than_the_target_is_never_dropped() {
+        assert_eq!(drops(&mut codel(), 4, 2_000), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn drops_begin_after_an_interval_and_are_interval_over_root_of_count_apart() {
+        let dropped = drops(&mut codel(), 10, 700);
+        let mut expected = vec![110.0_f64];
+        for count in 1..12_u32 {
+            expected.push(expected.last().unwrap() + 100.0 / f64::from(count).sqrt());
+        }
+        for (dropped, expected) in dropped.iter().zip(expected) {
+            #[allow(clippy::cast_precision_loss, reason = "a test")]
+            let error = *dropped as f64 - expected;
+            assert!((0.0..1.0).contains(&error), "{dropped} ms, not {expected}");
+        }
+        assert!(dropped.len() > 9);
+    }
+
+    #[test]
+    fn a_frame_that_may_be_marked_is_marked_and_sent() {
+        let (mut codel, mut pool) = (codel(), Frames::new(64));
+        let mut verdicts = Vec::new();
+        for now in 10..120 {
+            let mut line = line(frames(&mut pool, 20, 1, now - 10));
+            line.frames.iter_mut().for_each(|frame| frame.markable = true);
+            let first = line.frames[0];
+            assert_eq!(codel.poll(at(now), &mut line, &mut verdicts), Some(first));
+        }
+        assert!(matches!(verdicts[..], [Verdict::Mark(_)]), "{verdicts:?}");
+    }
+
+    #[test]
+    fn a_queue_that_is_hardly_there_is_left_alone() {
+        let (mut codel, mut pool) = (codel(), Frames::new(64));
+        let mut verdicts = Vec::new();
+        for now in 50..500 {
+            let mut line = line(frames(&mut pool, 2, 1, now - 50));
+            codel.poll(at(now), &mut line, &mut verdicts);
+        }
+        assert_eq!(verdicts, []);
+    }
+}

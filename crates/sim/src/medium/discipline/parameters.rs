@@ -1,0 +1,63 @@
+//! The numbers of a queue, as a medium's file gives them.
+
+use super::codel::CoDelParameters;
+use super::fair::FairParameters;
+use super::red::RedParameters;
+use crate::parameter::{ParameterError, Section};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueParameters {
+    pub(super) law: Law,
+    /// Frames that may wait.
+    pub(super) limit: usize,
+    /// Are frames marked that may be?
+    pub(super) marks: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Law {
+    TailDrop,
+    Red(RedParameters),
+    CoDel(CoDelParameters),
+    Fair(FairParameters),
+}
+
+impl QueueParameters {
+    pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
+        let codel =
+            || Ok(CoDelParameters { target: section.span("target")?, interval: section.span("interval")? });
+        let law = match section.word("discipline")? {
+            "tail-drop" => Law::TailDrop,
+            "red" => Law::Red(read_red(section)?),
+            "codel" => Law::CoDel(codel()?),
+            "fq-codel" => Law::Fair(FairParameters {
+                codel: codel()?,
+                queues: section.size("queues")?,
+                quantum: section.count("quantum")?,
+            }),
+            other => {
+                return Err(ParameterError::Unknown {
+                    what: "queue discipline",
+                    name: other.to_owned(),
+                    known: "tail-drop, red, codel, fq-codel".to_owned(),
+                });
+            }
+        };
+        Ok(Self { law, limit: section.size("limit")?, marks: section.switch("marks")? })
+    }
+}
+
+fn read_red(section: &Section<'_>) -> Result<RedParameters, ParameterError> {
+    let (low, high) = (section.real("low")?, section.real("high")?);
+    if low >= high {
+        let what = "a RED queue must begin to drop below where it drops everything: make low less than high";
+        return Err(ParameterError::Topology(what.to_owned()));
+    }
+    Ok(RedParameters {
+        low,
+        high,
+        most: section.share("most")?,
+        weight: section.share("weight")?,
+        frame: section.span("frame")?,
+    })
+}

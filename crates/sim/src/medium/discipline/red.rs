@@ -1,0 +1,122 @@
+//! Random early detection: a queue whose average grows tells its senders, the more of them the longer it is (Floyd and
+//! Jacobson, "Random Early Detection gateways for congestion avoidance", 1993).
+
+use crate::rng::Stream;
+use linerate_units::{Span, Tick};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RedParameters {
+    /// Below this average, in frames, nobody is told.
+    pub(crate) low: f64,
+    /// From this average on everybody is.
+    pub(crate) high: f64,
+    /// The part that is told just below that.
+    pub(crate) most: f64,
+    /// How much the present length weighs in the average.
+    pub(crate) weight: f64,
+    /// The time of a typical frame: while nothing waits, the average sinks by one of them after the other.
+    pub(crate) frame: Span,
+}
+
+#[derive(Debug)]
+pub(super) struct Red {
+    parameters: RedParameters,
+    random: Stream,
+    average: f64,
+    /// Frames since one was last told; none while nobody is to be.
+    count: Option<f64>,
+    empty_since: Option<Tick>,
+}
+
+impl Red {
+    pub(super) const fn new(parameters: RedParameters, random: Stream) -> Self {
+        Self { parameters, random, average: 0.0, count: None, empty_since: Some(Tick::ZERO) }
+    }
+
+    /// The queue runs empty.
+    pub(super) const fn handle_empty(&mut self, now: Tick) {
+        self.empty_since = Some(now);
+    }
+
+    /// Is the average beyond the range in which a mark is enough?
+    pub(super) fn is_beyond(&self) -> bool {
+        self.average >= self.parameters.high
+    }
+
+    /// A frame comes to `length` others: is its sender to be told?
+    pub(super) fn chooses(&mut self, now: Tick, length: usize) -> bool {
+        self.update(now, length);
+        let RedParameters { low, high, most, .. } = self.parameters;
+        if self.average < low {
+            self.count = None;
+            return false;
+        }
+        let count = self.count.map_or(0.0, |count| count + 1.0);
+        let share = most * (self.average - low) / (high - low);
+        // Spread evenly: the longer nobody was told, the more probable it is.
+        let probability = if count * share < 1.0 { share / (1.0 - count * share) } else { 1.0 };
+        let chosen = self.average >= high || self.random.happens(probability);
+        self.count = Some(if chosen { 0.0 } else { count });
+        chosen
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a number of frames in a bounded queue, or a time")]
+    fn update(&mut self, now: Tick, length: usize) {
+        let weight = self.parameters.weight;
+        match self.empty_since.take() {
+            Some(since) => {
+                let frames = now.since(since).as_secs_f64() / self.parameters.frame.as_secs_f64().max(1e-12);
+                self.average *= (1.0 - weight).powf(frames);
+            }
+            None => self.average += weight * (length as f64 - self.average),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn red(weight: f64) -> Red {
+        let frame = Span::from_picos(1_000_000_000);
+        let parameters = RedParameters { low: 5.0, high: 15.0, most: 0.1, weight, frame };
+        Red::new(parameters, Stream::new(7, 7))
+    }
+
+    /// How many of so many frames are chosen that each come to a queue of this length.
+    fn chosen(red: &mut Red, length: usize, frames: usize) -> usize {
+        (0..frames).filter(|_| red.chooses(Tick::ZERO, length)).count()
+    }
+
+    #[test]
+    fn nobody_is_told_below_the_range_and_everybody_above_it() {
+        let mut red = red(1.0);
+        assert_eq!(chosen(&mut red, 4, 1_000), 0);
+        assert_eq!(chosen(&mut red, 15, 1_000), 1_000);
+        assert!(red.is_beyond());
+    }
+
+    #[test]
+    fn within_the_range_the_part_that_is_told_grows_with_the_average() {
+        // One tells after 1, 2, ... 1/p - 1 others, each as often (section 7 of the paper).
+        for (length, share) in [(7, 0.02), (10, 0.05), (14, 0.09)] {
+            let told = chosen(&mut red(1.0), length, 100_000);
+            let expected = 100_000.0 * 2.0 * share;
+            #[allow(clippy::cast_precision_loss, reason = "a test")]
+            let error = told as f64 / expected - 1.0;
+            assert!(error.abs() < 0.08, "{length}: {told} of {expected}");
+        }
+    }
+
+    #[test]
+    fn the_average_lags_behind_a_burst_and_sinks_while_nothing_waits() {
+        let mut red = red(0.002);
+        red.chooses(Tick::ZERO, 0);
+        assert_eq!(chosen(&mut red, 50, 40), 0, "a burst passes");
+        assert!(chosen(&mut red, 50, 400) > 0, "what lasts does not");
+        let before = red.average;
+        red.handle_empty(Tick::ZERO);
+        red.chooses(Tick::from_picos(1_000_000_000_000), 0);
+        assert!(red.average < before / 5.0, "1,000 frames' time later the queue is known to be short");
+    }
+}

@@ -1,0 +1,118 @@
+//! The numbers of a network card, as its file gives them.
+
+use crate::parameter::{ParameterError, Section};
+use linerate_units::Span;
+
+/// A card.
+#[derive(Clone, Debug)]
+pub(crate) struct NicParameters {
+    pub(crate) transmit: TransmitParameters,
+    pub(crate) receive: ReceiveParameters,
+    pub(crate) dma: DmaParameters,
+    pub(crate) interrupt: InterruptParameters,
+    /// Bus clocks that the processor takes for a byte of a card without DMA.
+    pub(crate) clocks_per_byte: Option<f64>,
+}
+
+/// The half that sends.
+#[derive(Clone, Debug)]
+pub(crate) struct TransmitParameters {
+    /// Commands that the card works off by itself, one after the other. With one, the driver gives the next command
+    /// when the card has interrupted for the last.
+    pub(crate) ring: usize,
+    /// From the driver's word to a card at rest until its first frame is ready to leave.
+    pub(crate) start: Span,
+    /// From the end of a frame until the next one of the ring is ready to leave.
+    pub(crate) chained: Span,
+    /// From the end of a frame until its command is done and the card interrupts.
+    pub(crate) done: Span,
+    /// From the end of a frame that arrives until the card can send.
+    pub(crate) after_receive: Span,
+}
+
+/// The half that receives.
+#[derive(Clone, Debug)]
+pub(crate) struct ReceiveParameters {
+    /// Frames that the receive area holds; pages, if it is made of pages.
+    pub(crate) ring: usize,
+    /// Bytes of a page: a frame takes as many as it needs; zero for a place a frame.
+    pub(crate) page: usize,
+    /// From the end of a frame until it is in memory, with its status, and the card interrupts.
+    pub(crate) done: Span,
+    /// After a frame, or one of its own, the card is deaf for so long: what begins meanwhile is lost.
+    pub(crate) deaf: Span,
+    /// How often a full receive area costs the card its place, so that it must be started anew by the driver.
+    pub(crate) restart: Span,
+}
+
+/// The way into memory.
+#[derive(Clone, Debug)]
+pub(crate) struct DmaParameters {
+    /// Bytes of a word on the bus.
+    pub(crate) word: u64,
+    /// How long the card holds the bus for a word.
+    pub(crate) cycle: Span,
+}
+
+/// When the card asks for the processor.
+#[derive(Clone, Debug)]
+pub(crate) struct InterruptParameters {
+    /// It interrupts when this time has passed since the first thing to tell; zero for at once.
+    pub(crate) delay: Span,
+    /// Or when there are so many things to tell; one for at once.
+    pub(crate) frames: usize,
+}
+
+impl NicParameters {
+    pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
+        let (transmit, receive) = (section.below("transmit"), section.below("receive"));
+        let (dma, interrupt) = (section.below("dma"), section.below("interrupt"));
+        section.word("title")?;
+        let copy = section.below("copy");
+        Ok(Self {
+            clocks_per_byte: if copy.has("clocks") { Some(copy.real("clocks")?) } else { None },
+            transmit: TransmitParameters {
+                ring: transmit.size("ring")?,
+                start: transmit.span("start")?,
+                chained: transmit.span("chained")?,
+                done: transmit.span("done")?,
+                after_receive: transmit.span("after_receive")?,
+            },
+            receive: ReceiveParameters {
+                ring: receive.size("ring")?,
+                page: if receive.has("page") { receive.size("page")? } else { 0 },
+                done: receive.span("done")?,
+                deaf: receive.span("deaf")?,
+                restart: receive.span("restart")?,
+            },
+            dma: DmaParameters { word: dma.count("word")?, cycle: dma.span("cycle")? },
+            interrupt: InterruptParameters {
+                delay: interrupt.span("delay")?,
+                frames: interrupt.size("frames")?,
+            },
+        })
+    }
+}
+
+/// Bytes that an 8390 keeps with a frame: its own header, and the check sequence.
+const KEPT_WITH_FRAME: usize = 4 + 4;
+
+impl ReceiveParameters {
+    /// How much of the receive area a frame takes.
+    pub(crate) const fn places(&self, length: usize) -> usize {
+        match self.page {
+            0 => 1,
+            page => (length + KEPT_WITH_FRAME).div_ceil(page),
+        }
+    }
+}
+
+impl DmaParameters {
+    /// The part of the bus's time that the card holds it while a frame is on the wire, where a byte takes `byte`: in
+    /// 65,536ths.
+    pub(crate) fn bus_share(&self, byte: Span) -> u64 {
+        let wire = u128::from(byte.as_picos()) * u128::from(self.word.max(1));
+        let share = (u128::from(self.cycle.as_picos()) << 16).checked_div(wire).unwrap_or(0);
+        u64::try_from(share).unwrap_or(u64::MAX).min(1 << 16)
+    }
+}

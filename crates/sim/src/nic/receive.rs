@@ -1,0 +1,125 @@
+//! The half of a card that receives: an area for some frames, and times at which it is deaf.
+
+use super::parameters::ReceiveParameters;
+use crate::frame::FrameId;
+use linerate_units::Tick;
+use std::collections::VecDeque;
+
+#[derive(Debug)]
+pub(super) struct Receiver {
+    parameters: ReceiveParameters,
+    /// Frames on their way into memory.
+    storing: VecDeque<FrameId>,
+    /// Places that hold frames that the driver has not given back.
+    taken: usize,
+    /// What is being received: on a bus two stations may begin before either knows of the other.
+    hears: u32,
+    /// When the last frame, or the last one of its own, was over.
+    ended: Tick,
+    deaf_until: Tick,
+}
+
+impl Receiver {
+    pub(super) fn new(parameters: ReceiveParameters) -> Self {
+        let storing = VecDeque::with_capacity(parameters.ring);
+        Self { parameters, storing, taken: 0, hears: 0, ended: Tick::ZERO, deaf_until: Tick::ZERO }
+    }
+
+    /// When the card last ended receiving.
+    pub(super) const fn ended(&self) -> Tick {
+        self.ended
+    }
+
+    /// A frame begins; is it heard?
+    pub(super) fn handle_begin(&mut self, now: Tick) -> bool {
+        let heard = now >= self.deaf_until;
+        self.hears += u32::from(heard);
+        heard
+    }
+
+    /// What began was no frame; was it heard?
+    pub(super) const fn handle_fragment(&mut self) -> bool {
+        let heard = self.hears > 0;
+        self.hears = self.hears.saturating_sub(1);
+        heard
+    }
+
+    /// A frame ends; was it heard?
+    pub(super) fn handle_end(&mut self, now: Tick) -> bool {
+        self.ended = now;
+        let heard = self.handle_fragment();
+        if heard {
+            self.deaf_until = now + self.parameters.deaf;
+        }
+        heard
+    }
+
+    /// The card has sent a frame: it needs as long to listen again.
+    pub(super) fn handle_own_frame(&mut self, now: Tick) {
+        self.deaf_until = now + self.parameters.deaf;
+    }
+
+    /// Is there room for a frame? If not, the card has lost its place for a while.
+    pub(super) fn has_room(&mut self, now: Tick, length: usize) -> bool {
+        let has_room = self.taken + self.parameters.places(length) <= self.parameters.ring;
+        if !has_room {
+            self.deaf_until = now + self.parameters.restart;
+        }
+        has_room
+    }
+
+    /// Keeps a frame, which is in memory at the time returned.
+    pub(super) fn store(&mut self, now: Tick, frame: FrameId, length: usize) -> Tick {
+        self.taken += self.parameters.places(length);
+        self.storing.push_back(frame);
+        now + self.parameters.done
+    }
+
+    pub(super) fn take_stored(&mut self) -> Option<FrameId> {
+        self.storing.pop_front()
+    }
+
+    /// The driver has taken a frame of this length.
+    pub(super) const fn give_back(&mut self, length: usize) {
+        self.taken -= self.parameters.places(length);
+    }
+
+    /// How many frames of this length it holds.
+    pub(super) const fn room(&self, length: usize) -> usize {
+        self.parameters.ring / self.parameters.places(length)
+    }
+
+    pub(super) fn check(&self) {
+        assert!(self.taken <= self.parameters.ring, "the receive area holds what it holds");
+        assert!(self.storing.len() <= self.taken, "what is on its way has a place");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Frames;
+    use linerate_units::Span;
+
+    /// The receive area of an 8390 with 8 kB, of which 3 kB are for sending.
+    fn pages() -> Receiver {
+        let (done, deaf, restart) = (Span::ZERO, Span::ZERO, Span::from_picos(1_000_000));
+        Receiver::new(ReceiveParameters { ring: 20, page: 256, done, deaf, restart })
+    }
+
+    #[test]
+    fn twenty_pages_hold_three_full_frames_and_a_short_one() {
+        let (mut receiver, mut frames) = (pages(), Frames::new(1_514));
+        assert_eq!((receiver.room(1_514), receiver.room(60)), (3, 20));
+        for _ in 0..3 {
+            assert!(receiver.has_room(Tick::ZERO, 1_514));
+            receiver.store(Tick::ZERO, frames.take(), 1_514);
+        }
+        assert!(receiver.has_room(Tick::ZERO, 60));
+        assert!(!receiver.has_room(Tick::ZERO, 1_514), "18 pages are taken, and a frame needs 6");
+        assert!(!receiver.handle_begin(Tick::ZERO), "who overflows is deaf until it is started anew");
+        receiver.give_back(1_514);
+        assert!(receiver.has_room(Tick::ZERO, 1_514));
+        receiver.check();
+    }
+}

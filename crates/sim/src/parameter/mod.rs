@@ -1,0 +1,11 @@
+//! Numbers as data: each has a unit, a source and a physical range, and says whether it was tuned.
+
+mod error;
+mod setting;
+mod settings;
+
+pub use error::ParameterError;
+pub use setting::{Number, Setting};
+pub use settings::Settings;
+
+pub(crate) use settings::Section;

@@ -1,0 +1,129 @@
+//! One entry of a scenario: a number with all that is known about it, or a word.
+
+use super::ParameterError;
+use serde::Deserialize;
+use std::fmt;
+
+/// A number with its unit and where it comes from.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Number {
+    /// The value, in `unit`.
+    pub value: f64,
+    /// `ns`, `us`, `ms`, `s`; `ns/B`; `%`; `Mb/s`; `B`; `bit`; `m`; `switch` (0 or 1); or what is counted.
+    pub unit: String,
+    /// The least and the most that it can physically be.
+    pub range: [f64; 2],
+    /// Where it comes from.
+    pub source: String,
+    /// Was it fitted to the calibration cells?
+    #[serde(default)]
+    pub tuned: bool,
+    /// The file that says it: where a machine is based on another one, that one's.
+    #[serde(skip)]
+    pub file: String,
+}
+
+/// An entry.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// A number.
+    Number(Number),
+    /// A word: the name of a file, of a host, of a kind.
+    Word(String),
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{} {}", number.value, number.unit),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+impl Number {
+    /// The same with another value, written as `text`.
+    ///
+    /// # Errors
+    /// If it is no number, or outside of the range.
+    pub(super) fn with_value(&self, key: &str, text: &str) -> Result<Self, ParameterError> {
+        let text = text.trim();
+        let bare = text.strip_suffix(self.unit.as_str()).unwrap_or(text).trim();
+        let value = match bare {
+            "on" | "true" if self.unit == "switch" => 1.0,
+            "off" | "false" if self.unit == "switch" => 0.0,
+            bare => bare.parse().ok().filter(|value: &f64| value.is_finite()).ok_or_else(|| {
+                ParameterError::NotANumber {
+                    key: key.to_owned(),
+                    value: text.to_owned(),
+                    unit: self.unit.clone(),
+                }
+            })?,
+        };
+        let changed = Self { value, ..self.clone() };
+        changed.check(key)?;
+        Ok(changed)
+    }
+
+    /// Is the value in its range?
+    pub(super) fn check(&self, key: &str) -> Result<(), ParameterError> {
+        let [low, high] = self.range;
+        if (low..=high).contains(&self.value) {
+            return Ok(());
+        }
+        let text = |value: f64| value.to_string();
+        Err(ParameterError::OutOfRange {
+            key: key.to_owned(),
+            value: text(self.value),
+            unit: self.unit.clone(),
+            low: text(low),
+            high: text(high),
+        })
+    }
+
+    /// How much of the base of its unit one of the unit is.
+    pub(crate) fn base_factor(&self) -> Option<f64> {
+        let (_, one) = Self { value: 1.0, ..self.clone() }.in_base()?;
+        Some(one)
+    }
+
+    /// The value in the base of its unit: picoseconds, picoseconds a byte, bits a second, or as it is.
+    pub(super) fn in_base(&self) -> Option<(Dimension, f64)> {
+        let (dimension, factor) = match self.unit.as_str() {
+            "ps" => (Dimension::Time, 1.0),
+            "ns" => (Dimension::Time, 1e3),
+            "us" => (Dimension::Time, 1e6),
+            "ms" => (Dimension::Time, 1e9),
+            "s" => (Dimension::Time, 1e12),
+            "min" => (Dimension::Time, 60e12),
+            "ns/B" => (Dimension::TimePerByte, 1e3),
+            "%" => (Dimension::Share, 0.01),
+            "kb/s" => (Dimension::Rate, 1e3),
+            "KB/s" => (Dimension::Rate, 8_192.0),
+            "Mb/s" => (Dimension::Rate, 1e6),
+            "Gb/s" => (Dimension::Rate, 1e9),
+            "MHz" => (Dimension::Frequency, 1e6),
+            "switch" => (Dimension::Switch, 1.0),
+            "times" => (Dimension::Factor, 1.0),
+            "B" | "bit" | "m" | "frames" | "words" | "segments" | "clocks" | "hosts" | "packets" => {
+                (Dimension::Count, 1.0)
+            }
+            _ => return None,
+        };
+        Some((dimension, self.value * factor))
+    }
+}
+
+/// What a unit measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dimension {
+    Time,
+    TimePerByte,
+    Share,
+    Rate,
+    Frequency,
+    Switch,
+    Factor,
+    Count,
+}

@@ -1,0 +1,387 @@
+//! All entries of a scenario by their paths, with the files that it names unfolded: `sender.nic.transmit.start`.
+
+use super::setting::Dimension;
+use super::{Number, ParameterError, Setting};
+use linerate_units::{Rate, Span};
+use serde::Deserialize;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A scenario's entries.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    entries: BTreeMap<String, Setting>,
+    /// What was read of them.
+    read: RefCell<BTreeSet<String>>,
+}
+
+impl Settings {
+    /// The entries of a file, with their paths behind `prefix`.
+    pub(crate) fn parse(file: &str, text: &str, prefix: &str) -> Result<Self, ParameterError> {
+        let table = text.parse::<toml::Table>().map_err(|error| ParameterError::NotToml {
+            file: file.to_owned(),
+            what: error.message().to_owned(),
+        })?;
+        let mut settings = Self::default();
+        settings.add_table(file, prefix, &table)?;
+        Ok(settings)
+    }
+
+    fn add_table(&mut self, file: &str, prefix: &str, table: &toml::Table) -> Result<(), ParameterError> {
+        for (name, value) in table {
+            let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+            self.add(file, key, value)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, file: &str, key: String, value: &toml::Value) -> Result<(), ParameterError> {
+        let wrong = |what: &str| ParameterError::Wrong {
+            key: key.clone(),
+            file: file.to_owned(),
+            what: what.to_owned(),
+        };
+        match value {
+            toml::Value::String(word) => {
+                self.entries.insert(key, Setting::Word(word.clone()));
+            }
+            toml::Value::Table(table) if table.contains_key("value") => {
+                let number = Number::deserialize(value.clone()).map_err(|error| {
+                    wrong(&format!("needs value, unit, range and source ({})", error.message()))
+                })?;
+                let number = Number { file: file.to_owned(), ..number };
+                number
+                    .in_base()
+                    .ok_or_else(|| wrong(&format!("has the unit {}, which is not known", number.unit)))?;
+                number.check(&key)?;
+                self.entries.insert(key, Setting::Number(number));
+            }
+            toml::Value::Table(table) => self.add_table(file, &key, table)?,
+            toml::Value::Integer(_)
+            | toml::Value::Float(_)
+            | toml::Value::Boolean(_)
+            | toml::Value::Datetime(_)
+            | toml::Value::Array(_) => {
+                return Err(wrong("is neither a word nor a table with value, unit, range and source"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of another file below those that are there: what is there stays.
+    pub(crate) fn add_below(&mut self, other: Self) {
+        for (key, setting) in other.entries {
+            self.entries.entry(key).or_insert(setting);
+        }
+    }
+
+    /// Every entry, in the order of the paths.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Setting)> {
+        self.entries.iter().map(|(key, setting)| (key.as_str(), setting))
+    }
+
+    /// A number's path with the name of the file in front that says it, instead of the way to it:
+    /// `lance.transmit.start` for `hosts.sender.nic.transmit.start`.
+    #[must_use]
+    pub fn path_in_file(&self, key: &str, number: &Number) -> String {
+        let mut at = key;
+        while let Some((above, _)) = at.rsplit_once('.') {
+            if let Some(Setting::Word(_)) = self.entries.get(above) {
+                return format!("{}{}", number.file, &key[above.len()..]);
+            }
+            at = above;
+        }
+        key.to_owned()
+    }
+
+    /// The word under `key`.
+    pub(crate) fn word(&self, key: &str) -> Option<&str> {
+        self.read.borrow_mut().insert(key.to_owned());
+        match self.entries.get(key) {
+            Some(Setting::Word(word)) => Some(word),
+            Some(Setting::Number(_)) | None => None,
+        }
+    }
+
+    /// Puts another word under `key`, and forgets what the file said that the former one named.
+    pub(crate) fn replace_word(&mut self, key: &str, word: &str) {
+        let below = format!("{key}.");
+        self.entries.retain(|key, _| !key.starts_with(&below));
+        self.entries.insert(key.to_owned(), Setting::Word(word.to_owned()));
+    }
+
+    /// Takes the word under `key` out.
+    pub(crate) fn take_word(&mut self, key: &str) -> Option<String> {
+        match self.entries.remove(key)? {
+            Setting::Word(word) => Some(word),
+            Setting::Number(_) => None,
+        }
+    }
+
+    /// Takes out the changes that the scenario makes to the files that it names: words below `set`.
+    pub(crate) fn take_changes(&mut self) -> Vec<String> {
+        let keys: Vec<String> = self.entries.keys().filter(|key| key.starts_with("set.")).cloned().collect();
+        let changes = keys.iter().filter_map(|key| {
+            let value = self.take_word(key)?;
+            Some(format!("{}={value}", key.trim_start_matches("set.")))
+        });
+        changes.collect()
+    }
+
+    /// The names directly below `prefix`.
+    pub(crate) fn names(&self, prefix: &str) -> Vec<String> {
+        let below = format!("{prefix}.");
+        let names = self.entries.keys().filter_map(|key| key.strip_prefix(&below)?.split('.').next());
+        let names: BTreeSet<&str> = names.collect();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Changes what `key` names: an entry by its path, or by a path behind the name of a file, wherever that file
+    /// is used (`sun-3-60.cost.wakeup`).
+    pub(crate) fn set(&mut self, scenario: &str, change: &str) -> Result<(), ParameterError> {
+        let (key, value) =
+            change.split_once('=').ok_or_else(|| ParameterError::NotAChange(change.to_owned()))?;
+        let (key, value) = (key.trim(), value.trim());
+        let keys = self.resolve(key);
+        if keys.is_empty() {
+            let hint = self.nearest(key).map_or_else(String::new, |name| format!(", perhaps `{name}`"));
+            return Err(ParameterError::NoSuchKey {
+                key: key.to_owned(),
+                hint,
+                scenario: scenario.to_owned(),
+            });
+        }
+        for key in keys {
+            let changed = match &self.entries[&key] {
+                Setting::Number(number) => Setting::Number(number.with_value(&key, value)?),
+                Setting::Word(_) => Setting::Word(value.to_owned()),
+            };
+            self.entries.insert(key, changed);
+        }
+        Ok(())
+    }
+
+    /// The paths that `key` stands for.
+    fn resolve(&self, key: &str) -> Vec<String> {
+        if self.entries.contains_key(key) {
+            return vec![key.to_owned()];
+        }
+        let below = ["hosts", "programs"].map(|place| format!("{place}.{key}"));
+        if let Some(known) = below.into_iter().find(|key| self.entries.contains_key(key)) {
+            return vec![known];
+        }
+        let Some((file, rest)) = key.split_once('.') else { return Vec::new() };
+        let users = self.entries.iter().filter(|(_, setting)| **setting == Setting::Word(file.to_owned()));
+        let keys = users.map(|(user, _)| format!("{user}.{rest}"));
+        keys.filter(|key| self.entries.contains_key(key)).collect()
+    }
+
+    /// The path whose end is most like that of `key`.
+    fn nearest(&self, key: &str) -> Option<&str> {
+        let last = key.rsplit('.').next()?;
+        let alike =
+            |path: &&String| path.rsplit('.').next().is_some_and(|end| end == last || end.contains(last));
+        self.entries.keys().find(alike).map(|path| path.strip_prefix("hosts.").unwrap_or(path))
+    }
+
+    /// All of it.
+    pub(crate) fn root(&self) -> Section<'_> {
+        self.section("")
+    }
+
+    /// The part below `prefix`.
+    pub(crate) fn section<'a>(&'a self, prefix: impl Into<String>) -> Section<'a> {
+        Section { settings: self, prefix: prefix.into() }
+    }
+
+    /// Refuses entries that nobody has read: a slip of the pen must not pass for a setting.
+    pub(crate) fn refuse_unread(&self) -> Result<(), ParameterError> {
+        let read = self.read.borrow();
+        match self.entries.keys().find(|key| !read.contains(*key)) {
+            Some(key) => Err(ParameterError::Unread { key: key.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The entries below a path.
+#[derive(Clone, Debug)]
+pub(crate) struct Section<'a> {
+    settings: &'a Settings,
+    prefix: String,
+}
+
+impl<'a> Section<'a> {
+    /// A part of this part.
+    pub(crate) fn below(&self, name: &str) -> Self {
+        Self { settings: self.settings, prefix: self.key(name) }
+    }
+
+    fn key(&self, name: &str) -> String {
+        if self.prefix.is_empty() { name.to_owned() } else { format!("{}.{name}", self.prefix) }
+    }
+
+    /// The word under `name`.
+    pub(crate) fn word(&self, name: &str) -> Result<&'a str, ParameterError> {
+        let key = self.key(name);
+        self.settings.word(&key).ok_or(ParameterError::Missing { key })
+    }
+
+    /// Is there an entry under `name`?
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.settings.entries.contains_key(&self.key(name))
+    }
+
+    fn number(&self, name: &str, wanted: Dimension, what: &str) -> Result<f64, ParameterError> {
+        let key = self.key(name);
+        self.settings.read.borrow_mut().insert(key.clone());
+        match self.settings.entries.get(&key) {
+            Some(Setting::Number(number)) => match number.in_base() {
+                Some((dimension, value)) if dimension == wanted => Ok(value),
+                _ => Err(ParameterError::Wrong {
+                    key,
+                    file: "the scenario".to_owned(),
+                    what: format!("has the unit {}, but must be {what}", number.unit),
+                }),
+            },
+            Some(Setting::Word(_)) => Err(ParameterError::Wrong {
+                key,
+                file: "the scenario".to_owned(),
+                what: "must be a number".to_owned(),
+            }),
+            None => Err(ParameterError::Missing { key }),
+        }
+    }
+
+    /// A number with all that is known about it.
+    pub(crate) fn whole_number(&self, name: &str) -> Result<Number, ParameterError> {
+        let key = self.key(name);
+        self.settings.read.borrow_mut().insert(key.clone());
+        match self.settings.entries.get(&key) {
+            Some(Setting::Number(number)) => Ok(number.clone()),
+            Some(Setting::Word(_)) | None => Err(ParameterError::Missing { key }),
+        }
+    }
+
+    /// A span of time.
+    pub(crate) fn span(&self, name: &str) -> Result<Span, ParameterError> {
+        Ok(Span::from_picos(whole(self.number(name, Dimension::Time, "a time")?)))
+    }
+
+    /// A span for each byte.
+    pub(crate) fn span_per_byte(&self, name: &str) -> Result<Span, ParameterError> {
+        Ok(Span::from_picos(whole(self.number(
+            name,
+            Dimension::TimePerByte,
+            "a time for each byte (ns/B)",
+        )?)))
+    }
+
+    /// A part of one.
+    pub(crate) fn share(&self, name: &str) -> Result<f64, ParameterError> {
+        self.number(name, Dimension::Share, "per cent")
+    }
+
+    /// Whole per cent.
+    pub(crate) fn percent(&self, name: &str) -> Result<u8, ParameterError> {
+        Ok(u8::try_from(whole(self.share(name)? * 100.0)).unwrap_or(u8::MAX))
+    }
+
+    /// A factor.
+    pub(crate) fn factor(&self, name: &str) -> Result<f64, ParameterError> {
+        self.number(name, Dimension::Factor, "a factor (times)")
+    }
+
+    /// A bit rate.
+    pub(crate) fn rate(&self, name: &str) -> Result<Rate, ParameterError> {
+        let bits = self.number(name, Dimension::Rate, "a bit rate")?;
+        Ok(Rate::from_bits_per_second(whole(bits)))
+    }
+
+    /// A number of things on average.
+    pub(crate) fn real(&self, name: &str) -> Result<f64, ParameterError> {
+        self.number(name, Dimension::Count, "a number of something")
+    }
+
+    /// How often in a second.
+    pub(crate) fn frequency(&self, name: &str) -> Result<f64, ParameterError> {
+        self.number(name, Dimension::Frequency, "a clock (MHz)")
+    }
+
+    /// How many.
+    pub(crate) fn count(&self, name: &str) -> Result<u64, ParameterError> {
+        Ok(whole(self.number(name, Dimension::Count, "a number of something")?))
+    }
+
+    /// How many, for things in memory.
+    pub(crate) fn size(&self, name: &str) -> Result<usize, ParameterError> {
+        Ok(usize::try_from(self.count(name)?).unwrap_or(usize::MAX))
+    }
+
+    /// On or off.
+    pub(crate) fn switch(&self, name: &str) -> Result<bool, ParameterError> {
+        Ok(self.number(name, Dimension::Switch, "a switch (0 or 1)")? >= 0.5)
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the ranges of parameters are checked; a float that is too large or negative saturates"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+        host = "here"
+        [cost]
+        copy = { value = 137, unit = "ns/B", range = [50, 400], source = "a test" }
+        on = { value = 1, unit = "switch", range = [0, 1], source = "a test" }
+    "#;
+
+    fn settings() -> Settings {
+        Settings::parse("a file", TEXT, "here").unwrap()
+    }
+
+    #[test]
+    fn a_number_is_read_in_the_unit_that_it_is_meant_in() {
+        let settings = settings();
+        let cost = settings.section("here.cost");
+        assert_eq!(cost.span_per_byte("copy"), Ok(Span::from_picos(137_000)));
+        assert_eq!(cost.switch("on"), Ok(true));
+        assert!(cost.span("copy").unwrap_err().to_string().contains("must be a time"));
+        assert!(cost.span("paste").unwrap_err().to_string().contains("here.cost.paste is missing"));
+    }
+
+    #[test]
+    fn a_change_keeps_to_the_keys_and_ranges_that_there_are() {
+        let mut settings = settings();
+        settings.set("s", "here.cost.copy=200").unwrap();
+        assert_eq!(settings.section("here.cost").span_per_byte("copy"), Ok(Span::from_picos(200_000)));
+        let refused =
+            |settings: &mut Settings, change: &str| settings.set("s", change).unwrap_err().to_string();
+        assert_eq!(
+            refused(&mut settings, "here.cost.copy=999"),
+            "here.cost.copy = 999 ns/B cannot be: it lies between 50 and 400 ns/B"
+        );
+        assert!(refused(&mut settings, "cost.copi=1").contains("there is no parameter `cost.copi`"));
+        assert!(refused(&mut settings, "x.copy=1").contains("perhaps `here.cost.copy`"));
+        assert!(refused(&mut settings, "nonsense").contains("KEY=VALUE"));
+        settings.set("s", "here.cost.on=off").unwrap();
+        assert_eq!(settings.section("here.cost").switch("on"), Ok(false));
+    }
+
+    #[test]
+    fn what_nobody_reads_is_refused() {
+        let settings = settings();
+        let cost = settings.section("here.cost");
+        cost.span_per_byte("copy").unwrap();
+        settings.word("here.host").unwrap();
+        assert_eq!(settings.refuse_unread(), Err(ParameterError::Unread { key: "here.cost.on".to_owned() }));
+    }
+}

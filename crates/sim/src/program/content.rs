@@ -1,0 +1,51 @@
+//! What bulk transfers carry: bytes that tell where they belong, made once for the whole process.
+
+use std::sync::LazyLock;
+
+/// A prime, so that no buffer, segment or window is in step with it.
+const PERIOD: usize = 65_521;
+
+static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    // Twice the period, so that a piece of up to one never wraps.
+    let mut bytes: Vec<u8> = (0..PERIOD)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state.to_be_bytes()[0]
+        })
+        .collect();
+    bytes.extend_from_within(..);
+    bytes
+});
+
+/// At most `length` bytes from `position` on.
+pub(super) fn piece(position: u64, length: usize) -> &'static [u8] {
+    let at = usize::try_from(position % PERIOD as u64).unwrap_or(0);
+    &BYTES[at..at + length.min(PERIOD)]
+}
+
+/// Where the first byte is that is not the one that belongs to its position.
+pub(super) fn first_wrong(position: u64, bytes: &[u8]) -> Option<u64> {
+    let mut at = position;
+    for part in bytes.chunks(PERIOD) {
+        let right = piece(at, part.len());
+        if part != right {
+            let offset = part.iter().zip(right).position(|(one, other)| one != other)?;
+            return Some(at + offset as u64);
+        }
+        at += part.len() as u64;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_that_was_moved_is_found() {
+        let bytes = piece(70_000, 3_000);
+        assert_eq!(first_wrong(70_000, bytes), None);
+        assert!(first_wrong(70_001, bytes).is_some_and(|at| at < 70_010));
+    }
+}

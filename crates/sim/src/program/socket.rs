@@ -1,0 +1,69 @@
+//! A program's socket: how it comes by a connection, and which events are about it.
+
+use super::{Task, TcpReport};
+use linerate_stack::{ConnectOptions, Event, ListenHandle, ListenOptions, Stack, TcpHandle};
+use linerate_tcp::{Config, Connection};
+use std::borrow::Cow;
+use std::net::SocketAddrV4;
+
+#[derive(Debug, Default)]
+pub(super) struct Socket {
+    listener: Option<ListenHandle>,
+    handle: Option<TcpHandle>,
+}
+
+impl Socket {
+    pub(super) const fn new() -> Self {
+        Self { listener: None, handle: None }
+    }
+
+    /// Asks for a connection to `address`. False if that cannot be.
+    pub(super) fn connect(&mut self, task: &mut Task<'_>, address: SocketAddrV4, config: &Config) -> bool {
+        let options = ConnectOptions { config: Some(*config), ..ConnectOptions::default() };
+        self.handle = task.stack.tcp_connect(task.clock, address, &options).ok();
+        self.handle.is_some()
+    }
+
+    /// Awaits one at `address`. False if that cannot be.
+    pub(super) fn listen(&mut self, task: &mut Task<'_>, address: SocketAddrV4, config: &Config) -> bool {
+        let options = ListenOptions { config: Some(*config), ..ListenOptions::default() };
+        self.listener = task.stack.tcp_listen(address, &options).ok();
+        self.listener.is_some()
+    }
+
+    /// Takes the connection that was awaited. False if there is none yet.
+    pub(super) fn accept(&mut self, task: &mut Task<'_>) -> bool {
+        let accepted = self.listener.and_then(|listener| task.stack.tcp_accept(listener));
+        self.handle = accepted.map(|(handle, _)| handle);
+        self.handle.is_some()
+    }
+
+    /// Its connection's name.
+    pub(super) const fn handle(&self) -> Option<TcpHandle> {
+        self.handle
+    }
+
+    /// Its connection.
+    pub(super) fn connection<'a>(&self, stack: &'a Stack) -> Option<Cow<'a, Connection>> {
+        stack.tcp(self.handle?)
+    }
+
+    /// Is there anything to read?
+    pub(super) fn has_data(&self, stack: &Stack) -> bool {
+        self.connection(stack).is_some_and(|connection| connection.readable_bytes() > 0)
+    }
+
+    /// Is the event about it?
+    pub(super) fn wants(&self, event: &Event) -> bool {
+        match *event {
+            Event::Tcp(handle, _) => Some(handle) == self.handle,
+            Event::Incoming(listener) => Some(listener) == self.listener,
+            Event::Udp(..) | Event::EchoReply(_) | Event::EchoError(_) => false,
+        }
+    }
+
+    /// What its connection counted.
+    pub(super) fn report(&self, stack: &Stack) -> Option<TcpReport> {
+        self.connection(stack).map(|connection| TcpReport::of(&connection))
+    }
+}

@@ -1,0 +1,133 @@
+//! The task of a typist: a character, its echo, the next one.
+
+use super::socket::Socket;
+use super::{Charge, Dialogue, Program, ProgramReport, Step, Task};
+use linerate_stack::{Event, Stack};
+use linerate_tcp::State;
+use linerate_units::Tick;
+
+#[derive(Debug)]
+pub(crate) struct Typist {
+    dialogue: Dialogue,
+    does: Does,
+    socket: Socket,
+    echoed: u64,
+    began: Option<Tick>,
+    ended: Option<Tick>,
+}
+
+/// What the task was doing when it was last asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    Begin,
+    Connect,
+    /// It writes a character.
+    Type,
+    /// It waits for the echo.
+    Wait,
+    /// It reads the echo.
+    Read,
+    End,
+}
+
+/// A system call for a character.
+const CHARACTER: Step = Step::Work(Charge { calls: 1, copied: 1 });
+
+impl Typist {
+    pub(crate) const fn new(dialogue: Dialogue) -> Self {
+        Self { dialogue, does: Does::Begin, socket: Socket::new(), echoed: 0, began: None, ended: None }
+    }
+
+    fn connect(&mut self, task: &mut Task<'_>) -> Step {
+        if self.socket.connect(task, self.dialogue.address, &self.dialogue.config) {
+            self.does = Does::Connect;
+        } else {
+            self.end(task);
+        }
+        Step::Sleep
+    }
+
+    fn end(&mut self, task: &Task<'_>) {
+        self.ended.get_or_insert(task.now);
+        self.does = Does::End;
+    }
+
+    fn begin_when_connected(&mut self, task: &Task<'_>) -> Step {
+        let connection = self.socket.connection(task.stack);
+        match connection.map(|connection| connection.state()) {
+            Some(State::Established) => {
+                self.began = Some(task.now);
+                self.does = Does::Type;
+                return CHARACTER;
+            }
+            Some(State::Closed) | None => self.end(task),
+            Some(_) => {}
+        }
+        Step::Sleep
+    }
+
+    fn write(&mut self, task: &mut Task<'_>) -> Step {
+        let written = self.socket.handle().map(|handle| task.stack.tcp_write(task.clock, handle, b"e"));
+        match written {
+            Some(Ok(1)) => self.does = Does::Wait,
+            Some(_) | None => self.end(task),
+        }
+        Step::Sleep
+    }
+
+    fn wait(&mut self, task: &Task<'_>) -> Step {
+        if self.socket.has_data(task.stack) {
+            self.does = Does::Read;
+            return CHARACTER;
+        }
+        Step::Sleep
+    }
+
+    fn read(&mut self, task: &mut Task<'_>) -> Step {
+        let mut character = [0];
+        let read = self.socket.handle().map(|handle| task.stack.tcp_read(task.clock, handle, &mut character));
+        if !matches!(read, Some(Ok(1))) || character != *b"e" {
+            self.end(task);
+            return Step::Sleep;
+        }
+        self.echoed += 1;
+        if self.echoed == self.dialogue.characters {
+            self.end(task);
+            return Step::Sleep;
+        }
+        self.does = Does::Type;
+        CHARACTER
+    }
+}
+
+impl Program for Typist {
+    fn handle_run(&mut self, task: &mut Task<'_>) -> Step {
+        match self.does {
+            Does::Begin => self.connect(task),
+            Does::Connect => self.begin_when_connected(task),
+            Does::Type => self.write(task),
+            Does::Wait => self.wait(task),
+            Does::Read => self.read(task),
+            Does::End => Step::Sleep,
+        }
+    }
+
+    fn wants(&self, event: &Event) -> bool {
+        self.socket.wants(event)
+    }
+
+    fn is_over(&self) -> bool {
+        self.does == Does::End
+    }
+
+    fn report(&self, stack: &Stack) -> ProgramReport {
+        ProgramReport {
+            bytes: self.echoed,
+            began: self.began,
+            ended: self.ended,
+            complete: self.echoed == self.dialogue.characters,
+            tcp: self.socket.report(stack),
+            ..ProgramReport::new(&format!("{}: typist", self.dialogue.name))
+        }
+    }
+}

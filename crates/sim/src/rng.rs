@@ -1,0 +1,47 @@
+//! Chance: a stream of its own for each component, all of them decided by one seed, so that one more
+//! draw in one place changes nothing anywhere else.
+
+use linerate_units::Span;
+use oorandom::Rand64;
+
+/// A component's stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream(Rand64);
+
+impl Stream {
+    /// Stream number `number` of the world with this seed.
+    pub(crate) fn new(seed: u64, number: u64) -> Self {
+        Self(Rand64::new(u128::from(seed) << 64 | u128::from(number)))
+    }
+
+    /// A whole number below `limit`; zero if that is zero.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        if limit == 0 { 0 } else { self.0.rand_range(0..limit) }
+    }
+
+    /// Does something happen that happens with this probability?
+    pub(crate) fn happens(&mut self, probability: f64) -> bool {
+        probability > 0.0 && self.0.rand_float() < probability
+    }
+
+    /// The time until the next of events that come at random, `mean` apart.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a drawn time, of which no picosecond matters; a float that is too large saturates"
+    )]
+    pub(crate) fn exponential(&mut self, mean: Span) -> Span {
+        let share = -(1.0 - self.0.rand_float()).ln();
+        Span::from_picos((mean.as_picos() as f64 * share) as u64)
+    }
+
+    /// Secrets for a host.
+    pub(crate) fn secret(&mut self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for chunk in bytes.chunks_exact_mut(8) {
+            chunk.copy_from_slice(&self.0.rand_u64().to_le_bytes());
+        }
+        bytes
+    }
+}

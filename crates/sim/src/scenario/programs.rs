@@ -1,0 +1,187 @@
+//! What runs on the hosts of a scenario, as its file says it.
+
+use super::blueprint::{HostPlan, TransferOptions};
+use crate::parameter::{ParameterError, Section, Settings};
+use crate::speaker::{
+    BlastParameters, BlastReceiver, BlastSender, NfsClient, NfsClientParameters, NfsServer,
+    NfsServerParameters, Saturate, SaturateParameters, Speaker,
+};
+
+/// All programs.
+#[derive(Debug, Default)]
+pub(super) struct ProgramPlans {
+    pub(super) transfers: Vec<TransferPlan>,
+    pub(super) dialogues: Vec<DialoguePlan>,
+    pub(super) speakers: Vec<SpeakerPlan>,
+}
+
+/// Somebody types, and a host echoes.
+#[derive(Clone, Debug)]
+pub(super) struct DialoguePlan {
+    pub(super) name: String,
+    /// Numbers of hosts.
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) characters: u64,
+}
+
+/// A bulk transfer.
+#[derive(Clone, Debug)]
+pub(super) struct TransferPlan {
+    pub(super) name: String,
+    /// Numbers of hosts.
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) options: TransferOptions,
+}
+
+/// A program that speaks in frames, on one host.
+#[derive(Clone, Debug)]
+pub(super) struct SpeakerPlan {
+    name: String,
+    pub(super) host: usize,
+    kind: SpeakerKind,
+}
+
+#[derive(Clone, Debug)]
+enum SpeakerKind {
+    Saturate(SaturateParameters),
+    NfsClient(NfsClientParameters, usize),
+    NfsServer(NfsServerParameters),
+    BlastSender(BlastParameters, usize),
+    BlastReceiver(BlastParameters, usize),
+}
+
+impl ProgramPlans {
+    pub(super) fn read(settings: &Settings, hosts: &[HostPlan]) -> Result<Self, ParameterError> {
+        let mut plans = Self::default();
+        for name in settings.names("programs") {
+            plans.add(&settings.section(format!("programs.{name}")), &name, hosts)?;
+        }
+        plans.refuse_two_voices(hosts)?;
+        Ok(plans)
+    }
+
+    fn add(&mut self, section: &Section<'_>, name: &str, hosts: &[HostPlan]) -> Result<(), ParameterError> {
+        match section.word("kind")? {
+            "bulk" => self.transfers.push(TransferPlan::read(section, name, hosts)?),
+            "dialogue" => self.dialogues.push(DialoguePlan::read(section, name, hosts)?),
+            "saturate" => {
+                let parameters = SaturateParameters::read(section)?;
+                for host in group(section, "on", hosts)? {
+                    self.speak(name, host, SpeakerKind::Saturate(parameters));
+                }
+            }
+            "blast" => {
+                let parameters = BlastParameters::read(section)?;
+                let (from, to) = (host(section, "from", hosts)?, host(section, "to", hosts)?);
+                self.speak(name, from, SpeakerKind::BlastSender(parameters, to));
+                self.speak(name, to, SpeakerKind::BlastReceiver(parameters, from));
+            }
+            "nfs-client" => {
+                let parameters = NfsClientParameters::read(section)?;
+                let server = host(section, "server", hosts)?;
+                for host in group(section, "on", hosts)? {
+                    self.speak(name, host, SpeakerKind::NfsClient(parameters, server));
+                }
+            }
+            "nfs-server" => {
+                let parameters = NfsServerParameters::read(section)?;
+                self.speak(name, host(section, "on", hosts)?, SpeakerKind::NfsServer(parameters));
+            }
+            kind => {
+                return Err(ParameterError::Unknown {
+                    what: "kind of program",
+                    name: kind.to_owned(),
+                    known: "bulk, blast, dialogue, saturate, nfs-client, nfs-server".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn speak(&mut self, name: &str, host: usize, kind: SpeakerKind) {
+        self.speakers.push(SpeakerPlan { name: name.to_owned(), host, kind });
+    }
+
+    fn refuse_two_voices(&self, hosts: &[HostPlan]) -> Result<(), ParameterError> {
+        for (index, plan) in self.speakers.iter().enumerate() {
+            if self.speakers[..index].iter().any(|other| other.host == plan.host) {
+                let host = &hosts[plan.host].name;
+                return Err(ParameterError::Topology(format!(
+                    "two programs speak in frames on {host}: give one of them a host of its own"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SpeakerPlan {
+    pub(super) fn speaker(&self) -> Box<dyn Speaker> {
+        let name = self.name.clone();
+        match &self.kind {
+            SpeakerKind::Saturate(parameters) => Box::new(Saturate::new(*parameters, name, self.host)),
+            SpeakerKind::BlastSender(parameters, to) => {
+                Box::new(BlastSender::new(*parameters, name, self.host, *to))
+            }
+            SpeakerKind::BlastReceiver(parameters, from) => {
+                Box::new(BlastReceiver::new(*parameters, name, self.host, *from))
+            }
+            SpeakerKind::NfsClient(parameters, server) => {
+                Box::new(NfsClient::new(*parameters, name, self.host, *server))
+            }
+            SpeakerKind::NfsServer(parameters) => Box::new(NfsServer::new(*parameters, name, self.host)),
+        }
+    }
+}
+
+impl DialoguePlan {
+    fn read(section: &Section<'_>, name: &str, hosts: &[HostPlan]) -> Result<Self, ParameterError> {
+        let (from, to) = (host(section, "from", hosts)?, host(section, "to", hosts)?);
+        if from == to {
+            let what = format!("the dialogue {name} goes nowhere: name two hosts");
+            return Err(ParameterError::Topology(what));
+        }
+        Ok(Self { name: name.to_owned(), from, to, characters: section.count("characters")? })
+    }
+}
+
+impl TransferPlan {
+    fn read(section: &Section<'_>, name: &str, hosts: &[HostPlan]) -> Result<Self, ParameterError> {
+        let options = TransferOptions {
+            bytes: Some(section.count("bytes")?),
+            send_buffer: Some(section.size("send_buffer")?),
+            receive_buffer: Some(section.size("receive_buffer")?),
+            write_size: Some(section.size("write_size")?),
+            read_size: Some(section.size("read_size")?),
+            ..TransferOptions::default()
+        };
+        let (from, to) = (host(section, "from", hosts)?, host(section, "to", hosts)?);
+        if from == to {
+            let what = format!("the transfer {name} goes nowhere: name two hosts");
+            return Err(ParameterError::Topology(what));
+        }
+        Ok(Self { name: name.to_owned(), from, to, options })
+    }
+}
+
+/// The host that a word names.
+fn host(section: &Section<'_>, word: &str, hosts: &[HostPlan]) -> Result<usize, ParameterError> {
+    let wanted = section.word(word)?;
+    let found = hosts.iter().position(|host| host.name == wanted);
+    found.ok_or_else(|| unknown(wanted, hosts))
+}
+
+/// The hosts that a word names.
+fn group(section: &Section<'_>, word: &str, hosts: &[HostPlan]) -> Result<Vec<usize>, ParameterError> {
+    let wanted = section.word(word)?;
+    let named = |host: &HostPlan| host.group == wanted || host.name == wanted;
+    let found: Vec<usize> = (0..hosts.len()).filter(|&number| named(&hosts[number])).collect();
+    if found.is_empty() { Err(unknown(wanted, hosts)) } else { Ok(found) }
+}
+
+fn unknown(name: &str, hosts: &[HostPlan]) -> ParameterError {
+    let known: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+    ParameterError::Unknown { what: "host", name: name.to_owned(), known: known.join(", ") }
+}

@@ -1,0 +1,192 @@
+//! The end that reads the file: some pieces ahead, each asked for again and again after a time that doubles, until it
+//! is there as a whole.
+
+use super::{KIND, REQUEST, is_for};
+use crate::parameter::{ParameterError, Section};
+use crate::program::ProgramReport;
+use crate::speaker::{Header, Labour, Speaker};
+use linerate_units::{Span, Tick};
+
+/// An answer has no more fragments than bits here.
+const MOST_FRAGMENTS: u32 = 64;
+/// Pieces that are asked for at one time, at most.
+const MOST_AHEAD: usize = 64;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NfsClientParameters {
+    labour: Labour,
+    bytes: u64,
+    /// Bytes of a piece.
+    transfer: usize,
+    /// Pieces beyond the first that are asked for at one time.
+    read_ahead: usize,
+    /// How long an answer is first waited for.
+    timeout: Span,
+    /// After so many tries the user is told "server not responding", and it begins anew.
+    tries: u32,
+}
+
+impl NfsClientParameters {
+    pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
+        Ok(Self {
+            labour: Labour::read(section)?,
+            bytes: section.count("bytes")?,
+            transfer: section.size("transfer")?,
+            read_ahead: section.size("read_ahead")?.min(MOST_AHEAD),
+            timeout: section.span("timeout")?,
+            tries: u32::try_from(section.count("tries")?).unwrap_or(u32::MAX).max(1),
+        })
+    }
+}
+
+/// A piece that has been asked for.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    number: u32,
+    data: usize,
+    /// Fragments of an answer that are here, and to which try it is the answer: what is there of another one does not
+    /// help, because its fragments have another identification.
+    here: u64,
+    answer: u32,
+    tries: u32,
+    /// When it is asked for again.
+    again: Tick,
+    /// It must be asked for now.
+    asks: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct NfsClient {
+    parameters: NfsClientParameters,
+    name: String,
+    number: usize,
+    server: usize,
+    calls: Vec<Call>,
+    /// Bytes that have been asked for.
+    asked: u64,
+    next: u32,
+    read: u64,
+    repeated: u64,
+    not_responding: u64,
+    ended: Option<Tick>,
+}
+
+impl NfsClient {
+    pub(crate) const fn new(
+        parameters: NfsClientParameters,
+        name: String,
+        number: usize,
+        server: usize,
+    ) -> Self {
+        Self {
+            parameters,
+            name,
+            number,
+            server,
+            calls: Vec::new(),
+            asked: 0,
+            next: 0,
+            read: 0,
+            repeated: 0,
+            not_responding: 0,
+            ended: None,
+        }
+    }
+
+    /// Asks for pieces ahead.
+    fn ask(&mut self) {
+        while self.calls.len() <= self.parameters.read_ahead && self.asked < self.parameters.bytes {
+            let left = usize::try_from(self.parameters.bytes - self.asked).unwrap_or(usize::MAX);
+            let data = left.min(self.parameters.transfer);
+            self.asked += data as u64;
+            self.next += 1;
+            let number = self.next;
+            self.calls.push(Call {
+                number,
+                data,
+                here: 0,
+                answer: 0,
+                tries: 0,
+                again: Tick::NEVER,
+                asks: true,
+            });
+        }
+    }
+}
+
+impl Speaker for NfsClient {
+    /// Asks again for what has been waited for too long (RFC 1094 leaves it to the client; 4.3BSD doubles its timer).
+    fn handle_time(&mut self, now: Tick) {
+        self.ask();
+        for call in self.calls.iter_mut().filter(|call| call.again <= now) {
+            (call.again, call.asks) = (Tick::NEVER, true);
+            self.repeated += 1;
+            if call.tries.is_multiple_of(self.parameters.tries) {
+                self.not_responding += 1;
+            }
+        }
+    }
+
+    fn handle_frame(&mut self, now: Tick, frame: &[u8]) {
+        let Some(Header { numbers: [number, index, count, answer], .. }) = Header::read(frame) else {
+            return;
+        };
+        let Some(place) = self.calls.iter().position(|call| call.number == number) else { return };
+        let call = &mut self.calls[place];
+        if index >= count || count > MOST_FRAGMENTS {
+            return;
+        }
+        if std::mem::replace(&mut call.answer, answer) != answer {
+            call.here = 0;
+        }
+        call.here |= 1 << index;
+        if call.here.count_ones() == count {
+            self.read += call.data as u64;
+            self.calls.swap_remove(place);
+            self.ask();
+        }
+        if self.read == self.parameters.bytes {
+            self.ended.get_or_insert(now);
+        }
+    }
+
+    fn wants(&self, frame: &[u8]) -> bool {
+        is_for(frame, self.number)
+    }
+
+    fn poll_transmit(&mut self, now: Tick, room: &mut [u8]) -> Option<usize> {
+        self.ask();
+        let (timeout, tries) = (self.parameters.timeout, self.parameters.tries);
+        let call = self.calls.iter_mut().find(|call| call.asks)?;
+        call.asks = false;
+        call.again = now + timeout * (1 << (call.tries % tries).min(16));
+        call.tries += 1;
+        let data = u32::try_from(call.data).unwrap_or(u32::MAX);
+        let numbers = [call.number, call.tries, 0, data];
+        let header = Header { to: self.server, from: self.number, kind: KIND, numbers };
+        Some(header.write(room, REQUEST))
+    }
+
+    fn poll_timeout(&self) -> Tick {
+        self.calls.iter().map(|call| call.again).min().unwrap_or(Tick::NEVER)
+    }
+
+    fn labour(&self) -> Labour {
+        self.parameters.labour
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    fn report(&self) -> ProgramReport {
+        ProgramReport {
+            bytes: self.read,
+            began: Some(Tick::ZERO),
+            ended: self.ended,
+            complete: self.ended.is_some(),
+            counted: vec![("repeated", self.repeated), ("not-responding", self.not_responding)],
+            ..ProgramReport::new(&self.name)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A station that always has a frame: what an Ethernet carries when everybody wants it all the time (Boggs, Mogul and
+//! Kent, "Measured capacity of an Ethernet", 1988). Its frames are for nobody.
+
+use super::{Header, Labour, Speaker};
+use crate::parameter::{ParameterError, Section};
+use crate::program::ProgramReport;
+use linerate_units::{Span, Tick};
+
+/// A station that no world has.
+const NOBODY: usize = 0xffff;
+/// An EtherType for tests (IEEE 802 local experimental).
+const KIND: u16 = 0x88b5;
+/// The check sequence, which a frame's length in a scenario counts.
+const CHECK_SEQUENCE: usize = 4;
+
+/// What such a station sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SaturateParameters {
+    /// Bytes of a frame, check sequence included.
+    frame: usize,
+    /// Every so many frames …
+    every: u64,
+    /// … one has this length.
+    other: usize,
+    time: Span,
+}
+
+impl SaturateParameters {
+    pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
+        Ok(Self {
+            frame: section.size("frame")?,
+            every: section.count("every")?,
+            other: section.size("other")?,
+            time: section.span("time")?,
+        })
+    }
+}
+
+/// The station.
+#[derive(Debug)]
+pub(crate) struct Saturate {
+    parameters: SaturateParameters,
+    name: String,
+    number: usize,
+    sent: u64,
+    bytes: u64,
+    ended: Option<Tick>,
+}
+
+impl Saturate {
+    pub(crate) const fn new(parameters: SaturateParameters, name: String, number: usize) -> Self {
+        Self { parameters, name, number, sent: 0, bytes: 0, ended: None }
+    }
+
+    fn end(&self) -> Tick {
+        Tick::ZERO + self.parameters.time
+    }
+}
+
+impl Speaker for Saturate {
+    fn handle_time(&mut self, now: Tick) {
+        if now >= self.end() {
+            self.ended.get_or_insert(now);
+        }
+    }
+
+    fn handle_frame(&mut self, _: Tick, _: &[u8]) {}
+
+    fn wants(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn poll_transmit(&mut self, _: Tick, room: &mut [u8]) -> Option<usize> {
+        if self.ended.is_some() {
+            return None;
+        }
+        self.sent += 1;
+        let is_other = self.sent.checked_rem(self.parameters.every) == Some(0);
+        let length = if is_other { self.parameters.other } else { self.parameters.frame };
+        let header = Header { to: NOBODY, from: self.number, kind: KIND, numbers: [0; 4] };
+        let length = header.write(room, length.saturating_sub(CHECK_SEQUENCE));
+        self.bytes += (length + CHECK_SEQUENCE) as u64;
+        Some(length)
+    }
+
+    fn poll_timeout(&self) -> Tick {
+        if self.ended.is_some() { Tick::NEVER } else { self.end() }
+    }
+
+    fn labour(&self) -> Labour {
+        Labour::default()
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    fn report(&self) -> ProgramReport {
+        ProgramReport {
+            bytes: self.bytes,
+            began: Some(Tick::ZERO),
+            ended: self.ended,
+            complete: self.ended.is_some(),
+            counted: vec![("frames", self.sent)],
+            ..ProgramReport::new(&self.name)
+        }
+    }
+}

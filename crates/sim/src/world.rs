@@ -1,0 +1,334 @@
+//! The world: who is on which cable, and what happens next. It alone makes events of what its parts want.
+
+use crate::frame::{FrameId, Frames};
+use crate::machine::{Machine, MachineAction, MachineEvent};
+use crate::medium::{Audience, Medium, MediumAction, MediumEvent, Port};
+use crate::nic::{NicAction, NicEvent};
+use crate::noise::Noise;
+use crate::queue::Queue;
+use crate::trace::Trace;
+use linerate_units::Tick;
+
+/// What can happen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// On a medium.
+    Medium(u16, MediumEvent),
+    /// To a machine's card, from within.
+    Card(u16, NicEvent),
+    /// To a machine's card, from its wire.
+    Wire(u16, Heard),
+    /// To a machine.
+    Machine(u16, MachineEvent),
+    /// A station of noise has a frame.
+    Noise(u16),
+}
+
+/// What a card hears.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Heard {
+    Begin,
+    Fragment,
+    Frame { frame: FrameId, intact: bool },
+}
+
+/// Who is at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occupant {
+    Machine(u16),
+    Noise(u16),
+}
+
+/// A medium and who is on it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) medium: Medium,
+    pub(crate) ports: Vec<Occupant>,
+}
+
+/// Everything.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) now: Tick,
+    pub(crate) queue: Queue<Event>,
+    pub(crate) frames: Frames,
+    pub(crate) places: Vec<Place>,
+    pub(crate) machines: Vec<Machine>,
+    /// Where each machine is: its medium and port.
+    pub(crate) seats: Vec<(u16, Port)>,
+    pub(crate) noises: Vec<Noise>,
+    pub(crate) noise_seats: Vec<(u16, Port)>,
+    pub(crate) trace: Trace,
+    /// Judge every invariant after every event?
+    pub(crate) checks: bool,
+    /// Events that have happened.
+    pub(crate) events: u64,
+    medium_actions: Vec<MediumAction>,
+    machine_actions: Vec<MachineAction>,
+}
+
+impl World {
+    /// A world in which frames have up to `room` bytes.
+    pub(crate) fn new(room: usize, trace: Trace, checks: bool) -> Self {
+        Self {
+            now: Tick::ZERO,
+            queue: Queue::new(),
+            frames: Frames::new(room),
+            places: Vec::new(),
+            machines: Vec::new(),
+            seats: Vec::new(),
+            noises: Vec::new(),
+            noise_seats: Vec::new(),
+            trace,
+            checks,
+            events: 0,
+            medium_actions: Vec::with_capacity(16),
+            machine_actions: Vec::with_capacity(16),
+        }
+    }
+
+    /// Begins the noise.
+    pub(crate) fn start_noise(&mut self) {
+        for (index, noise) in (0..).zip(&mut self.noises) {
+            self.queue.push(noise.next(self.now), Event::Noise(index));
+        }
+    }
+
+    /// Starts a program on a machine.
+    pub(crate) fn start(&mut self, machine: usize, program: Box<dyn crate::program::Program>) {
+        self.machines[machine].start(self.now, program, &mut self.machine_actions);
+        self.act_for_machine(machine);
+    }
+
+    /// Starts a program that speaks in frames on a machine.
+    pub(crate) fn attach(&mut self, machine: usize, speaker: Box<dyn crate::speaker::Speaker>) {
+        self.machines[machine].attach(self.now, speaker, &mut self.machine_actions);
+        self.act_for_machine(machine);
+    }
+
+    /// Lets things happen until `is_over`, or `limit` has come, or nothing will ever happen again.
+    pub(crate) fn run(&mut self, limit: Tick, is_over: impl Fn(&Self) -> bool) {
+        while let Some((at, event)) = self.queue.pop() {
+            if at > limit {
+                self.queue.push(at, event);
+                self.now = limit;
+                return;
+            }
+            assert!(at >= self.now, "time never goes back");
+            self.now = at;
+            self.events += 1;
+            let may_end = self.step(event);
+            if self.checks {
+                self.check();
+            }
+            if may_end && is_over(self) {
+                return;
+            }
+        }
+    }
+
+    /// One thing happens; can a program have come to its end by it?
+    fn step(&mut self, event: Event) -> bool {
+        match event {
+            Event::Medium(place, event) => {
+                let (frames, actions) = (&mut self.frames, &mut self.medium_actions);
+                let medium = &mut self.places[usize::from(place)].medium;
+                medium.handle_event(self.now, event, frames, actions);
+                self.act_for_medium(place);
+                false
+            }
+            Event::Card(machine, event) => {
+                let machine = usize::from(machine);
+                self.machines[machine].handle_nic_event(self.now, event, &mut self.machine_actions);
+                self.act_for_machine(machine);
+                false
+            }
+            Event::Wire(machine, heard) => {
+                self.hear(usize::from(machine), heard);
+                false
+            }
+            Event::Machine(machine, event) => {
+                let index = usize::from(machine);
+                let (frames, actions) = (&mut self.frames, &mut self.machine_actions);
+                self.machines[index].handle_event(self.now, event, frames, actions);
+                self.act_for_machine(index);
+                true
+            }
+            Event::Noise(index) => {
+                self.make_noise(index);
+                false
+            }
+        }
+    }
+
+    fn hear(&mut self, machine: usize, heard: Heard) {
+        let (now, frames, actions) = (self.now, &self.frames, &mut self.machine_actions);
+        self.machines[machine].handle_card(
+            now,
+            |nic, card| match heard {
+                Heard::Begin => nic.handle_arriving(now, card),
+                Heard::Fragment => nic.handle_fragment(card),
+                Heard::Frame { frame, intact } => {
+                    nic.handle_arrived(now, frame, frames[frame].length(), intact, card);
+                }
+            },
+            actions,
+        );
+        self.act_for_machine(machine);
+    }
+
+    fn make_noise(&mut self, index: u16) {
+        let noise = &mut self.noises[usize::from(index)];
+        self.queue.push(noise.next(self.now), Event::Noise(index));
+        if noise.handle_frame() {
+            self.send_noise(index);
+        }
+    }
+
+    fn send_noise(&mut self, index: u16) {
+        let (place, port) = self.noise_seats[usize::from(index)];
+        let length = self.noises[usize::from(index)].length();
+        let frame = self.frames.take();
+        self.frames[frame].room()[..length].fill(0);
+        self.frames[frame].set_length(length);
+        self.request(place, port, frame, Audience::Nobody);
+    }
+
+    fn request(&mut self, place: u16, port: Port, frame: FrameId, to: Audience) {
+        let (frames, actions) = (&self.frames, &mut self.medium_actions);
+        let medium = &mut self.places[usize::from(place)].medium;
+        medium.handle_request(self.now, port, frame, to, frames, actions);
+        self.act_for_medium(place);
+    }
+
+    /// Who is to take a frame off the medium: the machine that its destination names.
+    fn audience(&self, place: u16, frame: FrameId) -> Audience {
+        match station_number(self.frames[frame].destination()) {
+            Some(number) => match self.seats.get(number) {
+                Some(&(at, port)) if at == place => Audience::One(port),
+                Some(_) | None => Audience::Nobody,
+            },
+            None => Audience::All,
+        }
+    }
+
+    /// Carries out what a machine wants.
+    fn act_for_machine(&mut self, machine: usize) {
+        let number = u16::try_from(machine).unwrap_or(u16::MAX);
+        let mut actions = std::mem::take(&mut self.machine_actions);
+        for action in actions.drain(..) {
+            match action {
+                MachineAction::Later { at, event } => self.queue.push(at, Event::Machine(number, event)),
+                MachineAction::Card(NicAction::Later { at, event }) => {
+                    self.queue.push(at, Event::Card(number, event));
+                }
+                MachineAction::Card(NicAction::Request { frame }) => {
+                    let (place, port) = self.seats[machine];
+                    let to = self.audience(place, frame);
+                    self.request(place, port, frame, to);
+                }
+                MachineAction::Card(NicAction::Release { frame }) => self.frames.release(frame),
+                MachineAction::Card(
+                    NicAction::Interrupt | NicAction::TakeBus { .. } | NicAction::GiveBus { .. },
+                ) => {}
+            }
+        }
+        self.machine_actions = actions;
+    }
+
+    /// Carries out what a medium wants.
+    fn act_for_medium(&mut self, place: u16) {
+        let mut actions = std::mem::take(&mut self.medium_actions);
+        for action in actions.drain(..) {
+            self.carry_out(place, action);
+        }
+        // What was wanted meanwhile has been carried out, by a call from within this one.
+        self.medium_actions = actions;
+    }
+
+    fn carry_out(&mut self, place: u16, action: MediumAction) {
+        self.trace.note(self.now, place, action, &self.frames);
+        match action {
+            MediumAction::Later { at, event } => self.queue.push(at, Event::Medium(place, event)),
+            MediumAction::Sending { port, frame } => self.tell_sender(place, port, frame, Told::Sending),
+            MediumAction::Collided { port, frame } => self.tell_sender(place, port, frame, Told::Collided),
+            MediumAction::Sent { port, frame } => self.tell_sender(place, port, frame, Told::Sent),
+            MediumAction::GivenUp { port, frame } => self.tell_sender(place, port, frame, Told::GivenUp),
+            MediumAction::Arriving { port, at } => self.let_hear(place, port, at, Heard::Begin),
+            MediumAction::Fragment { port, at } => self.let_hear(place, port, at, Heard::Fragment),
+            MediumAction::Arrived { port, at, frame, intact } => {
+                self.frames.share(frame);
+                self.let_hear(place, port, at, Heard::Frame { frame, intact });
+            }
+        }
+    }
+
+    fn let_hear(&mut self, place: u16, port: Port, at: Tick, heard: Heard) {
+        match self.places[usize::from(place)].ports[port] {
+            Occupant::Machine(machine) => self.queue.push(at, Event::Wire(machine, heard)),
+            Occupant::Noise(_) => {
+                if let Heard::Frame { frame, .. } = heard {
+                    self.frames.release(frame);
+                }
+            }
+        }
+    }
+
+    fn tell_sender(&mut self, place: u16, port: Port, frame: FrameId, told: Told) {
+        match self.places[usize::from(place)].ports[port] {
+            Occupant::Machine(machine) => self.tell_machine(usize::from(machine), frame, told),
+            Occupant::Noise(index) => self.tell_noise(index, frame, told),
+        }
+    }
+
+    fn tell_machine(&mut self, machine: usize, frame: FrameId, told: Told) {
+        let (now, length) = (self.now, self.frames[frame].length());
+        self.machines[machine].handle_card(
+            now,
+            |nic, card| match told {
+                Told::Sending => nic.handle_sending(card),
+                Told::Collided => nic.handle_collided(card),
+                Told::Sent => nic.handle_sent(now, length, false, card),
+                Told::GivenUp => nic.handle_sent(now, length, true, card),
+            },
+            &mut self.machine_actions,
+        );
+        self.act_for_machine(machine);
+    }
+
+    fn tell_noise(&mut self, index: u16, frame: FrameId, told: Told) {
+        if matches!(told, Told::Sent | Told::GivenUp) {
+            self.frames.release(frame);
+            if self.noises[usize::from(index)].handle_sent() {
+                self.send_noise(index);
+            }
+        }
+    }
+
+    /// Judges every invariant.
+    fn check(&self) {
+        self.machines.iter().for_each(Machine::check);
+        self.places.iter().for_each(|place| place.medium.check());
+    }
+}
+
+/// What a sender is told.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    Sending,
+    Collided,
+    Sent,
+    GivenUp,
+}
+
+/// The station address of a machine.
+pub(crate) fn station(number: usize) -> [u8; 6] {
+    let [.., high, low] = number.to_be_bytes();
+    [0x02, 0, 0, 0, high, low]
+}
+
+/// The machine that a station address names; none if it names all.
+fn station_number(address: [u8; 6]) -> Option<usize> {
+    let [first, .., high, low] = address;
+    (first & 1 == 0).then(|| usize::from(u16::from_be_bytes([high, low])))
+}

@@ -1,0 +1,128 @@
+//! What documents say is set beside what came of it here, and shapes that literature names come out by themselves.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_sim::{Keep, Measure, Outcome, Scenario, TransferOptions};
+
+/// A scenario of the catalogue, changed, with every invariant judged.
+fn run(scenario: &str, changes: &[&str]) -> Outcome {
+    let mut scenario = Scenario::named(scenario).unwrap();
+    changes.iter().for_each(|change| scenario.set(change).unwrap());
+    let options = TransferOptions { checks: true, ..TransferOptions::default() };
+    scenario.blueprint().unwrap().run(1988, &options, Keep::default())
+}
+
+fn measure(outcome: &Outcome, measure: &str) -> f64 {
+    outcome.measure(&measure.parse::<Measure>().unwrap()).unwrap()
+}
+
+/// What a saturated Ethernet carries, in Mb/s.
+fn carried(scenario: &str, hosts: u32) -> f64 {
+    let hosts = format!("hosts.stations.count={hosts}");
+    measure(&run(scenario, &[&hosts, "load.time=1"]), "carried") / 1e6
+}
+
+#[test]
+fn long_frames_fill_an_ethernet_whoever_wants_it_and_short_ones_do_not() {
+    for hosts in [2, 5, 24] {
+        let (long, short) = (carried("saturated-long", hosts), carried("saturated-short", hosts));
+        assert!(long > 9.0, "{hosts} hosts, long frames: {long} Mb/s");
+        assert!(short < 0.85 * long, "{hosts} hosts: {short} Mb/s of short frames, {long} of long ones");
+        let mixed = carried("saturated-mixed", hosts);
+        assert!(
+            mixed > 1.1 * short,
+            "{hosts} hosts: one long frame in eight lifts {short} to {mixed} Mb/s only"
+        );
+    }
+}
+
+#[test]
+fn stations_on_a_hub_share_it_as_those_on_a_cable_do() {
+    let text = Scenario::text("saturated-long").unwrap().replace("ethernet-10", "hub-10");
+    let mut scenario = Scenario::parse("s", &text, &|_| Err(String::new())).unwrap();
+    scenario.set("load.time=1").unwrap();
+    let options = TransferOptions { checks: true, ..TransferOptions::default() };
+    let outcome = scenario.blueprint().unwrap().run(1, &options, Keep::default());
+    assert!(measure(&outcome, "carried") > 9e6);
+    assert_eq!(outcome.wires[0].counted.late, 0, "an arm of 161 m is not too long");
+}
+
+#[test]
+fn an_82586_that_is_deaf_behind_a_frame_keeps_up_with_a_sender_that_waits() {
+    let few = ["transfer.bytes=100000"];
+    let rate = |scenario: &str| measure(&run(scenario, &few), "goodput transfer");
+    assert!(rate("paced-into-82586") > 5.0 * rate("82586-receiver"));
+}
+
+#[test]
+fn every_published_figure_has_one_of_ours_beside_it() {
+    for name in Scenario::names() {
+        let mut scenario = Scenario::named(name).unwrap();
+        for change in ["transfer.bytes=200000", "limit.time=3", "load.time=0.5"] {
+            let _ = scenario.set(change);
+        }
+        let blueprint = scenario.blueprint().unwrap();
+        let outcome = blueprint.run(7, &TransferOptions::default(), Keep::default());
+        for published in blueprint.published() {
+            assert!(published.ours(&outcome).is_some(), "{name}: {} is not measured", published.id);
+            let [low, high] = published.figure.range;
+            assert!(low <= published.figure.value && published.figure.value <= high);
+        }
+    }
+}
+
+#[test]
+fn a_codel_queue_is_short_where_a_full_one_is_long_and_carries_as_much() {
+    let of = |scenario: &str| {
+        let outcome = run(scenario, &["limit.time=20"]);
+        (measure(&outcome, "waited") / 1e9, measure(&outcome, "goodput one other"))
+    };
+    let (full, full_rate) = of("wan-tail-drop");
+    for scenario in ["wan-codel", "wan-fq-codel", "wan-red"] {
+        let (waited, rate) = of(scenario);
+        assert!(waited < full / 4.0, "{scenario}: {waited} ms, tail drop {full} ms");
+        assert!(rate > 0.75 * full_rate, "{scenario}: {rate} b/s, tail drop {full_rate} b/s");
+    }
+}
+
+#[test]
+fn what_a_measure_or_a_queue_cannot_be_is_refused_with_a_line() {
+    let says = |scenario: &str, from: &str, to: &str, line: &str| {
+        let text = Scenario::text(scenario).unwrap();
+        assert!(text.contains(from));
+        let parsed = Scenario::parse("s", &text.replace(from, to), &|_| Err(String::new()));
+        let error = parsed.and_then(|scenario| scenario.blueprint().map(|_| ())).unwrap_err().to_string();
+        assert!(error.contains(line) && !error.contains('\n'), "{error}");
+    };
+    says("wan-red", "\"waited\"", "\"weighted\"", "there is no measure `weighted`");
+    says("saturated-long", "on = \"stations\"", "on = \"nobody\"", "there is no host `nobody`");
+    says(
+        "wan-codel",
+        "limit]",
+        "noise]\nrate = { value = 1, unit = \"kb/s\", range = [0, 1], source = \"x\" }\n\
+         frame = { value = 64, unit = \"B\", range = [64, 64], source = \"x\" }\n\
+         position = { value = 0, unit = \"m\", range = [0, 1], source = \"x\" }\n[limit]",
+        "needs a bus",
+    );
+    let mut red = Scenario::named("wan-red").unwrap();
+    red.set("medium.queue.low=70").unwrap();
+    assert!(red.blueprint().unwrap_err().to_string().contains("make low less than high"));
+}
+
+#[test]
+fn a_typed_character_costs_seven_bytes_of_a_serial_line_and_forty_one_without_compression() {
+    let bytes = |change| measure(&run("serial-typist", &["typing.characters=200", change]), "frame-size");
+    let (compressed, whole) = (bytes("medium.compression=on"), bytes("medium.compression=off"));
+    // Three of them say that the identification has not grown by one (RFC 1144 section 3.2.2, RFC 6864).
+    assert!((7.0..7.9).contains(&compressed), "{compressed}");
+    assert!((40.5..41.5).contains(&whole), "{whole}");
+}
+
+#[test]
+fn a_blast_moves_every_byte_with_one_acknowledgement_for_32_frames() {
+    let outcome = run("blast-3-50-to-3-180", &["noise.rate=0", "blast.bytes=100000"]);
+    let report = outcome.program("blast").unwrap();
+    assert!(outcome.complete && report.complete);
+    assert_eq!((report.bytes, report.counted.clone()), (100_000, vec![("blasts", 4), ("repeated", 0)]));
+    assert_eq!(outcome.wires[0].counted.frames, 98 + 4);
+}

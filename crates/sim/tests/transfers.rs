@@ -1,0 +1,81 @@
+//! Whole transfers between machines of 1988, with every invariant judged after every event.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_sim::{Keep, Outcome, Scenario, TransferOptions};
+
+/// A scenario of the catalogue, changed, run with all checks.
+fn run(scenario: &str, changes: &[&str], seed: u64) -> Outcome {
+    let mut scenario = Scenario::named(scenario).unwrap();
+    changes.iter().for_each(|change| scenario.set(change).unwrap());
+    let options = TransferOptions { verify: true, checks: true, ..TransferOptions::default() };
+    scenario.blueprint().unwrap().run(seed, &options, Keep { frames: true, timeline: true })
+}
+
+#[test]
+fn every_byte_arrives_where_it_belongs() {
+    for scenario in ["sun-3-60-to-3-60", "sun-3-280-to-3-60"] {
+        for packets in [1, 3, 17] {
+            let buffer = packets * 1_460;
+            let changes = [
+                "transfer.bytes=300000".to_owned(),
+                format!("transfer.send_buffer={buffer}"),
+                format!("transfer.receive_buffer={buffer}"),
+            ];
+            let outcome = run(scenario, &changes.each_ref().map(String::as_str), 1);
+            let sink = outcome.program("transfer: sink").unwrap();
+            assert!(outcome.complete && sink.complete, "{scenario}, {packets} packets");
+            assert_eq!((sink.bytes, sink.wrong_at), (300_000, None), "{scenario}, {packets} packets");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_frames_at_the_same_picosecond_and_another_seed_others() {
+    let frames = |seed| run("sun-3-60-to-3-60", &["transfer.bytes=100000"], seed).frames;
+    let first = frames(1);
+    assert!(first.len() > 100);
+    assert_eq!(first, frames(1));
+    assert_ne!(first, frames(2));
+}
+
+#[test]
+fn what_cards_have_sent_is_what_wires_have_carried_and_what_cards_have_received() {
+    let outcome = run("sun-3-60-to-3-60", &["transfer.bytes=200000", "noise.rate=0"], 1);
+    let sent: u64 = outcome.machines.iter().map(|machine| machine.card.transmit_packets).sum();
+    let received: u64 = outcome.machines.iter().map(|machine| machine.card.receive_packets).sum();
+    let on_its_way = sent - received;
+    assert_eq!(sent, outcome.wires[0].counted.frames);
+    assert!(on_its_way <= 1, "{on_its_way} frames are missing");
+}
+
+#[test]
+fn every_scenario_of_the_catalogue_asks_a_question_and_can_be_run() {
+    for name in Scenario::names() {
+        let scenario = Scenario::named(name).unwrap();
+        assert!(scenario.question().contains('?'), "{name} asks nothing");
+        assert!(scenario.blueprint().is_ok(), "{name}: {:?}", scenario.blueprint().err());
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_line() {
+    let parse = |text: &str| Scenario::parse("s.toml", text, &|file| Err(format!("{file} is not there")));
+    let text = Scenario::text("sun-3-60-to-3-60").unwrap();
+    let says = |text: &str, line: &str| {
+        let error =
+            parse(text).and_then(|scenario| scenario.blueprint().map(|_| ())).unwrap_err().to_string();
+        assert!(error.contains(line) && !error.contains('\n'), "{error}");
+    };
+    says(
+        &text.replace("nic = \"lance\"", "nic = \"lanze\""),
+        "there is no card `lanze`: choose one of lance, 82586",
+    );
+    says(&text.replace("to = \"receiver\"", "to = \"sender\""), "goes nowhere");
+    says(&text.replace("to = \"receiver\"", "to = \"nobody\""), "there is no host `nobody`");
+    says(&text.replace("ethernet-10", "link-1g"), "nobody else is on a cable");
+    says(&text.replace("title =", "titel ="), "title is missing");
+    says(&format!("{text}\n[more]\nword = \"x\"\n"), "more.word means nothing here");
+    says(&text.replace("value = 65536", "value = 0"), "lies between 1 and");
+    says("medium = [", "s.toml is no scenario");
+}
