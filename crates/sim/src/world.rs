@@ -6,8 +6,12 @@ use crate::medium::{Audience, Medium, MediumAction, MediumEvent, Port};
 use crate::nic::{NicAction, NicEvent};
 use crate::noise::Noise;
 use crate::queue::Queue;
+use crate::speaker::Header;
 use crate::trace::Trace;
 use linerate_units::Tick;
+
+/// The station that stands for everybody else: no machine has its number.
+const OTHERS: usize = 0xfffe;
 
 /// What can happen.
 #[derive(Clone, Copy, Debug)]
@@ -189,7 +193,7 @@ impl World {
         let (place, port) = self.noise_seats[usize::from(index)];
         let length = self.noises[usize::from(index)].length();
         let frame = self.frames.take();
-        self.frames[frame].room()[..length].fill(0);
+        let length = Header::to_nobody(OTHERS).write(self.frames[frame].room(), length);
         self.frames[frame].set_length(length);
         self.request(place, port, frame, Audience::Nobody);
     }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_sim::{Keep, Outcome, Scenario, TransferOptions};
+use linerate_sim::{Captured, Keep, Outcome, Scenario, TransferOptions};
 
 /// A scenario of the catalogue, changed, run with all checks.
 fn run(scenario: &str, changes: &[&str], seed: u64) -> Outcome {
@@ -47,6 +47,17 @@ fn what_cards_have_sent_is_what_wires_have_carried_and_what_cards_have_received(
     let on_its_way = sent - received;
     assert_eq!(sent, outcome.wires[0].counted.frames);
     assert!(on_its_way <= 1, "{on_its_way} frames are missing");
+}
+
+#[test]
+fn everybody_elses_frames_are_ethernet_frames_of_an_experiment_and_for_nobody() {
+    let outcome = run("sun-3-60-to-3-60", &["transfer.bytes=100000", "noise.rate=2000"], 1);
+    let kind = |frame: &&Captured| frame.bytes.get(12..14) == Some(&[0x88, 0xb5]);
+    let noise: Vec<&Captured> = outcome.frames.iter().filter(kind).collect();
+    assert!(noise.len() > 10, "{} frames", noise.len());
+    assert!(
+        noise.iter().all(|frame| frame.bytes.len() == 196 && frame.bytes[..6] == [2, 0, 0, 0, 0xff, 0xff])
+    );
 }
 
 #[test]

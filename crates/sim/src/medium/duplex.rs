@@ -19,7 +19,23 @@ struct Way {
     random: Stream,
     /// When the gap behind the last frame is over.
     free: Tick,
-    outgoing: Option<(FrameId, usize)>,
+    outgoing: Option<Outgoing>,
+}
+
+/// A frame that is on its way onto the cable, and what will become of it.
+#[derive(Clone, Copy, Debug)]
+struct Outgoing {
+    frame: FrameId,
+    length: usize,
+    fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It is lost: what is heard of it ends as no frame.
+    Lost,
+    /// It arrives so much behind its time, its bytes right or not.
+    Arrives { behind: Span, intact: bool },
 }
 
 impl Duplex {
@@ -42,9 +58,10 @@ impl Duplex {
         length: usize,
         actions: &mut Vec<MediumAction>,
     ) {
+        assert!(self.ways[port].outgoing.is_none(), "a station sends one frame at a time");
+        let fate = self.fate(port);
         let way = &mut self.ways[port];
-        assert!(way.outgoing.is_none(), "a station sends one frame at a time");
-        way.outgoing = Some((frame, length));
+        way.outgoing = Some(Outgoing { frame, length, fate });
         let at = now.max(way.free);
         actions.push(MediumAction::Later { at, event: MediumEvent::Start { port, plan: 0 } });
     }
@@ -59,10 +76,10 @@ impl Duplex {
     }
 
     fn start(&mut self, now: Tick, port: Port, plan: u32, actions: &mut Vec<MediumAction>) {
-        let Some((frame, length)) = self.ways[port].outgoing else { return };
+        let Some(Outgoing { frame, length, fate }) = self.ways[port].outgoing else { return };
         let preamble = self.parameters.bit * PREAMBLE_BITS;
         let end = now + preamble + self.parameters.bit * (8 * length as u64);
-        let at = now + preamble + self.parameters.delay;
+        let at = now + preamble + self.parameters.delay + fate.behind();
         actions.push(MediumAction::Sending { port, frame });
         actions.push(MediumAction::Later { at: end, event: MediumEvent::End { port, plan } });
         actions.push(MediumAction::Arriving { port: 1 - port, at });
@@ -70,27 +87,77 @@ impl Duplex {
     }
 
     fn end(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
-        let Some((frame, length)) = self.ways[port].outgoing.take() else { return };
+        let Some(Outgoing { frame, length, fate }) = self.ways[port].outgoing.take() else { return };
         self.ways[port].free = now + self.parameters.gap;
         self.counted.frames += 1;
         self.counted.bytes += length as u64;
-        let arrival = self.arrival(now, port, frame);
-        actions.push(arrival);
+        let at = now + self.parameters.delay + fate.behind();
+        actions.push(match fate {
+            Fate::Lost => MediumAction::Fragment { port: 1 - port, at },
+            Fate::Arrives { intact, .. } => MediumAction::Arrived { port: 1 - port, at, frame, intact },
+        });
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// What becomes of a frame on its way.
-    fn arrival(&mut self, now: Tick, from: Port, frame: FrameId) -> MediumAction {
-        let (random, port, parameters) = (&mut self.ways[from].random, 1 - from, &self.parameters);
-        let at = now + parameters.delay;
+    /// What becomes of the next frame from there: decided before it begins, since who receives it hears its beginning
+    /// as late as its end.
+    fn fate(&mut self, from: Port) -> Fate {
+        let (random, parameters) = (&mut self.ways[from].random, &self.parameters);
         if random.happens(parameters.loss) {
             self.counted.impaired += 1;
-            return MediumAction::Fragment { port, at };
+            return Fate::Lost;
         }
         let intact = !random.happens(parameters.corruption);
         let late = random.happens(parameters.reorder);
         self.counted.impaired += u64::from(!intact || late);
-        let behind = if late { parameters.reorder_delay } else { Span::ZERO };
-        MediumAction::Arrived { port, at: at + behind, frame, intact }
+        Fate::Arrives { behind: if late { parameters.reorder_delay } else { Span::ZERO }, intact }
+    }
+}
+
+impl Fate {
+    const fn behind(self) -> Span {
+        match self {
+            Self::Lost => Span::ZERO,
+            Self::Arrives { behind, .. } => behind,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Frames;
+    use linerate_units::Rate;
+
+    const MICRO: u64 = 1_000_000;
+
+    /// When the far end hears a frame of 1,000 bytes begin and end, on a cable of 10 Mb/s.
+    fn heard(reorder: f64) -> (Tick, Tick) {
+        let rate = Rate::from_bits_per_second(10_000_000);
+        let bit = Span::of_bits(1, rate);
+        let (gap, delay) = (bit * 96, Span::from_picos(5 * MICRO));
+        let reorder_delay = Span::from_picos(3_000 * MICRO);
+        let parameters =
+            DuplexParameters { rate, bit, gap, delay, loss: 0.0, corruption: 0.0, reorder, reorder_delay };
+        let (mut cable, mut actions) = (Duplex::new(parameters, 1), Vec::new());
+        cable.handle_request(Tick::ZERO, 0, Frames::new(64).take(), 1_000, &mut actions);
+        let (mut begins, mut ends) = (None, None);
+        while let Some(action) = actions.pop() {
+            match action {
+                MediumAction::Later { at, event } => cable.handle_event(at, event, &mut actions),
+                MediumAction::Arriving { at, .. } => begins = Some(at),
+                MediumAction::Arrived { at, .. } => ends = Some(at),
+                _ => {}
+            }
+        }
+        (begins.unwrap(), ends.unwrap())
+    }
+
+    #[test]
+    fn a_late_frame_begins_as_late_as_it_ends() {
+        let (on_time, late) = (heard(0.0), heard(1.0));
+        assert_eq!(on_time.1.since(on_time.0), Span::from_picos(800 * MICRO));
+        assert_eq!(late.1.since(late.0), on_time.1.since(on_time.0));
+        assert_eq!(late.0.since(on_time.0), Span::from_picos(3_000 * MICRO));
     }
 }

@@ -5,6 +5,11 @@ use crate::world::station;
 /// Bytes of it: the Ethernet header and four numbers.
 const LENGTH: usize = 14 + 16;
 
+/// A station that no world has.
+const NOBODY: usize = 0xffff;
+/// An EtherType for tests (IEEE 802 local experimental 1).
+const EXPERIMENT: u16 = 0x88b5;
+
 /// A header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -21,6 +26,11 @@ pub(crate) struct Header {
 impl Header {
     /// The shortest frame that holds one, without its check sequence.
     pub(crate) const SHORTEST: usize = 60;
+
+    /// The header of a frame that only takes up a wire.
+    pub(crate) const fn to_nobody(from: usize) -> Self {
+        Self { to: NOBODY, from, kind: EXPERIMENT, numbers: [0; 4] }
+    }
 
     /// Writes a frame of `length` bytes that begins with this header: how long it has become.
     pub(crate) fn write(&self, room: &mut [u8], length: usize) -> usize {

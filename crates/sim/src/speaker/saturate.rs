@@ -6,10 +6,6 @@ use crate::parameter::{ParameterError, Section};
 use crate::program::ProgramReport;
 use linerate_units::{Span, Tick};
 
-/// A station that no world has.
-const NOBODY: usize = 0xffff;
-/// An EtherType for tests (IEEE 802 local experimental).
-const KIND: u16 = 0x88b5;
 /// The check sequence, which a frame's length in a scenario counts.
 const CHECK_SEQUENCE: usize = 4;
 
@@ -77,7 +73,7 @@ impl Speaker for Saturate {
         self.sent += 1;
         let is_other = self.sent.checked_rem(self.parameters.every) == Some(0);
         let length = if is_other { self.parameters.other } else { self.parameters.frame };
-        let header = Header { to: NOBODY, from: self.number, kind: KIND, numbers: [0; 4] };
+        let header = Header::to_nobody(self.number);
         let length = header.write(room, length.saturating_sub(CHECK_SEQUENCE));
         self.bytes += (length + CHECK_SEQUENCE) as u64;
         Some(length)
