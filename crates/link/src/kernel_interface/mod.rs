@@ -4,6 +4,7 @@
 
 mod netlink;
 
+use crate::sys::ethtool::set_transmit_checksums;
 use linerate_units::Bytes;
 use netlink::{Kind, Request, attributes, number};
 use rustix::io::Errno;
@@ -240,6 +241,18 @@ impl KernelInterface {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Says whether the kernel leaves the checksums of what it sends here to the card, as it does on a virtual
+    /// cable, whose other end then gets segments without.
+    ///
+    /// # Errors
+    /// [`InterfaceError`], among others without permission.
+    pub fn set_checksum_offload(&self, on: bool) -> Result<(), InterfaceError> {
+        let mut name = [0; 16];
+        name[..self.name.len()].copy_from_slice(self.name.as_bytes());
+        set_transmit_checksums(name, on)
+            .map_err(|errno| InterfaceError::of("set the checksums of", &self.name, errno))
     }
 
     fn change(&self, flags: u32, mask: u32) -> Request {

@@ -2,6 +2,7 @@
 //! system calls that take raw memory. Each file hands out an interface that is safe to use.
 
 pub(crate) mod bpf;
+pub(crate) mod ethtool;
 pub(crate) mod packet;
 pub(crate) mod ring;
 pub(crate) mod socket_option;

@@ -6,7 +6,8 @@
 //!
 //! Drivers that cannot work in our memory copy frames into it and out of it; [`XdpLink::is_zero_copy`] tells. There
 //! are no offloads: checksums are ours, also those that the other end of a virtual cable would leave out. Take them
-//! from it (`ethtool -K NAME tx off`), or everything that it sends looks damaged.
+//! from it ([`KernelInterface::set_checksum_offload`], or `ethtool -K NAME tx off`), or everything that it sends looks
+//! damaged.
 
 mod program;
 

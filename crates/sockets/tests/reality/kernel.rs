@@ -86,6 +86,17 @@ pub(crate) fn network_on<L: Link + Readiness + Send + 'static>(
     (Net::builder(around(tap), config).start().unwrap(), interface)
 }
 
+/// The largest frame of a wire, in bytes.
+pub(crate) const WIRE: u64 = 1_514;
+
+/// Bytes in a frame of the link, on the whole: received, and sent. More than [`WIRE`] says that there were
+/// super-frames, however fast the machine was.
+pub(crate) fn frame_sizes(net: &Net) -> [u64; 2] {
+    let counted = net.counters().unwrap();
+    let received = counted.receive.bytes / counted.receive.packets;
+    [received, counted.transmit.bytes / counted.transmit.packets]
+}
+
 /// The kernel has seen nothing malformed and no wrong checksum.
 pub(crate) fn assert_content() {
     let snmp = fs::read_to_string("/proc/net/snmp").unwrap();

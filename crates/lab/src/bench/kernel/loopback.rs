@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// The loopback, and a port that the kernel chooses.
 pub(super) const ANYWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
-/// A handshake on the loopback takes no time to speak of.
+/// A handshake on the loopback takes no time to speak of, nor does a first byte.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Carries the request's bytes over a connection of its own.
@@ -74,7 +74,7 @@ pub(super) fn carry(
 ) -> Result<Carried, BenchError> {
     let max_time = Duration::from(request.max_time);
     let over = &AtomicBool::new(false);
-    let (outflow, intake) = (outflow(request), intake(request, max_time));
+    let (outflow, intake) = (outflow(request), intake(request));
     let carried = thread::scope(|scope| {
         let sink = scope.spawn(|| {
             Seat::Sink.take();
@@ -117,14 +117,16 @@ pub(in crate::bench) fn outflow(request: &RunRequest) -> Outflow {
     Outflow { bytes: request.bytes, write_size: request.write_size, contents }
 }
 
-/// What the sink does.
-pub(in crate::bench) fn intake(request: &RunRequest, max_time: Duration) -> Intake {
+/// What the sink does. Its time begins with the first byte, which the source may be late with, since threads begin when
+/// the machine has time for them.
+pub(in crate::bench) fn intake(request: &RunRequest) -> Intake {
+    let max_time = Duration::from(request.max_time);
     Intake {
         bytes: request.bytes,
         read_size: request.read_size,
         pattern: request.verify.then(|| Pattern::new(request.seed)),
         max_time,
-        idle_time: max_time,
+        idle_time: max_time.saturating_add(PATIENCE),
     }
 }
 

@@ -97,19 +97,23 @@ impl Rules {
         let transfer = Transfer::new(request, interrupt);
         let address = SocketAddrV4::new(SINK, PORT);
         let (given, taken) = thread::scope(|scope| {
+            // Each end's link comes back, too: without it the other end's is down.
             let source = scope.spawn(|| {
                 Seat::Source.take();
                 let mut end = End::new(SOURCE, request.seed, near)?;
-                let given = Source::new(&transfer).give(&mut end, address, &config)?;
+                let given = Source::new(&transfer).give(&mut end, address, &config);
                 Ok((given, end.into_link()))
             });
             let sink = scope.spawn(|| {
                 Seat::Sink.take();
                 let mut end = End::new(SINK, request.seed, far)?;
-                let listener = Sink::listen(&mut end, address, &config)?;
-                Sink::new(&transfer).take(&mut end, listener, &config)
+                let taken = Sink::listen(&mut end, address, &config)
+                    .and_then(|listener| Sink::new(&transfer).take(&mut end, listener, &config));
+                Ok((taken, end.into_link()))
             });
-            (joined(source), joined(sink))
+            let (given, taken) = (joined(source), joined(sink));
+            let given = given.and_then(|(given, link)| Ok((given?, link)));
+            (given, taken.and_then(|(taken, _)| taken))
         });
         outcome(given, taken)
     }

@@ -87,7 +87,7 @@ fn send(address: SocketAddrV4, options: &Options, transfer: &Transfer<'_>) -> Re
     let _ = stream.shutdown(Shutdown::Write);
     wait_for_the_end(&stream, transfer);
     Ok(Sent {
-        began: super::to_kernel::on_our_clock(given.began),
+        began: transfer.began(),
         error: given.error.filter(|_| !transfer.is_over()).map(|error| error.to_string()),
         counters: counters(&stream, &given.peaks),
         send_buffer: granted(sockopt::socket_send_buffer_size(&stream))?,

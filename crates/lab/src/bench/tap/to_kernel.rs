@@ -68,7 +68,7 @@ fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, 
     // Dropped before the stream, whose unread bytes reset the connection: a source that sees the reset
     // must find the transfer over.
     let _ending = ending;
-    let intake = intake(transfer.request, transfer.request.max_time.into());
+    let intake = intake(transfer.request);
     let taken = intake.take(&stream, b"", || transfer.interrupt.is_raised() || transfer.is_over());
     let finished = match (taken.ended, taken.last) {
         (Ended::Complete, Some(last)) => last,
@@ -84,7 +84,7 @@ fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, 
 }
 
 /// Both clocks are the monotonic one of the system, but only one tells its numbers.
-pub(super) fn on_our_clock(then: Instant) -> linerate_units::Instant {
+fn on_our_clock(then: Instant) -> linerate_units::Instant {
     let (now, ours) = (Instant::now(), MonotonicClock.now());
     ours - linerate_units::Duration::from(now.saturating_duration_since(then))
 }
