@@ -31,6 +31,7 @@ mod queue;
 mod rng;
 mod scenario;
 mod speaker;
+mod timeline;
 mod trace;
 mod world;
 
@@ -42,4 +43,5 @@ pub use parameter::{Number, ParameterError, Setting, Settings};
 pub use program::{ProgramReport, TcpReport};
 pub use published::{Measure, Published};
 pub use scenario::{Blueprint, Reader, Scenario, TransferFacts, TransferOptions};
-pub use trace::{Captured, Keep, Moment, What};
+pub use timeline::{By, Held, Lane, Timeline, Window};
+pub use trace::{Captured, Keep};

@@ -4,7 +4,8 @@ use crate::medium::MediumStatistics;
 use crate::nic::NicStatistics;
 use crate::program::ProgramReport;
 use crate::published::Measure;
-use crate::trace::{Captured, Moment};
+use crate::timeline::Timeline;
+use crate::trace::Captured;
 use linerate_units::{Span, Tick};
 
 /// What came of a world.
@@ -24,8 +25,8 @@ pub struct Outcome {
     pub wires: Vec<WireOutcome>,
     /// Every frame, if they were to be kept.
     pub frames: Vec<Captured>,
-    /// What stations did, if that was to be kept.
-    pub moments: Vec<Moment>,
+    /// Who held what when, if that was to be kept.
+    pub timeline: Option<Timeline>,
 }
 
 /// What came of a machine.

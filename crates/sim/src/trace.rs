@@ -1,7 +1,9 @@
 //! What is kept of a world for those who want to look at it: its frames, and who held what when.
 
 use crate::frame::Frames;
+use crate::machine::Level;
 use crate::medium::MediumAction;
+use crate::timeline::{By, Part, Recorder, Timeline, Unit, Window};
 use linerate_units::Tick;
 
 /// What is to be kept.
@@ -9,8 +11,8 @@ use linerate_units::Tick;
 pub struct Keep {
     /// Every frame that crosses a wire.
     pub frames: bool,
-    /// Who sends, and what becomes of it.
-    pub timeline: bool,
+    /// Who held what when, in this window.
+    pub timeline: Option<Window>,
 }
 
 /// A frame that has crossed a wire.
@@ -24,73 +26,86 @@ pub struct Captured {
     pub bytes: Vec<u8>,
 }
 
-/// Something that a station did.
+/// What a machine looks like from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    /// When.
-    pub at: Tick,
-    /// On which wire.
-    pub wire: u16,
-    /// The station's place on it.
-    pub port: usize,
-    /// What.
-    pub what: What,
-    /// Bytes of the frame.
-    pub length: usize,
-}
-
-/// What a station does on a wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// It begins to send.
-    Begin,
-    /// It meets another.
-    Collision,
-    /// It has sent a frame.
-    Sent,
-    /// It gives a frame up.
-    GivenUp,
+pub(crate) struct Look {
+    /// What its processor works on.
+    pub(crate) works: Option<Level>,
+    /// What cards hold of the bus, in per cent.
+    pub(crate) bus: u64,
+    /// Frames that wait in the driver, in the card to be sent, and in its receive area.
+    pub(crate) frames: [usize; 3],
 }
 
 /// What has been kept.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Trace {
-    keep: Keep,
+    keeps_frames: bool,
     pub(crate) frames: Vec<Captured>,
-    pub(crate) moments: Vec<Moment>,
+    recorder: Option<Recorder>,
 }
 
 impl Trace {
     /// Keeps nothing but this.
     pub(crate) fn new(keep: Keep) -> Self {
-        Self { keep, ..Self::default() }
+        Self { keeps_frames: keep.frames, frames: Vec::new(), recorder: keep.timeline.map(Recorder::new) }
     }
 
     /// Something happens on a wire.
     #[inline]
-    pub(crate) fn note(&mut self, now: Tick, wire: u16, action: MediumAction, frames: &Frames) {
-        if self.keep != Keep::default() {
+    pub(crate) fn note_wire(&mut self, now: Tick, wire: u16, action: MediumAction, frames: &Frames) {
+        if self.keeps_frames || self.recorder.is_some() {
             self.keep(now, wire, action, frames);
         }
     }
 
     fn keep(&mut self, at: Tick, wire: u16, action: MediumAction, frames: &Frames) {
-        let (port, frame, what) = match action {
-            MediumAction::Sending { port, frame } => (port, frame, What::Begin),
-            MediumAction::Collided { port, frame } => (port, frame, What::Collision),
-            MediumAction::Sent { port, frame } => (port, frame, What::Sent),
-            MediumAction::GivenUp { port, frame } => (port, frame, What::GivenUp),
+        let (port, frame, does) = match action {
+            MediumAction::Sending { port, frame } => (port, frame, Some(By::Frame)),
+            MediumAction::Collided { port, frame } => (port, frame, Some(By::Backoff)),
+            MediumAction::Sent { port, frame } | MediumAction::GivenUp { port, frame } => (port, frame, None),
             MediumAction::Later { .. }
             | MediumAction::Arriving { .. }
             | MediumAction::Fragment { .. }
             | MediumAction::Arrived { .. } => return,
         };
         let bytes = frames[frame].bytes();
-        if self.keep.timeline {
-            self.moments.push(Moment { at, wire, port, what, length: bytes.len() });
+        if let Some(recorder) = &mut self.recorder {
+            let part = Part::Station { wire, port };
+            match action {
+                MediumAction::Collided { .. } => recorder.correct(part, By::Collision),
+                MediumAction::GivenUp { .. } => recorder.correct(part, By::GivenUp),
+                _ => {}
+            }
+            recorder.note(at, part, does.map(|by| (by, bytes.len() as u64)));
         }
-        if self.keep.frames && what == What::Sent {
+        if self.keeps_frames && matches!(action, MediumAction::Sent { .. }) {
             self.frames.push(Captured { at, wire, bytes: bytes.to_vec() });
         }
+    }
+
+    /// Something has happened to a machine, which looks like this now.
+    #[inline]
+    pub(crate) fn note_machine(&mut self, now: Tick, machine: usize, look: impl FnOnce() -> Look) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let look = look();
+        let mut note = |unit, does| recorder.note(now, Part::Inside { machine, unit }, does);
+        let works = look.works.map(|level| match level {
+            Level::Card => By::Driver,
+            Level::Network => By::Network,
+            Level::Task => By::Task,
+        });
+        note(Unit::Processor, works.map(|by| (by, 1)));
+        note(Unit::Bus, (look.bus > 0).then_some((By::Card, look.bus)));
+        for (unit, count) in
+            [Unit::DriverQueue, Unit::SendRing, Unit::ReceiveArea].into_iter().zip(look.frames)
+        {
+            note(unit, (count > 0).then_some((By::Frames, count as u64)));
+        }
+    }
+
+    /// The world is over: its timeline, if one was to be kept.
+    pub(crate) fn take_timeline(&mut self, now: Tick, name: impl Fn(Part) -> String) -> Option<Timeline> {
+        self.recorder.take().map(|recorder| recorder.finish(now, name))
     }
 }

@@ -238,6 +238,8 @@ impl World {
             }
         }
         self.machine_actions = actions;
+        let machines = &self.machines;
+        self.trace.note_machine(self.now, machine, || machines[machine].look());
     }
 
     /// Carries out what a medium wants.
@@ -251,7 +253,7 @@ impl World {
     }
 
     fn carry_out(&mut self, place: u16, action: MediumAction) {
-        self.trace.note(self.now, place, action, &self.frames);
+        self.trace.note_wire(self.now, place, action, &self.frames);
         match action {
             MediumAction::Later { at, event } => self.queue.push(at, Event::Medium(place, event)),
             MediumAction::Sending { port, frame } => self.tell_sender(place, port, frame, Told::Sending),

@@ -10,7 +10,7 @@ fn run(changes: &[&str]) -> Outcome {
     let quiet = ["transfer.bytes=200000", "noise.rate=0", "receiver.position=0"];
     quiet.iter().chain(changes).for_each(|change| scenario.set(change).unwrap());
     let options = TransferOptions { verify: true, checks: true, ..TransferOptions::default() };
-    let outcome = scenario.blueprint().unwrap().run(1, &options, Keep { frames: true, timeline: false });
+    let outcome = scenario.blueprint().unwrap().run(1, &options, Keep { frames: true, timeline: None });
     assert!(outcome.complete, "{changes:?}");
     outcome
 }
@@ -25,7 +25,7 @@ fn run_on_cable(changes: &[&str]) -> Outcome {
     let same = ["transfer.bytes=200000", "link-1g.rate=10", "link-1g.delay=0"];
     same.iter().chain(changes).for_each(|change| scenario.set(change).unwrap());
     let options = TransferOptions { verify: true, checks: true, ..TransferOptions::default() };
-    scenario.blueprint().unwrap().run(1, &options, Keep { frames: true, timeline: false })
+    scenario.blueprint().unwrap().run(1, &options, Keep { frames: true, timeline: None })
 }
 
 /// With one packet of buffer one waits for the other, and nobody ever contends.

@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_sim::{Captured, Keep, Outcome, Scenario, TransferOptions};
+use linerate_sim::{By, Captured, Held, Keep, Outcome, Scenario, Tick, TransferOptions, Window};
+
+/// A timeline's window that lasts as long as any transfer here.
+const WINDOW: Window = Window { from: Tick::ZERO, until: Tick::NEVER };
 
 /// A scenario of the catalogue, changed, run with all checks.
 fn run(scenario: &str, changes: &[&str], seed: u64) -> Outcome {
     let mut scenario = Scenario::named(scenario).unwrap();
     changes.iter().for_each(|change| scenario.set(change).unwrap());
     let options = TransferOptions { verify: true, checks: true, ..TransferOptions::default() };
-    scenario.blueprint().unwrap().run(seed, &options, Keep { frames: true, timeline: true })
+    scenario.blueprint().unwrap().run(seed, &options, Keep { frames: true, timeline: Some(WINDOW) })
 }
 
 #[test]
@@ -58,6 +61,36 @@ fn everybody_elses_frames_are_ethernet_frames_of_an_experiment_and_for_nobody() 
     assert!(
         noise.iter().all(|frame| frame.bytes.len() == 196 && frame.bytes[..6] == [2, 0, 0, 0, 0xff, 0xff])
     );
+}
+
+#[test]
+fn a_timeline_says_who_held_what_and_adds_up_to_what_was_counted() {
+    let outcome = run("sun-3-60-to-3-60", &["transfer.bytes=200000"], 1);
+    let timeline = outcome.timeline.as_ref().unwrap();
+    let held = |part: &str| {
+        let lane = timeline.lanes.iter().find(|lane| lane.part == part);
+        lane.map_or(&[][..], |lane| &lane.held)
+    };
+    for lane in &timeline.lanes {
+        assert!(lane.held.iter().all(|held| held.from < held.until), "{}", lane.part);
+        assert!(lane.held.windows(2).all(|two| two[0].until <= two[1].from), "{}: one at a time", lane.part);
+    }
+    let time = |held: &[Held], by: By| -> u64 {
+        let spans = held.iter().filter(|held| held.by == by);
+        spans.map(|held| held.until.since(held.from).as_picos()).sum()
+    };
+    for machine in &outcome.machines {
+        let processor = held(&format!("{}: processor", machine.name));
+        let levels = [By::Driver, By::Network, By::Task].map(|by| time(processor, by));
+        assert_eq!(levels, machine.levels.map(|span| span.as_picos()), "{}", machine.name);
+    }
+    let wires = timeline.lanes.iter().filter(|lane| lane.part.ends_with(": wire"));
+    let on_wires: Vec<&Held> = wires.flat_map(|lane| &lane.held).collect();
+    let count = |by: By| on_wires.iter().filter(|held| held.by == by).count() as u64;
+    assert_eq!(count(By::Frame), outcome.wires[0].counted.frames);
+    // Whoever begins at the very time at which it hears the other has sent nothing yet.
+    assert!(count(By::Collision) > 0 && count(By::Collision) <= outcome.wires[0].counted.collisions);
+    assert_eq!(timeline.left_out, 0);
 }
 
 #[test]

@@ -11,5 +11,6 @@ mod ping;
 mod refusals;
 mod script;
 mod services;
+mod sim;
 mod support;
 mod sweep;

@@ -125,7 +125,7 @@ impl Bench for SimBench {
             limit: Some(request.max_time.into()),
             checks: false,
         };
-        let keep = Keep { frames: self.capture.is_some(), timeline: false };
+        let keep = Keep { frames: self.capture.is_some(), timeline: None };
         let outcome = self.blueprint.run(request.seed, &options, keep);
         if let Some(capture) = &mut self.capture {
             write_frames(capture, &self.blueprint, &format!("seed {}", request.seed), &outcome)?;

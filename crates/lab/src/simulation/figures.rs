@@ -79,6 +79,20 @@ fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
         let met = counted.attempts.iter().enumerate().filter(|&(_, &count)| count > 0);
         let met: Vec<String> = met.map(|(times, count)| format!("{times}: {count}")).collect();
         let _ = writeln!(text, "{:<24} frames by collisions  {}", "", met.join("  "));
+        let waited = counted.backoffs.iter().enumerate().filter(|&(_, &count)| count > 0);
+        let waited: Vec<String> = waited.map(|(bits, count)| format!("{}: {count}", slots(bits))).collect();
+        let _ = writeln!(text, "{:<24} backoffs by slots     {}", "", waited.join("  "));
+    }
+    if counted.impaired > 0 {
+        let _ = writeln!(text, "{:<24} {} frames lost, damaged or late on the way", "", counted.impaired);
+    }
+}
+
+/// The numbers of slots that have so many bits.
+fn slots(bits: usize) -> String {
+    match bits {
+        0 | 1 => bits.to_string(),
+        bits => format!("{} to {}", 1_u64 << (bits - 1), (1_u64 << bits) - 1),
     }
 }
 

@@ -19,8 +19,8 @@ pub use figures::describe;
 pub use load::{ScenarioError, load, of_scenario};
 pub use night::{CellOutcome, ColumnOutcome, Night, NightOptions};
 pub use night_report::{night_json, night_text};
-pub use picture::timeline;
+pub use picture::timeline_svg;
 pub use published::{COLUMNS, Column, MOST, wire_by_formula};
-pub use record::{Record, write_frames};
+pub use record::{Record, TimelineRecord, write_frames};
 
-pub use linerate_sim::{Blueprint, Keep, Outcome, Scenario, Setting, TransferOptions};
+pub use linerate_sim::{Blueprint, Keep, Outcome, Scenario, Setting, Timeline, TransferOptions, Window};

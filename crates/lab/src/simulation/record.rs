@@ -1,11 +1,12 @@
-//! What is kept of a simulated run: its figures as JSON, its frames as a capture.
+//! What is kept of a simulated run: its figures and its timeline as JSON, its frames as a capture.
 
 use crate::bench::BenchError;
 use linerate_link::capture_file::{CaptureWriter, Direction, Record as Packet};
-use linerate_sim::{Blueprint, NicStatistics, Outcome, ProgramReport};
+use linerate_sim::{Blueprint, By, NicStatistics, Outcome, ProgramReport, Timeline, Window};
 use linerate_stack::{Capabilities, Medium};
 use linerate_units::{Duration, Span};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io;
 
 /// A run, to be written as JSON.
@@ -32,6 +33,7 @@ struct Program {
     retransmitted_segments: Option<u64>,
     retransmission_timeouts: Option<u64>,
     delayed_ack_timeouts: Option<u64>,
+    counted: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -56,11 +58,69 @@ struct Wire {
     given_up: u64,
     late_collisions: u64,
     backoff_seconds: f64,
+    /// Of no slot, of one, of two or three, of four to seven …
+    backoffs_by_slots: Vec<u64>,
+    /// Frames that the medium lost, damaged, or delivered behind later ones.
+    impaired: u64,
     passed_on: u64,
     dropped: u64,
     marked: u64,
     waited_seconds: f64,
     longest_wait_seconds: f64,
+}
+
+/// A timeline, to be written as JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimelineRecord {
+    scenario: String,
+    seed: u64,
+    from_seconds: f64,
+    until_seconds: f64,
+    /// Spans that there was no room for.
+    left_out: u64,
+    lanes: Vec<LaneRecord>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct LaneRecord {
+    part: String,
+    held: Vec<HeldRecord>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct HeldRecord {
+    from_seconds: f64,
+    until_seconds: f64,
+    by: By,
+    amount: u64,
+}
+
+impl TimelineRecord {
+    /// The record of a timeline of this window.
+    #[must_use]
+    pub fn new(scenario: &str, seed: u64, window: Window, outcome: &Outcome, timeline: &Timeline) -> Self {
+        let lanes = timeline.lanes.iter().map(|lane| LaneRecord {
+            part: lane.part.clone(),
+            held: lane
+                .held
+                .iter()
+                .map(|held| HeldRecord {
+                    from_seconds: held.from.as_secs_f64(),
+                    until_seconds: held.until.as_secs_f64(),
+                    by: held.by,
+                    amount: held.amount,
+                })
+                .collect(),
+        });
+        Self {
+            scenario: scenario.to_owned(),
+            seed,
+            from_seconds: window.from.as_secs_f64(),
+            until_seconds: window.until.min(outcome.time).as_secs_f64(),
+            left_out: timeline.left_out,
+            lanes: lanes.collect(),
+        }
+    }
 }
 
 impl Record {
@@ -78,6 +138,8 @@ impl Record {
             given_up: wire.counted.given_up,
             late_collisions: wire.counted.late,
             backoff_seconds: wire.counted.backoff.as_secs_f64(),
+            backoffs_by_slots: wire.counted.backoffs.to_vec(),
+            impaired: wire.counted.impaired,
             passed_on: wire.counted.passed,
             dropped: wire.counted.dropped,
             marked: wire.counted.marked,
@@ -110,6 +172,7 @@ impl Program {
             retransmitted_segments: counted.map(|counted| counted.retransmitted_segments),
             retransmission_timeouts: counted.map(|counted| counted.retransmission_timeouts),
             delayed_ack_timeouts: counted.map(|counted| counted.delayed_ack_timeouts),
+            counted: program.counted.iter().copied().collect(),
         }
     }
 }

@@ -14,6 +14,9 @@ pub(crate) enum Level {
     Task = 2,
 }
 
+/// All of them, in that order.
+const LEVELS: [Level; Level::COUNT] = [Level::Card, Level::Network, Level::Task];
+
 impl Level {
     const COUNT: usize = 3;
 }
@@ -59,6 +62,16 @@ impl<J> Cpu<J> {
         (self.busy.iter().fold(Span::ZERO, |sum, &busy| sum + busy), self.busy)
     }
 
+    /// What it works on.
+    pub(crate) fn works(&self) -> Option<Level> {
+        self.running.map(|(level, _)| LEVELS[level])
+    }
+
+    /// What cards hold of the bus, in per cent.
+    pub(crate) const fn bus_taken(&self) -> u64 {
+        self.taken * 100 / WHOLE
+    }
+
     /// Adds a job that takes `work` with the bus to itself; [`Cpu::resume`] takes notice of it.
     pub(crate) fn add(&mut self, level: Level, work: Span, job: J) {
         self.jobs[level as usize].push_back((work, job));
@@ -72,8 +85,7 @@ impl<J> Cpu<J> {
         self.pause(now);
         let (index, _) = self.running.take()?;
         let (_, job) = self.jobs[index].pop_front()?;
-        let level = [Level::Card, Level::Network, Level::Task][index];
-        Some((level, job))
+        Some((LEVELS[index], job))
     }
 
     /// Turns to the most urgent job, if it is not the one that runs: when that will be done.

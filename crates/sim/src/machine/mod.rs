@@ -18,6 +18,7 @@ use crate::frame::{FrameId, Frames};
 use crate::nic::{Completion, Nic, NicAction, NicEvent};
 use crate::program::{Charge, Program, ProgramReport, Step, Task};
 use crate::speaker::Speaker;
+use crate::trace::Look;
 use clock::MachineClock;
 use cost::Costs;
 use cpu::{Cpu, Due};
@@ -390,6 +391,16 @@ impl Machine {
         if at < self.alarm {
             self.alarm = at;
             actions.push(MachineAction::Later { at, event: MachineEvent::Clock });
+        }
+    }
+
+    /// What it looks like from outside.
+    pub(crate) fn look(&self) -> Look {
+        let [to_send, received] = self.nic.held();
+        Look {
+            works: self.cpu.works(),
+            bus: self.cpu.bus_taken(),
+            frames: [self.driver_queue.len(), to_send, received],
         }
     }
 

@@ -285,6 +285,7 @@ impl Bus {
         station.collisions += 1;
         if let Some(slots) = slots(&mut station.random, station.collisions) {
             self.counted.backoff += slot * slots;
+            self.counted.backoffs[slots.checked_ilog2().map_or(0, |log| log as usize + 1)] += 1;
             self.waiting.push(port);
             self.plan(port, now + slot * slots, actions);
         } else {

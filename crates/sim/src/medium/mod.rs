@@ -91,6 +91,8 @@ pub struct MediumStatistics {
     pub late: u64,
     /// Time that stations spent in backoff.
     pub backoff: Span,
+    /// Backoffs of no slot, of one, of two or three, of four to seven … of 512 to 1,023.
+    pub backoffs: [u64; 11],
     /// Frames that the medium lost, damaged, or delivered behind later ones.
     pub impaired: u64,
     /// Frames that a switch passed on to the station for which frames waited longest, together.

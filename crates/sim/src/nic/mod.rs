@@ -244,6 +244,11 @@ impl Nic {
         self.receiver.room(length)
     }
 
+    /// Frames that it is to send, and places of the receive area that are taken.
+    pub(crate) fn held(&self) -> [usize; 2] {
+        [self.transmitter.held(), self.receiver.taken()]
+    }
+
     fn tell(&mut self, now: Tick, completion: Completion, actions: &mut Vec<NicAction>) {
         self.completions.push_back(completion);
         let moderation = &self.parameters.interrupt;

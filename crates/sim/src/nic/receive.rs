@@ -89,6 +89,11 @@ impl Receiver {
         self.parameters.ring / self.parameters.places(length)
     }
 
+    /// Places of the area that are taken.
+    pub(super) const fn taken(&self) -> usize {
+        self.taken
+    }
+
     pub(super) fn check(&self) {
         assert!(self.taken <= self.parameters.ring, "the receive area holds what it holds");
         assert!(self.storing.len() <= self.taken, "what is on its way has a place");

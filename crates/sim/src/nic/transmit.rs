@@ -25,7 +25,12 @@ impl Transmitter {
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.waiting.len() + self.leaving < self.parameters.ring
+        self.held() < self.parameters.ring
+    }
+
+    /// Commands that it has.
+    pub(super) fn held(&self) -> usize {
+        self.waiting.len() + self.leaving
     }
 
     pub(super) fn queue(&mut self, now: Tick, frame: FrameId, actions: &mut Vec<NicAction>) {
@@ -63,7 +68,7 @@ impl Transmitter {
     }
 
     pub(super) fn check(&self) {
-        assert!(self.waiting.len() + self.leaving <= self.parameters.ring, "the ring holds what it holds");
+        assert!(self.held() <= self.parameters.ring, "the ring holds what it holds");
         assert!(!self.works || !self.waiting.is_empty(), "nobody works on a command that is not there");
     }
 }

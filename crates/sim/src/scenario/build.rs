@@ -9,6 +9,7 @@ use crate::noise::Noise;
 use crate::outcome::{MachineOutcome, Outcome, WireOutcome};
 use crate::program::{Bulk, Dialogue, Echo, ProgramReport, Sink, Source, Typist};
 use crate::rng::Stream;
+use crate::timeline::Part;
 use crate::trace::{Keep, Trace};
 use crate::world::{Occupant, Place, World, station};
 use linerate_stack::{Capabilities, Offloads, Stack, StackConfig};
@@ -141,20 +142,25 @@ impl Blueprint {
         });
         let names = self.hosts.iter().map(|host| host.name.clone());
         let stations = names.chain(self.noise.iter().map(|_| "others".to_owned())).collect::<Vec<_>>();
-        let wires = world
+        let wires: Vec<WireOutcome> = world
             .places
             .iter()
-            .map(|place| WireOutcome { counted: *place.medium.statistics(), stations: stations.clone() });
+            .map(|place| WireOutcome { counted: *place.medium.statistics(), stations: stations.clone() })
+            .collect();
         let complete = world.machines.iter().all(Machine::is_over);
+        let timeline = world.trace.take_timeline(world.now, |part| match part {
+            Part::Station { wire, port } => format!("{}: wire", wires[usize::from(wire)].stations[port]),
+            Part::Inside { machine, unit } => format!("{}: {}", self.hosts[machine].name, unit.name()),
+        });
         Outcome {
             time: world.now,
             events: world.events,
             complete,
             programs: reports.collect(),
             machines: machines.collect(),
-            wires: wires.collect(),
+            wires,
             frames: std::mem::take(&mut world.trace.frames),
-            moments: std::mem::take(&mut world.trace.moments),
+            timeline,
         }
     }
 }

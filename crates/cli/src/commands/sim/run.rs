@@ -3,10 +3,13 @@
 use crate::output::{Failure, print};
 use clap::Args;
 use linerate_lab::simulation::{
-    Keep, Record, TransferOptions, beside_published, describe, load, timeline, write_frames,
+    Keep, Outcome, Record, Scenario, TimelineRecord, TransferOptions, Window, beside_published, describe,
+    load, timeline_svg, write_frames,
 };
 use linerate_lab::{BenchError, Interrupt, StoreError};
 use linerate_link::capture_file::CaptureWriter;
+use linerate_units::{Duration, Span, Tick};
+use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +18,7 @@ Examples:
   linerate sim run sun-3-60-to-3-60
   linerate sim run sun-3-280-to-3-60 --set transfer.send_buffer=11680 --set transfer.receive_buffer=11680
   linerate sim run sun-3-60-to-3-60 --set transfer.bytes=100000 --timeline wire.svg --pcap wire.pcapng
+  linerate sim run sun-3-60-to-3-60 --timeline whole.json --timeline-from 2s --timeline-for 10s
   linerate sim run my-scenario.toml --check --json run.json";
 
 /// The flags of `linerate sim run`.
@@ -39,9 +43,29 @@ pub(crate) struct RunArgs {
     /// Write every frame to this pcapng file
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Draw who sent when into this file, its first second
-    #[arg(long, value_name = "FILE.svg")]
+    /// Write who held what when to this file (wires, processors, buses, rings): a picture, or its spans as JSON
+    #[arg(long, value_name = "FILE.svg|FILE.json", value_parser = timeline_file)]
     timeline: Option<PathBuf>,
+    /// From when on
+    #[arg(long, value_name = "TIME", default_value = "0s", requires = "timeline")]
+    timeline_from: Duration,
+    /// For how long
+    #[arg(long, value_name = "TIME", default_value = "200ms", requires = "timeline")]
+    timeline_for: Duration,
+}
+
+/// A file whose name says how a timeline is to be written.
+fn timeline_file(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let known = path.extension().is_some_and(|extension| extension == "svg" || extension == "json");
+    known.then_some(path).ok_or_else(|| "give it a name that ends in .svg or .json".to_owned())
+}
+
+impl RunArgs {
+    fn window(&self) -> Window {
+        let from = Tick::ZERO + Span::from(self.timeline_from);
+        Window { from, until: from + Span::from(self.timeline_for) }
+    }
 }
 
 /// Runs it.
@@ -49,7 +73,7 @@ pub(crate) fn run(args: &RunArgs, _interrupt: &Interrupt) -> Result<(), Failure>
     let scenario = load(&args.scenario, &args.set).map_err(BenchError::from)?;
     let blueprint = scenario.blueprint().map_err(|error| Failure::input(error.to_string()))?;
     let mut capture = args.pcap.as_deref().map(create).transpose()?;
-    let keep = Keep { frames: capture.is_some(), timeline: args.timeline.is_some() };
+    let keep = Keep { frames: capture.is_some(), timeline: args.timeline.as_ref().map(|_| args.window()) };
     let options = TransferOptions { verify: args.check, checks: args.check, ..TransferOptions::default() };
     let outcome = blueprint.run(args.seed, &options, keep);
     print(&format!("{}\n\n{}", scenario.question(), describe(&outcome)))?;
@@ -61,15 +85,25 @@ pub(crate) fn run(args: &RunArgs, _interrupt: &Interrupt) -> Result<(), Failure>
     if let Some(capture) = &mut capture {
         write_frames(capture, &blueprint, scenario.name(), &outcome)?;
     }
-    write(args.json.as_deref(), || {
-        let record = Record::new(scenario.name(), args.seed, &outcome);
-        serde_json::to_string_pretty(&record).map_or_else(|error| error.to_string(), |text| text + "\n")
-    })?;
-    write(args.timeline.as_deref(), || timeline(&outcome))?;
+    write(args.json.as_deref(), || json(&Record::new(scenario.name(), args.seed, &outcome)))?;
+    write_timeline(args, &scenario, &outcome)?;
     match outcome.programs.iter().find(|program| program.wrong_at.is_some()) {
         Some(program) => Err(Failure::running(format!("{} got wrong bytes", program.name))),
         None => Ok(()),
     }
+}
+
+fn write_timeline(args: &RunArgs, scenario: &Scenario, outcome: &Outcome) -> Result<(), Failure> {
+    let (Some(path), Some(timeline)) = (args.timeline.as_deref(), &outcome.timeline) else { return Ok(()) };
+    let (name, window) = (scenario.name(), args.window());
+    if path.extension().is_some_and(|extension| extension == "json") {
+        return write(Some(path), || json(&TimelineRecord::new(name, args.seed, window, outcome, timeline)));
+    }
+    write(Some(path), || timeline_svg(&format!("{name}, seed {}", args.seed), window, timeline))
+}
+
+fn json(record: &impl Serialize) -> String {
+    serde_json::to_string_pretty(record).map_or_else(|error| error.to_string(), |text| text + "\n")
 }
 
 fn create(path: &Path) -> Result<CaptureWriter, Failure> {

@@ -1,0 +1,66 @@
+//! `linerate sim run`: what it prints and writes, and what it refuses.
+
+use super::folder::{fail, succeed};
+use std::fs;
+use tempfile::TempDir;
+
+/// A short transfer with everybody else's traffic.
+const SHORT: [&str; 5] = ["sim", "run", "sun-3-60-to-3-60", "--set", "transfer.bytes=200000"];
+
+/// `SHORT` and these words, run in a folder: what it prints.
+fn short(folder: &TempDir, words: &[&str]) -> String {
+    succeed(folder.path(), &[&SHORT[..], words].concat())
+}
+
+fn json(folder: &TempDir, name: &str) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(folder.path().join(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_prints_and_writes_what_its_parts_counted() {
+    let folder = TempDir::new().unwrap();
+    let text = short(&folder, &["--json", "run.json"]);
+    for says in
+        ["% idle", "in backoff", "frames by collisions", "backoffs by slots", "errs drop fifo", "colls"]
+    {
+        assert!(text.contains(says), "{says}: {text}");
+    }
+    let record = json(&folder, "run.json");
+    let wire = &record["wires"][0];
+    let sum =
+        |name: &str| wire[name].as_array().unwrap().iter().filter_map(serde_json::Value::as_u64).sum::<u64>();
+    assert_eq!(sum("backoffs_by_slots"), wire["collisions"].as_u64().unwrap());
+    assert_eq!(sum("frames_by_collisions"), wire["frames"].as_u64().unwrap());
+    assert!(record["machines"][0]["idle_share"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_timeline_is_a_picture_or_spans_of_the_window_that_was_asked_for() {
+    let folder = TempDir::new().unwrap();
+    short(&folder, &["--timeline", "wire.svg"]);
+    let picture = fs::read_to_string(folder.path().join("wire.svg")).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains("sender: processor"), "{picture:.200}");
+    short(&folder, &["--timeline", "part.json", "--timeline-from", "150ms", "--timeline-for", "50ms"]);
+    let record = json(&folder, "part.json");
+    assert_eq!((record["from_seconds"].as_f64(), record["until_seconds"].as_f64()), (Some(0.15), Some(0.2)));
+    assert_eq!(record["left_out"], 0);
+    let lanes = record["lanes"].as_array().unwrap();
+    let held = lanes.iter().flat_map(|lane| lane["held"].as_array().unwrap());
+    let spans: Vec<(f64, f64)> = held
+        .map(|held| (held["from_seconds"].as_f64().unwrap(), held["until_seconds"].as_f64().unwrap()))
+        .collect();
+    assert!(spans.len() > 100 && spans.iter().all(|&(from, until)| 0.15 <= from && until <= 0.2));
+}
+
+#[test]
+fn what_cannot_be_run_or_drawn_is_one_line_and_exit_code_2() {
+    let folder = TempDir::new().unwrap();
+    let refused = |words: &[&str], says: &str| {
+        let line = fail(folder.path(), words, 2);
+        assert!(line.lines().count() == 1 && line.contains(says), "{words:?}: {line}");
+    };
+    refused(&["sim", "run", "sun-4"], "there is no scenario `sun-4`");
+    refused(&[&SHORT[..], &["--timeline", "wire.png"]].concat(), "ends in .svg or .json");
+    refused(&[&SHORT[..], &["--timeline-for", "1s"]].concat(), "--timeline");
+    refused(&[&SHORT[..], &["--set", "sender.nic.transmit.start=1e9"]].concat(), "cannot be");
+}
