@@ -30,7 +30,7 @@ struct Session<'s, 'a> {
 
 /// Serves a control connection, of which `already` has arrived beyond the greeting.
 pub(super) fn serve(stream: &TcpStream, peer: SocketAddr, already: &[u8], shared: &Shared<'_>) {
-    let Some(_place) = shared.enter_session() else {
+    let Some(place) = shared.enter_session() else {
         let reason = format!("{} sweeps are as many as this sink serves", shared.limits.sessions);
         super::refuse(stream, &reason);
         shared.tell(&Event::TurnedAway { peer, reason });
@@ -43,6 +43,8 @@ pub(super) fn serve(stream: &TcpStream, peer: SocketAddr, already: &[u8], shared
     session.serve_until_it_ends(&mut lines);
     let service = Service::Control { runs: session.runs };
     drop(session);
+    // Who hears that it is over finds its place free.
+    drop(place);
     shared.tell(&Event::Served(Served { peer, service, bytes: 0, span: Duration::ZERO }));
 }
 

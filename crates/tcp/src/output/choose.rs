@@ -178,7 +178,8 @@ impl Connection {
 
     /// Payload bytes that fit one segment beside the options that it will carry.
     fn segment_room(&self) -> u32 {
-        if !self.tells_of_blocks() && !self.ecn.owes_option(Past::OPTION_WITH_DATA) {
+        let owes_option = self.user_timeouts.due || self.ecn.owes_option(Past::OPTION_WITH_DATA);
+        if !self.tells_of_blocks() && !owes_option {
             return self.full_segment();
         }
         let options = saturated(self.options_of_data(Past::OPTION_WITH_DATA).length());

@@ -126,6 +126,17 @@ fn it_is_said_on_the_syn_on_the_first_segment_after_it_and_when_it_changes() {
     host.expect("P. 101:201(100) ack 1 uto 667m");
 }
 
+/// RFC 9293 §3.7.1, MUST-16: what the options take, the data leave to them.
+#[test]
+fn the_segment_that_says_it_is_no_larger_than_others() {
+    let mut host = Script::established(&telling(), SYN_ACK);
+    host.application(|connection, now| connection.set_user_timeout(now, Some(secs(90))));
+    host.write(4_000);
+    host.expect(". 1:1457(1456) ack 1 uto 90s");
+    host.expect(". 1457:2917(1460) ack 1");
+    host.expect("P. 2917:4001(1084) ack 1");
+}
+
 #[test]
 fn it_is_not_said_unless_that_is_configured() {
     let mut host = Script::connect(&Config { user_timeout: Some(secs(9)), ..Config::modern() });
