@@ -133,6 +133,7 @@ impl EventQueue {
     }
 
     /// Takes the next event of a socket: the lowest kind of the socket that has waited longest.
+    #[inline]
     pub(crate) fn poll_socket(&mut self) -> Option<(u32, u8)> {
         let socket = self.waiting.first()?;
         let kinds = &mut self.kinds[socket as usize];
@@ -161,6 +162,7 @@ pub(crate) const INCOMING: u8 = 1;
 
 impl Event {
     /// The event of the kind with this number that happened to a socket.
+    #[inline]
     pub(crate) fn of(sockets: &Sockets, index: u32, kind: u8) -> Option<Self> {
         let (key, socket) = sockets.entry(index)?;
         Some(match socket {

@@ -97,7 +97,8 @@ impl Memory {
     #[inline]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
         // What has gone through it grows, so there is no way back from there.
-        if socket.granted != (Granted { changes: self.changes, has_moved: true }) {
+        let Granted { changes, has_moved: knows } = socket.granted;
+        if changes != self.changes || (!knows && has_moved(socket.held, socket.connection.moved_bytes())) {
             self.supply_anew(socket);
         }
     }

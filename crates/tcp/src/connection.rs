@@ -325,6 +325,7 @@ impl Connection {
     ///
     /// # Errors
     /// Why the connection ended, or [`Error::Shutdown`] if the application has closed this direction.
+    #[inline]
     pub fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, Error> {
         self.add(now, data.len(), |buffer, memory| {
             let taken = buffer.append(data, memory);
@@ -380,6 +381,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if there is nothing yet, or why the connection ended.
+    #[inline]
     pub fn read(&mut self, now: Instant, into: &mut [u8]) -> Result<usize, Error> {
         if self.receiver.buffer.is_empty() || into.is_empty() {
             return self.nothing_to_read(into);
@@ -425,6 +427,7 @@ impl Connection {
     }
 
     /// A read has made room: is that worth a segment?
+    #[inline]
     fn judge_read(&mut self) {
         if !self.state.takes_data() {
             return;

@@ -1,7 +1,8 @@
 //! Two connections and the network between them, in virtual time.
 //!
 //! After every step each connection's invariants are checked, and every segment that arrives is
-//! also given to a twin with header prediction switched off, which must come out the same.
+//! also given to a twin with header prediction switched off, which must come out the same, and is asked for
+//! every segment that is sent.
 
 use crate::{Fate, Network, Wire};
 use linerate_tcp::{
@@ -281,7 +282,7 @@ impl Connections {
         loop {
             let now = self.now;
             let end = self.end(from);
-            let sent = go_on(end, now, header, &mut frame).or_else(|| end.poll_transmit(now, &mut frame));
+            let sent = go_on(end, now, header, &mut frame).or_else(|| poll_with_twin(end, now, &mut frame));
             end.check();
             let Some(sent) = sent else { return };
             header = sent.header;
@@ -375,6 +376,25 @@ impl Connections {
             self.server = Some(server);
         }
     }
+}
+
+/// The next segment of `end`, which a twin that predicts nothing sends, too, and remembers as the same.
+pub(crate) fn poll_with_twin(end: &mut Connection, now: Instant, frame: &mut [u8]) -> Option<Transmit> {
+    let mut twin = end.clone();
+    twin.set_header_prediction(false);
+    let sent = end.poll_transmit(now, frame);
+    let mut bytes = vec![0; frame.len()];
+    let twins = twin.poll_transmit(now, &mut bytes);
+    assert_eq!(
+        format!("{sent:?}"),
+        format!("{twins:?}"),
+        "a predicted segment is another than the chosen one"
+    );
+    if let Some(sent) = sent {
+        assert_eq!(frame[..sent.length], bytes[..sent.length], "a predicted segment is written otherwise");
+    }
+    end.assert_agrees_with(&mut twin);
+    sent
 }
 
 /// Goes on with the burst of which `frame` holds the last segment, with so long a header, if there is more of

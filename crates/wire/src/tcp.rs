@@ -234,6 +234,7 @@ impl TcpHeader {
     ///
     /// # Panics
     /// If `bytes` is shorter than the 32 bytes.
+    #[inline]
     pub fn emit_timestamped(&self, timestamps: Timestamps, bytes: &mut [u8]) -> Sum {
         const LENGTH: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
         const WORDS: u32 = 8;

@@ -58,7 +58,7 @@ impl Stack {
     }
 
     /// Gives a segment to its connection, which is awake, and may keep the memory that it lies in.
-    #[inline]
+    #[inline(always)]
     fn give_familiar(
         &mut self,
         now: Instant,

@@ -50,6 +50,7 @@ impl Cubic {
         self.window.grow_slowly(growth);
     }
 
+    #[inline]
     fn observe(&mut self, ack: &Acknowledged) {
         if let Some(hystart) = &mut self.hystart
             && hystart.on_acknowledged(ack)

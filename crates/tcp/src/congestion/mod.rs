@@ -337,6 +337,16 @@ impl Congestion {
         }
     }
 
+    /// New data was acknowledged, nothing is missing, and `limited` says whether the window was what limited us.
+    #[inline]
+    pub(crate) fn on_progress(&mut self, ack: &Acknowledged, limited: bool) {
+        match self {
+            // What nearly everybody has is not looked up.
+            Self::Cubic(cubic) => tell_progress(cubic, ack, limited),
+            other => tell_progress(other.controller(), ack, limited),
+        }
+    }
+
     /// The rate that the controller asks for.
     pub(crate) const fn pacing_rate(&self) -> Option<Rate> {
         match self {
@@ -366,6 +376,12 @@ impl Congestion {
             Self::Fixed(fixed) => fixed.window(),
         }
     }
+}
+
+#[inline(always)]
+fn tell_progress(controller: &mut (impl Controller + ?Sized), ack: &Acknowledged, limited: bool) {
+    controller.on_every_acknowledgement(ack);
+    controller.on_progress(ack, limited);
 }
 
 #[cfg(test)]

@@ -124,10 +124,7 @@ impl Connection {
     /// `limited` says whether the congestion window was what had held us back.
     pub(super) fn acknowledge(&mut self, now: Instant, segment: &Segment<'_>, count: u32, limited: bool) {
         if self.agreement.selective_acks {
-            let mut news = self.listen_to(segment, count, limited);
-            self.take_cumulative(now, &mut news);
-            self.judge_news(now, &news, None);
-            return;
+            return self.acknowledge_in_order(now, segment, count, limited);
         }
         let round_trip = self.measure_round_trip(now, segment);
         let acknowledged = Acknowledged {
@@ -148,6 +145,21 @@ impl Connection {
         self.output_due |= self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;
     }
 
+    /// The same from a peer that names what it has, and names nothing now.
+    #[inline]
+    fn acknowledge_in_order(&mut self, now: Instant, segment: &Segment<'_>, count: u32, limited: bool) {
+        let mut news = self.listen_to(segment, count, limited);
+        if self.is_untroubled()
+            && let Some(flight) = self.sender.scoreboard.land(segment.ack)
+        {
+            news.delivery.take(&flight, flight.right, flight.length());
+            self.advance(now, segment.ack);
+            return self.judge_landing(now, &news);
+        }
+        self.take_cumulative(now, &mut news);
+        self.judge_news(now, &news, None);
+    }
+
     /// What is acknowledged in order leaves the scoreboard and the buffer.
     pub(crate) fn take_cumulative(&mut self, now: Instant, news: &mut News<'_>) {
         self.sender.scoreboard.acknowledge(news.segment.ack, &mut news.delivery);
@@ -155,6 +167,7 @@ impl Connection {
     }
 
     /// SND.UNA moves on to `ack`.
+    #[inline]
     fn advance(&mut self, now: Instant, ack: SeqNum) {
         self.end_burst();
         self.snd.una = ack;

@@ -77,6 +77,7 @@ pub(crate) fn was_acceptable(disposition: Disposition) -> bool {
 
 impl Connection {
     /// Takes a segment whose checksum was found right and whose ports are this connection's.
+    #[inline]
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         if segment.joined.is_some() {
             return self.handle_joined_segment(now, segment);

@@ -13,11 +13,18 @@ use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
 /// Which data follow a header.
 #[derive(Clone, Copy)]
-struct Data {
+pub(super) struct Data {
     seq: SeqNum,
     length: usize,
     /// Of a burst, how many of them each segment gets.
     cut: Option<NonZeroU16>,
+}
+
+impl Piece {
+    /// Its data, not to be cut.
+    pub(super) fn data(self) -> Data {
+        Data { seq: self.seq, length: self.length as usize, cut: None }
+    }
 }
 
 impl Connection {
@@ -54,7 +61,8 @@ impl Connection {
     }
 
     /// Writes the payload behind a `header` of so many bytes and this sum.
-    fn write_payload(
+    #[inline]
+    pub(super) fn write_payload(
         &self,
         (header, header_sum): (usize, Sum),
         data: Data,
@@ -116,7 +124,7 @@ impl Connection {
         }
         let header = self.write_header(now, &header, Past::OPTION_WITH_DATA, bytes);
         let cut = if piece.burst { self.cut_size() } else { None };
-        let data = Data { seq: piece.seq, length: piece.length as usize, cut };
+        let data = Data { cut, ..piece.data() };
         self.write_payload(header, data, finish, ecn, bytes)
     }
 
@@ -177,7 +185,8 @@ impl Connection {
     }
 
     /// A header that acknowledges all there is and offers the window anew.
-    fn header(&mut self, seq: SeqNum, flags: TcpFlags) -> TcpHeader {
+    #[inline]
+    pub(super) fn header(&mut self, seq: SeqNum, flags: TcpFlags) -> TcpHeader {
         let flags = flags | self.ecn.echo();
         TcpHeader { seq, ack: self.rcv.nxt, flags, window: self.offer_window(), ..TcpHeader::default() }
     }
@@ -186,8 +195,9 @@ impl Connection {
     /// scale cuts off is not offered.
     fn offer_window(&mut self) -> u16 {
         let shift = self.agreement.receive_shift;
-        let worth_it = self.acks.is_worth_offering(&self.received());
-        let edge = if worth_it { self.receiver.possible_edge(&self.rcv) } else { self.rcv.edge };
+        let possible = self.receiver.possible_edge(&self.rcv);
+        let worth_it = possible != self.rcv.edge && self.acks.is_worth_offering(&self.received());
+        let edge = if worth_it { possible } else { self.rcv.edge };
         let window = u16::try_from((edge - self.rcv.nxt) >> shift).unwrap_or(u16::MAX);
         self.rcv.edge = self.rcv.edge.later(self.rcv.nxt + (u32::from(window) << shift));
         window

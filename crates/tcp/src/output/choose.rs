@@ -201,7 +201,7 @@ impl Connection {
     }
 
     /// May a segment that is not full leave now?
-    fn nagle_allows(&self) -> bool {
+    pub(super) fn nagle_allows(&self) -> bool {
         if self.preferences.no_delay || self.snd.nxt == self.snd.una {
             return true;
         }

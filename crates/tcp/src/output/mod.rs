@@ -4,6 +4,7 @@ mod build;
 pub(crate) mod burst;
 mod choose;
 pub(crate) mod gather;
+mod predict;
 pub(crate) mod reset;
 
 use crate::receive::BLOCKS_THAT_FIT;
@@ -81,6 +82,9 @@ impl Connection {
         if !self.output_due {
             return None;
         }
+        if let Some(rest) = self.predict_output() {
+            return Some(self.send_predicted(now, rest, finish, bytes));
+        }
         self.pace(now);
         let mut choice = self.choose();
         if let Choice::Data(piece) = &mut choice {
@@ -116,22 +120,34 @@ impl Connection {
 
     /// Nothing more can leave, until something happens.
     fn fall_silent(&mut self, now: Instant) {
+        let sender = &self.sender;
+        if !sender.has_unsent(self.snd.nxt) && sender.scoreboard.lost() == 0 && !sender.path.is_awake() {
+            return self.say_no_more(now);
+        }
         self.output_due = false;
         self.sender.probe_due = false;
-        // Who has nothing on its way and nothing to say is held back by nothing, and waits for nothing.
-        let is_busy = self.snd.flight() > 0 || self.sender.has_unsent(self.snd.nxt);
-        self.sender.held_back = is_busy && self.is_held_back();
+        self.sender.held_back = self.is_held_back();
         self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
         self.note_occupation(now);
         self.note_application_limit();
-        if is_busy {
-            self.watch_small_window(now);
-            self.watch_pacer(now);
-            self.watch_tail(now);
-        }
+        self.watch_small_window(now);
+        self.watch_pacer(now);
+        self.watch_tail(now);
         if self.sender.path.is_awake() {
             self.watch_path(now);
         }
+    }
+
+    /// The same where everything has been said: who has nothing to say is held back by nothing.
+    #[inline]
+    fn say_no_more(&mut self, now: Instant) {
+        self.output_due = false;
+        self.sender.probe_due = false;
+        self.sender.held_back = false;
+        self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
+        self.note_occupation(now);
+        self.note_application_limit();
+        self.watch_tail(now);
     }
 
     /// Notes that what was chosen has left.
@@ -150,12 +166,19 @@ impl Connection {
         }
         // Every segment but the first SYN acknowledges all that has arrived.
         if self.state != State::SynSent {
+            self.remember_told();
             // What came beyond holes may want more than one (RFC 5681 §4.2).
             self.ack_due = self.receiver.has_blocks() && self.note_told(choice);
             self.user_timeouts.due &= matches!(choice, Choice::Syn { .. });
-            self.rcv.acked = self.rcv.nxt;
-            self.timers.clear(Timer::DelayedAck);
         }
+    }
+
+    /// A segment has told of all that has arrived in order.
+    #[inline]
+    fn remember_told(&mut self) {
+        self.ack_due = false;
+        self.rcv.acked = self.rcv.nxt;
+        self.timers.clear(Timer::DelayedAck);
     }
 
     /// A segment has told, as far as it goes, what lies beyond holes or came twice. Must another follow?

@@ -136,6 +136,7 @@ impl ReceiveBuffer {
     }
 
     /// Copies the first bytes out without taking them; how many.
+    #[inline]
     pub(crate) fn peek(&self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.len());
         self.rope.read(0, &mut into[..count]);
@@ -143,6 +144,7 @@ impl ReceiveBuffer {
     }
 
     /// Takes the first bytes; how many.
+    #[inline]
     pub(crate) fn read(&mut self, into: &mut [u8]) -> usize {
         let count = self.peek(into);
         self.advance(count);
@@ -158,6 +160,7 @@ impl ReceiveBuffer {
     }
 
     /// The first `count` bytes were read.
+    #[inline]
     fn advance(&mut self, count: usize) {
         self.rope.note_use(self.len());
         self.rope.advance(count);

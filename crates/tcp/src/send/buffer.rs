@@ -83,6 +83,7 @@ impl SendBuffer {
     }
 
     /// Takes as much of `data` as there is room for, without taking more memory than is granted; how much.
+    #[inline]
     pub(crate) fn append(&mut self, data: &[u8], grant: &MemoryGrant) -> usize {
         let count = self.make_room(data.len(), grant);
         if count > 0 {
@@ -135,6 +136,7 @@ impl SendBuffer {
 
     /// Makes room for `wanted` bytes, or as many as there is room for without taking more memory than is
     /// granted; how many.
+    #[inline]
     fn make_room(&mut self, wanted: usize, grant: &MemoryGrant) -> usize {
         let most = if grant.is_awaited { self.fair_share() } else { self.capacity() };
         let count = wanted.min(most.saturating_sub(self.len()));

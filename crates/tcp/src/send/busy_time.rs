@@ -91,6 +91,7 @@ impl Connection {
     }
 
     /// Something was written where nothing waited for its acknowledgement.
+    #[inline]
     pub(crate) fn start_business(&mut self, now: Instant) {
         self.sender.busy.get_or_insert_with(|| Box::new(BusyTime::new(now)));
         self.note_occupation(now);
@@ -108,10 +109,11 @@ impl Connection {
         }
         let end = self.sender.buffer.end();
         let unsent = end - self.snd.nxt.earlier(end);
+        if unsent == 0 {
+            return if self.sender.write_refused { Occupation::SendBuffer } else { Occupation::Path };
+        }
         let allowed = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una);
-        if unsent == 0 && self.sender.write_refused {
-            Occupation::SendBuffer
-        } else if !self.sender.held_back && allowed < unsent.min(self.full_segment()) {
+        if !self.sender.held_back && allowed < unsent.min(self.full_segment()) {
             Occupation::PeerWindow
         } else {
             Occupation::Path

@@ -91,6 +91,7 @@ impl Delivery {
     }
 
     /// `length` bytes of `stretch`, up to `end`, have arrived.
+    #[inline(always)]
     pub(crate) fn take(&mut self, stretch: &Stretch, end: SeqNum, length: u32) {
         let departure = stretch.departure;
         self.bytes += length;
@@ -185,6 +186,7 @@ impl DeliveryAccount {
 
     /// Takes in what `delivery` says of the path's rate: nothing if the time is shorter than the path's
     /// shortest round trip, because the rate would be too high (the draft's §4.1.2.3).
+    #[inline(always)]
     pub(crate) fn settle(
         &mut self,
         now: Instant,

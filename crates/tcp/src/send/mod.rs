@@ -189,6 +189,15 @@ impl Sender {
         }
     }
 
+    /// `left` up to `right` leaves now, perhaps `again`: scoreboard and account remember it.
+    #[inline]
+    pub(crate) fn depart(&mut self, now: Instant, left: SeqNum, right: SeqNum, again: bool) {
+        let in_flight = self.scoreboard.in_flight();
+        let then = in_flight.saturating_add(right - left);
+        let departure = self.account.depart(now, in_flight == 0, again, then);
+        self.scoreboard.note_sent(left, right, departure);
+    }
+
     /// Is there data, or a FIN, from `nxt` on?
     pub(crate) fn has_unsent(&self, nxt: SeqNum) -> bool {
         let end = self.buffer.end();

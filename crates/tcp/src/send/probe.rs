@@ -61,7 +61,21 @@ impl Connection {
 
     /// A burst has left. Its first segment was alone when the timer was set for it, and would have had to
     /// wait for the peer's delayed acknowledgement.
+    #[inline]
     pub(crate) fn watch_tail(&mut self, now: Instant) {
+        if self.snd.flight() > 0 && !self.is_probe_in_time() {
+            self.hasten_probe(now);
+        }
+    }
+
+    /// Is the timer set for what is alone in flight, by its probe, or by the timeout because that comes first?
+    #[inline]
+    fn is_probe_in_time(&self) -> bool {
+        let loss = &self.sender.loss;
+        loss.probes_single && self.is_single_in_flight() && (loss.probes_tail || loss.tail_probe.is_none())
+    }
+
+    fn hasten_probe(&mut self, now: Instant) {
         if self.timers.is_set(Timer::Retransmit)
             && (!self.sender.loss.probes_tail || self.sender.loss.probes_single)
             && let Some(probe) = self.probe_timeout()

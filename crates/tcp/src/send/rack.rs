@@ -66,6 +66,7 @@ impl Rack {
 
     /// Steps 2 and 3: takes in what has arrived. `is_ambiguous` says whether the acknowledgement could
     /// mean an earlier copy of a segment that left last at the given time.
+    #[inline(always)]
     pub(crate) fn observe(
         &mut self,
         now: Instant,

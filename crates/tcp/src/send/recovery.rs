@@ -57,6 +57,7 @@ impl Connection {
     }
 
     /// What was known when `segment` came.
+    #[inline(always)]
     pub(crate) fn listen_to<'a>(&self, segment: &'a Segment<'a>, count: u32, limited: bool) -> News<'a> {
         News {
             segment,
@@ -88,10 +89,42 @@ impl Connection {
         let untroubled = self.is_untroubled() && duplicate.is_none();
         let round_trip = self.measure_delivery(now, news);
         self.observe_order(now, news);
-        let shortest = self.sender.rtt.shortest();
         let lost = if untroubled { 0 } else { self.detect_losses(now) };
-        let sample = self.sender.account.settle(now, &news.delivery, shortest);
-        let ack = Acknowledged {
+        let ack = self.reckon(now, news, round_trip, lost);
+        if untroubled {
+            self.sender.congestion.on_progress(&ack, news.limited);
+        } else {
+            self.sender.congestion.controller().on_every_acknowledgement(&ack);
+            self.judge_trouble(now, news, duplicate, &ack);
+        }
+        if news.advanced || news.delivery.bytes > 0 || lost > 0 {
+            self.watch_what_is_left(now);
+        }
+        self.output_due |= self.sender.scoreboard.lost() > 0 || self.sender.has_unsent(self.snd.nxt);
+    }
+
+    /// The same of an acknowledgement of the whole flight, which header prediction knows to be all there is to it.
+    #[inline(always)]
+    pub(crate) fn judge_landing(&mut self, now: Instant, news: &News<'_>) {
+        let round_trip = self.measure_delivery(now, news);
+        self.observe_order(now, news);
+        let ack = self.reckon(now, news, round_trip, 0);
+        self.sender.congestion.on_progress(&ack, news.limited);
+        self.watch_what_is_left(now);
+        self.output_due |= self.sender.has_unsent(self.snd.nxt);
+    }
+
+    /// What the congestion control is told, `lost` bytes of which were found lost.
+    #[inline(always)]
+    fn reckon(
+        &mut self,
+        now: Instant,
+        news: &News<'_>,
+        round_trip: Option<Duration>,
+        lost: u32,
+    ) -> Acknowledged {
+        let shortest = self.sender.rtt.shortest();
+        Acknowledged {
             bytes: news.delivery.bytes,
             count: news.count,
             number: self.snd.una,
@@ -101,18 +134,8 @@ impl Connection {
             round_trip,
             lost,
             in_flight: self.sender.scoreboard.in_flight(),
-            sample,
-        };
-        self.sender.congestion.controller().on_every_acknowledgement(&ack);
-        if untroubled {
-            self.sender.congestion.controller().on_progress(&ack, news.limited);
-        } else {
-            self.judge_trouble(now, news, duplicate, &ack);
+            sample: self.sender.account.settle(now, &news.delivery, shortest),
         }
-        if news.advanced || news.delivery.bytes > 0 || lost > 0 {
-            self.watch_what_is_left(now);
-        }
-        self.output_due |= self.sender.scoreboard.lost() > 0 || self.sender.has_unsent(self.snd.nxt);
     }
 
     /// The timer of what is still in flight (RFC 6298 (5.2), (5.3), RFC 8985 §7.2).
@@ -128,6 +151,7 @@ impl Connection {
     /// RFC 6298 with the departures of segments: for the timeout the oldest that was sent once, whose
     /// round trip holds the peer's delay, for the congestion control the newest. Where all were sent twice
     /// a timestamp tells which copy is meant (RFC 7323 §4.2).
+    #[inline(always)]
     fn measure_delivery(&mut self, now: Instant, news: &News<'_>) -> Option<Duration> {
         if let Some(sent) = news.delivery.oldest_original {
             self.sender.rtt.measure(now, now.since(sent));
@@ -143,6 +167,7 @@ impl Connection {
         None
     }
 
+    #[inline(always)]
     fn observe_order(&mut self, now: Instant, news: &News<'_>) {
         self.statistics.reorderings += u64::from(news.delivery.reordered);
         let shortest = self.sender.rtt.shortest();
@@ -421,11 +446,7 @@ impl Connection {
     pub(crate) fn note_departure(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
         let repeats = left.before(self.snd.nxt);
         let bytes = right - left;
-        let in_flight = self.sender.scoreboard.in_flight();
-        let again = left.before(self.snd.max);
-        let departure =
-            self.sender.account.depart(now, in_flight == 0, again, in_flight.saturating_add(bytes));
-        self.sender.scoreboard.note_sent(left, right, departure);
+        self.sender.depart(now, left, right, left.before(self.snd.max));
         if self.sender.loss.phase == Phase::FastRecovery {
             self.sender.prr.note_sent(bytes);
         }

@@ -117,6 +117,7 @@ impl Scoreboard {
     }
 
     /// `left` up to `right` leaves: at the end of what was sent, or once more, or both.
+    #[inline]
     pub(crate) fn note_sent(&mut self, left: SeqNum, right: SeqNum, departure: Departure) {
         if self.stretches.is_empty() {
             self.span = (left, left);
@@ -145,6 +146,7 @@ impl Scoreboard {
         }
     }
 
+    #[inline]
     fn append(&mut self, left: SeqNum, right: SeqNum, mut departure: Departure) {
         self.span.1 = right;
         let full = self.stretches.len() >= MOST_STRETCHES;
@@ -177,6 +179,16 @@ impl Scoreboard {
                 stretch.departure = departure;
             }
         }
+    }
+
+    /// The whole flight, if that ends at `ack` and left at one time: it has arrived, and leaves the scoreboard.
+    #[inline]
+    pub(crate) fn land(&mut self, ack: SeqNum) -> Option<Stretch> {
+        if self.stretches.len() != 1 || self.span.1 != ack {
+            return None;
+        }
+        self.span.0 = ack;
+        self.stretches.pop_front()
     }
 
     /// Everything before `ack` has arrived: it leaves the scoreboard, and `delivery` learns what of it

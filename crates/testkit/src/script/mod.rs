@@ -12,6 +12,7 @@ mod notation;
 
 pub use notation::Notation;
 
+use crate::connections::poll_with_twin;
 use linerate_tcp::{
     Config, Connection, Disposition, Error, Event, ListenVerdict, Path, Seeds, State, judge_listen,
 };
@@ -389,7 +390,7 @@ impl Script {
     /// Takes down everything that the connection sends now.
     fn flush(&mut self) {
         let mut frame = [0; 1_480];
-        while let Some(transmit) = self.connection.poll_transmit(self.now, &mut frame) {
+        while let Some(transmit) = poll_with_twin(&mut self.connection, self.now, &mut frame) {
             self.connection.check();
             let bytes = &frame[..transmit.length];
             assert_eq!(transmit.sum.finish(), Sum::of(bytes).finish(), "the sum is not that of the bytes");
