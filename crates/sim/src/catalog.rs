@@ -19,7 +19,7 @@ macro_rules! shelf {
 /// Scenarios.
 pub(crate) const SCENARIOS: Shelf = shelf!("scenario", "scenarios":
     "sun-3-60-to-3-60" "sun-3-280-to-3-60" "82586-receiver" "paced-into-82586"
-    "sun-3-50-pair" "sun-3-50-gigabyte" "sun-3-50-four" "nfs-on-busy-wire"
+    "lance-on-busy-bus" "sun-3-50-pair" "sun-3-50-gigabyte" "sun-3-50-four" "nfs-on-busy-wire"
     "saturated-long" "saturated-short" "saturated-mixed" "saturated-fairness"
     "10-gbe-pair" "wan-tail-drop" "wan-red" "wan-codel" "wan-fq-codel" "serial-typist"
     "blast-3-50-to-3-180" "blast-82586" "isa-receive" "3c503-4k" "3c503-32k"

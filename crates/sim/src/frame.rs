@@ -12,6 +12,8 @@ pub(crate) struct FrameId(u32);
 pub(crate) struct Frame {
     room: Box<[u8]>,
     length: usize,
+    /// Bytes that leave, of a frame that is broken off.
+    cut: Option<usize>,
     /// Who needs it; nobody if it is free.
     holders: u32,
 }
@@ -36,6 +38,21 @@ impl Frame {
     pub(crate) fn set_length(&mut self, length: usize) {
         assert!(length <= self.room.len(), "a frame of {length} bytes is larger than its room");
         self.length = length;
+    }
+
+    /// So many of its bytes leave, and a wrong check sequence; all of them, and the right one, if that is none.
+    pub(crate) const fn cut_to(&mut self, cut: Option<usize>) {
+        self.cut = cut;
+    }
+
+    /// Is it broken off?
+    pub(crate) const fn is_cut(&self) -> bool {
+        self.cut.is_some()
+    }
+
+    /// The bytes that leave.
+    pub(crate) fn sent(&self) -> &[u8] {
+        &self.bytes()[..self.cut.unwrap_or(self.length).min(self.length)]
     }
 
     /// How many bytes it has.
@@ -67,12 +84,17 @@ impl Frames {
     pub(crate) fn take(&mut self) -> FrameId {
         let id = self.free.pop().unwrap_or_else(|| {
             let id = FrameId(u32::try_from(self.frames.len()).unwrap_or(u32::MAX));
-            self.frames.push(Frame { room: vec![0; self.room].into_boxed_slice(), length: 0, holders: 0 });
+            self.frames.push(Frame {
+                room: vec![0; self.room].into_boxed_slice(),
+                length: 0,
+                cut: None,
+                holders: 0,
+            });
             id
         });
         let frame = &mut self[id];
         assert_eq!(frame.holders, 0, "a frame that somebody needs is not free");
-        (frame.holders, frame.length) = (1, 0);
+        (frame.holders, frame.length, frame.cut) = (1, 0, None);
         id
     }
 

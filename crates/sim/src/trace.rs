@@ -69,7 +69,7 @@ impl Trace {
             | MediumAction::Fragment { .. }
             | MediumAction::Arrived { .. } => return,
         };
-        let bytes = frames[frame].bytes();
+        let bytes = frames[frame].sent();
         if let Some(recorder) = &mut self.recorder {
             let part = Part::Station { wire, port };
             match action {

@@ -173,7 +173,8 @@ impl World {
                 Heard::Begin => nic.handle_arriving(now, card),
                 Heard::Fragment => nic.handle_fragment(card),
                 Heard::Frame { frame, intact } => {
-                    nic.handle_arrived(now, frame, frames[frame].length(), intact, card);
+                    let (length, cut) = (frames[frame].length(), frames[frame].is_cut());
+                    nic.handle_arrived(now, frame, length, intact && !cut, card);
                 }
             },
             actions,
@@ -226,7 +227,8 @@ impl World {
                 MachineAction::Card(NicAction::Later { at, event }) => {
                     self.queue.push(at, Event::Card(number, event));
                 }
-                MachineAction::Card(NicAction::Request { frame }) => {
+                MachineAction::Card(NicAction::Request { frame, cut }) => {
+                    self.frames[frame].cut_to(cut);
                     let (place, port) = self.seats[machine];
                     let to = self.audience(place, frame);
                     self.request(place, port, frame, to);

@@ -54,6 +54,49 @@ fn an_82586_that_is_deaf_behind_a_frame_keeps_up_with_a_sender_that_waits() {
     assert!(rate("paced-into-82586") > 5.0 * rate("82586-receiver"));
 }
 
+/// A LANCE beside a disk that holds the bus for so many microseconds: what its machine's card counted.
+fn beside_a_disk(host: &str, hold: &str) -> Outcome {
+    let (others, hold) = (format!("{host}.machine.bus.others=1"), format!("{host}.machine.bus.hold={hold}"));
+    let quiet = ["transfer.bytes=300000", "receiver.machine.bus.others=0"];
+    run("lance-on-busy-bus", &[quiet[0], quiet[1], &others, &hold])
+}
+
+#[test]
+fn a_silo_bears_a_bus_that_is_busy_for_as_long_as_its_bytes_last() {
+    let lost = |hold| measure(&beside_a_disk("receiver", hold), "lost receiver");
+    assert_eq!((lost("20"), lost("25.5")), (0.0, 0.0));
+    assert!(lost("26.5") > 0.0 && lost("40") > lost("26.5"));
+}
+
+#[test]
+fn a_frame_whose_silo_runs_empty_is_broken_off_and_tcp_or_the_chip_sends_it_again() {
+    let bears = beside_a_disk("sender", "25");
+    let breaks = beside_a_disk("sender", "40");
+    let card = |outcome: &Outcome, name: &str| {
+        outcome.machines.iter().find(|machine| machine.name == name).unwrap().card
+    };
+    let sent_again = |outcome: &Outcome| {
+        let source = outcome.program("transfer: source").unwrap().tcp.clone();
+        source.unwrap().statistics.retransmitted_segments
+    };
+    assert_eq!((card(&bears, "sender").transmit_fifo, sent_again(&bears)), (0, 0));
+    let sender = card(&breaks, "sender");
+    assert!(sender.transmit_fifo > 0 && sender.transmit_errors == sender.transmit_fifo);
+    assert_eq!(
+        card(&breaks, "receiver").receive_errors,
+        sender.transmit_fifo,
+        "their check sequence is wrong"
+    );
+    assert!(sent_again(&breaks) > 0 && breaks.complete);
+    let changes =
+        ["sender.machine.bus.others=1", "sender.machine.bus.hold=40", "receiver.machine.bus.others=0"];
+    let patient =
+        [&changes[..], &["transfer.bytes=300000", "lance.transmit.retries=16", "lance.transmit.restart=0"]];
+    let patient = run("lance-on-busy-bus", &patient.concat());
+    assert!(card(&patient, "sender").transmit_fifo > 0);
+    assert_eq!(sent_again(&patient), 0, "the chip has done it");
+}
+
 #[test]
 fn every_published_figure_has_one_of_ours_beside_it() {
     for name in Scenario::names() {

@@ -100,13 +100,13 @@ fn slots(bits: usize) -> String {
 fn describe_cards(text: &mut String, outcome: &Outcome) {
     text.push_str(
         "\nInter-|   Receive                               |  Transmit\n card  |bytes    packets errs drop fifo          |bytes    \
-         packets errs drop colls\n",
+         packets errs drop fifo colls\n",
     );
     for machine in &outcome.machines {
         let card = &machine.card;
         let _ = writeln!(
             text,
-            "{:>7}: {:>8} {:>7} {:>4} {:>4} {:>4}           {:>8} {:>7} {:>4} {:>4} {:>5}",
+            "{:>7}: {:>8} {:>7} {:>4} {:>4} {:>4}           {:>8} {:>7} {:>4} {:>4} {:>4} {:>5}",
             machine.name,
             card.receive_bytes,
             card.receive_packets,
@@ -117,6 +117,7 @@ fn describe_cards(text: &mut String, outcome: &Outcome) {
             card.transmit_packets,
             card.transmit_errors,
             card.transmit_drops,
+            card.transmit_fifo,
             card.collisions
         );
     }

@@ -29,8 +29,9 @@ pub(crate) struct Cpu<J> {
     running: Option<(usize, Tick)>,
     /// Changes when the end of the running job does, so that what was announced before is known to be void.
     plan: u32,
-    /// What cards hold of the bus, in 65,536ths.
+    /// What others hold of the bus, and of that what is no card's, in 65,536ths.
     taken: u64,
+    others: u64,
     /// The part of its time that the processor wants the bus, in 65,536ths.
     wants_bus: u64,
     /// Time during which a level worked.
@@ -51,10 +52,19 @@ const WHOLE: u64 = 1 << 16;
 const SLOWEST: u64 = WHOLE / 20;
 
 impl<J> Cpu<J> {
-    /// A processor with nothing to do, which wants the bus for this part of its time.
-    pub(crate) fn new(wants_bus: u64) -> Self {
+    /// A processor with nothing to do, which wants the bus for this part of its time, and of which others than cards
+    /// take this part for themselves.
+    pub(crate) fn new(wants_bus: u64, others: u64) -> Self {
         let jobs = std::array::from_fn(|_| VecDeque::with_capacity(16));
-        Self { jobs, running: None, plan: 0, taken: 0, wants_bus, busy: [Span::ZERO; Level::COUNT] }
+        Self {
+            jobs,
+            running: None,
+            plan: 0,
+            taken: others,
+            others,
+            wants_bus,
+            busy: [Span::ZERO; Level::COUNT],
+        }
     }
 
     /// Time during which anything was worked on, and of that at the levels of cards, network and tasks.
@@ -69,7 +79,7 @@ impl<J> Cpu<J> {
 
     /// What cards hold of the bus, in per cent.
     pub(crate) const fn bus_taken(&self) -> u64 {
-        self.taken * 100 / WHOLE
+        (self.taken - self.others) * 100 / WHOLE
     }
 
     /// Adds a job that takes `work` with the bus to itself; [`Cpu::resume`] takes notice of it.
@@ -164,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_preempts_a_task_which_goes_on_where_it_was() {
-        let mut cpu = Cpu::new(0);
+        let mut cpu = Cpu::new(0, 0);
         assert_eq!(add(&mut cpu, 0, Level::Task, 100, "task").unwrap().at, at(100));
         let interrupt = add(&mut cpu, 30, Level::Card, 50, "interrupt").unwrap();
         assert_eq!(interrupt.at, at(80));
@@ -177,7 +187,7 @@ mod tests {
 
     #[test]
     fn whoever_is_less_urgent_waits_and_void_plans_do_nothing() {
-        let mut cpu = Cpu::new(0);
+        let mut cpu = Cpu::new(0, 0);
         let first = add(&mut cpu, 0, Level::Network, 10, 1).unwrap();
         assert_eq!(add(&mut cpu, 1, Level::Task, 10, 2), None);
         assert_eq!(cpu.take_done(at(10), first.plan.wrapping_sub(1)), None);
@@ -187,7 +197,7 @@ mod tests {
 
     #[test]
     fn while_a_card_holds_half_of_the_bus_a_processor_that_always_wants_it_is_half_as_fast() {
-        let mut cpu = Cpu::new(WHOLE);
+        let mut cpu = Cpu::new(WHOLE, 0);
         assert_eq!(add(&mut cpu, 0, Level::Task, 100, ()).unwrap().at, at(100));
         let slower = cpu.change_bus(at(20), |taken| taken + WHOLE / 2).unwrap();
         assert_eq!(slower.at, at(180));
@@ -197,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_processor_that_does_not_want_the_bus_does_not_notice() {
-        let mut cpu = Cpu::new(0);
+        let mut cpu = Cpu::new(0, 0);
         assert_eq!(add(&mut cpu, 0, Level::Task, 100, ()).unwrap().at, at(100));
         assert_eq!(cpu.change_bus(at(20), |taken| taken + WHOLE), None);
     }

@@ -117,7 +117,7 @@ impl Machine {
     ) -> Self {
         stack.attach(capabilities);
         Self {
-            cpu: Cpu::new(parameters.wants_bus),
+            cpu: Cpu::new(parameters.wants_bus, parameters.bus.taken()),
             costs: parameters.costs,
             clock: MachineClock::new(head_start, parameters.clock_grain),
             stack,
@@ -240,7 +240,7 @@ impl Machine {
                 };
                 self.cpu.add(Level::Network, work, job);
             }
-            Job::Done => self.feed_card(now),
+            Job::Done => self.feed_card(now, frames),
             Job::Input(frame) => {
                 self.turn(now, level, Some(frame), frames);
                 frames.release(frame);
@@ -288,13 +288,13 @@ impl Machine {
             return;
         }
         self.driver_queue.push_back(frame);
-        self.feed_card(now);
+        self.feed_card(now, frames);
     }
 
-    fn feed_card(&mut self, now: Tick) {
+    fn feed_card(&mut self, now: Tick, frames: &Frames) {
         while self.nic.has_room() {
             let Some(frame) = self.driver_queue.pop_front() else { return };
-            self.nic.transmit(now, frame, &mut self.card_actions);
+            self.nic.transmit(now, frame, frames[frame].length(), &mut self.card_actions);
         }
     }
 

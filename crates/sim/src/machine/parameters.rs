@@ -1,6 +1,7 @@
 //! The numbers of a machine, as its file gives them.
 
 use super::cost::Costs;
+use crate::nic::BusParameters;
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 
@@ -12,6 +13,8 @@ pub(crate) struct MachineParameters {
     pub(crate) clock_grain: Span,
     /// The part of its time that the processor wants the bus that cards take from it, in 65,536ths.
     pub(crate) wants_bus: u64,
+    /// Who else wants the bus.
+    pub(crate) bus: BusParameters,
     /// The clock of its ISA bus, in Hz, if it has one.
     isa_clock: Option<f64>,
 }
@@ -34,6 +37,7 @@ impl MachineParameters {
             costs: Costs::read(&section.below("cost"), scale)?,
             clock_grain: section.below("clock").span("grain")?,
             wants_bus,
+            bus: BusParameters::read(&section.below("bus"))?,
             isa_clock,
         })
     }

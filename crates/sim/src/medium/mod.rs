@@ -132,7 +132,7 @@ impl Medium {
         frames: &Frames,
         actions: &mut Vec<MediumAction>,
     ) {
-        let length = on_wire(frames[frame].length());
+        let length = on_wire(frames[frame].sent().len());
         match self {
             Self::Bus(bus) => bus.handle_request(now, port, frame, length, to, actions),
             Self::Duplex(duplex) => duplex.handle_request(now, port, frame, length, actions),

@@ -4,13 +4,17 @@
 //! It is told what the driver and the wire do, and answers with actions; it knows neither the processor that
 //! serves it nor what is in a frame.
 
+mod arbiter;
+mod fifo;
 mod parameters;
 mod receive;
 mod transmit;
 
+pub(crate) use arbiter::{Arbiter, BusParameters};
 pub(crate) use parameters::NicParameters;
 
 use crate::frame::FrameId;
+use fifo::Fifo;
 use linerate_units::{Span, Tick};
 use receive::Receiver;
 use serde::Serialize;
@@ -35,8 +39,9 @@ pub(crate) enum NicEvent {
 pub(crate) enum NicAction {
     /// Tell me at that time.
     Later { at: Tick, event: NicEvent },
-    /// This frame wants to get onto the wire.
-    Request { frame: FrameId },
+    /// This frame wants to get onto the wire; of one whose bytes will not all be there in time, so many, and a wrong
+    /// check sequence.
+    Request { frame: FrameId, cut: Option<usize> },
     /// Nobody needs this frame any more.
     Release { frame: FrameId },
     /// The processor is asked for.
@@ -67,16 +72,18 @@ pub struct NicStatistics {
     pub receive_errors: u64,
     /// Frames for which there was no room in the receive area.
     pub receive_drops: u64,
-    /// Frames that began while the card was deaf.
+    /// Frames that began while the card was deaf, or that its FIFO had no room for.
     pub receive_fifo: u64,
     /// Bytes of frames sent.
     pub transmit_bytes: u64,
     /// Frames sent.
     pub transmit_packets: u64,
-    /// Frames given up after 16 collisions.
+    /// Frames given up after 16 collisions, or broken off because the FIFO ran empty.
     pub transmit_errors: u64,
     /// Frames that the driver's queue had no room for.
     pub transmit_drops: u64,
+    /// Frames broken off because the FIFO ran empty.
+    pub transmit_fifo: u64,
     /// Collisions.
     pub collisions: u64,
     /// Interrupts.
@@ -91,6 +98,10 @@ pub(crate) struct Nic {
     share: u64,
     transmitter: Transmitter,
     receiver: Receiver,
+    /// The receiving half's FIFO, if it can overflow.
+    fifo: Option<Fifo>,
+    /// A byte on the wire.
+    byte: Span,
     /// What the driver has not been told, the oldest first.
     completions: VecDeque<Completion>,
     /// The driver has been asked for, and has not come yet.
@@ -101,11 +112,15 @@ pub(crate) struct Nic {
 }
 
 impl Nic {
-    /// A card on a wire where a byte takes `byte`.
-    pub(crate) fn new(parameters: NicParameters, byte: Span) -> Self {
+    /// A card on a wire where a byte takes `byte`, and on a bus with this arbiter.
+    pub(crate) fn new(parameters: NicParameters, byte: Span, arbiter: Arbiter) -> Self {
+        let fifo = |bytes: Option<u64>| Fifo::new(bytes?, &parameters.dma, byte, arbiter);
+        let (sends, receives) = (fifo(parameters.transmit.fifo), fifo(parameters.receive.fifo));
         Self {
             share: parameters.dma.bus_share(byte),
-            transmitter: Transmitter::new(parameters.transmit.clone()),
+            fifo: receives,
+            byte,
+            transmitter: Transmitter::new(parameters.transmit.clone(), sends),
             receiver: Receiver::new(parameters.receive.clone()),
             completions: VecDeque::with_capacity(16),
             asked: false,
@@ -130,9 +145,15 @@ impl Nic {
         self.counted.transmit_drops += 1;
     }
 
-    /// The driver gives a command to send `frame`; there is room for it.
-    pub(crate) fn transmit(&mut self, now: Tick, frame: FrameId, actions: &mut Vec<NicAction>) {
-        self.transmitter.queue(now, frame, actions);
+    /// The driver gives a command to send `frame` of `length` bytes; there is room for it.
+    pub(crate) fn transmit(
+        &mut self,
+        now: Tick,
+        frame: FrameId,
+        length: usize,
+        actions: &mut Vec<NicAction>,
+    ) {
+        self.transmitter.queue(now, frame, length, actions);
     }
 
     /// What the card wanted to be told of.
@@ -174,15 +195,19 @@ impl Nic {
         given_up: bool,
         actions: &mut Vec<NicAction>,
     ) {
-        if given_up {
+        let broken_off = self.transmitter.is_broken_off() && !given_up;
+        if given_up || broken_off {
             self.counted.transmit_errors += 1;
+            self.counted.transmit_fifo += u64::from(broken_off);
         } else {
             self.counted.transmit_packets += 1;
             self.counted.transmit_bytes += length as u64;
+        }
+        if !given_up {
             actions.push(NicAction::GiveBus { share: self.share });
         }
         self.receiver.handle_own_frame(now);
-        self.transmitter.handle_sent(now, actions);
+        self.transmitter.handle_sent(now, broken_off, actions);
     }
 
     /// A frame for this card begins.
@@ -212,7 +237,7 @@ impl Nic {
         if was_heard {
             actions.push(NicAction::GiveBus { share: self.share });
         }
-        let reason = if !was_heard {
+        let reason = if !was_heard || self.overflows(now, length) {
             &mut self.counted.receive_fifo
         } else if !intact {
             &mut self.counted.receive_errors
@@ -226,6 +251,13 @@ impl Nic {
         };
         *reason += 1;
         actions.push(NicAction::Release { frame });
+    }
+
+    /// Has a frame that has just ended been too much for the FIFO?
+    fn overflows(&self, now: Tick, length: usize) -> bool {
+        let time = self.byte * length as u64;
+        let began = Tick::from_picos(now.as_picos().saturating_sub(time.as_picos()));
+        self.fifo.is_some_and(|fifo| fifo.overflows(began, length as u64))
     }
 
     /// The driver asks what there is: the oldest thing.

@@ -28,6 +28,12 @@ pub(crate) struct TransmitParameters {
     pub(crate) done: Span,
     /// From the end of a frame that arrives until the card can send.
     pub(crate) after_receive: Span,
+    /// Bytes of its FIFO; none if memory is always there in time.
+    pub(crate) fifo: Option<u64>,
+    /// How often the card by itself tries a frame again that was broken off because the FIFO ran empty; then it is lost.
+    pub(crate) retries: u64,
+    /// From the end of such a frame until the card can send again.
+    pub(crate) restart: Span,
 }
 
 /// The half that receives.
@@ -43,6 +49,8 @@ pub(crate) struct ReceiveParameters {
     pub(crate) deaf: Span,
     /// How often a full receive area costs the card its place, so that it must be started anew by the driver.
     pub(crate) restart: Span,
+    /// Bytes of its FIFO; none if memory is always there in time.
+    pub(crate) fifo: Option<u64>,
 }
 
 /// The way into memory.
@@ -52,6 +60,8 @@ pub(crate) struct DmaParameters {
     pub(crate) word: u64,
     /// How long the card holds the bus for a word.
     pub(crate) cycle: Span,
+    /// Words that it moves when it has been given the bus.
+    pub(crate) burst: u64,
 }
 
 /// When the card asks for the processor.
@@ -69,6 +79,9 @@ impl NicParameters {
         let (dma, interrupt) = (section.below("dma"), section.below("interrupt"));
         section.word("title")?;
         let copy = section.below("copy");
+        let fifo =
+            |half: &Section<'_>| if half.has("fifo") { half.count("fifo").map(Some) } else { Ok(None) };
+        let sends_from_fifo = transmit.has("fifo");
         Ok(Self {
             clocks_per_byte: if copy.has("clocks") { Some(copy.real("clocks")?) } else { None },
             transmit: TransmitParameters {
@@ -77,6 +90,9 @@ impl NicParameters {
                 chained: transmit.span("chained")?,
                 done: transmit.span("done")?,
                 after_receive: transmit.span("after_receive")?,
+                fifo: fifo(&transmit)?,
+                retries: if sends_from_fifo { transmit.count("retries")? } else { 0 },
+                restart: if sends_from_fifo { transmit.span("restart")? } else { Span::ZERO },
             },
             receive: ReceiveParameters {
                 ring: receive.size("ring")?,
@@ -84,8 +100,13 @@ impl NicParameters {
                 done: receive.span("done")?,
                 deaf: receive.span("deaf")?,
                 restart: receive.span("restart")?,
+                fifo: fifo(&receive)?,
             },
-            dma: DmaParameters { word: dma.count("word")?, cycle: dma.span("cycle")? },
+            dma: DmaParameters {
+                word: dma.count("word")?,
+                cycle: dma.span("cycle")?,
+                burst: if dma.has("burst") { dma.count("burst")? } else { 1 },
+            },
             interrupt: InterruptParameters {
                 delay: interrupt.span("delay")?,
                 frames: interrupt.size("frames")?,

@@ -109,7 +109,7 @@ mod tests {
     /// The receive area of an 8390 with 8 kB, of which 3 kB are for sending.
     fn pages() -> Receiver {
         let (done, deaf, restart) = (Span::ZERO, Span::ZERO, Span::from_picos(1_000_000));
-        Receiver::new(ReceiveParameters { ring: 20, page: 256, done, deaf, restart })
+        Receiver::new(ReceiveParameters { ring: 20, page: 256, done, deaf, restart, fifo: None })
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The half of a card that sends: a ring of commands, worked off one after the other.
 
+use super::fifo::Fifo;
 use super::parameters::TransmitParameters;
 use super::receive::Receiver;
 use super::{NicAction, NicEvent};
@@ -10,18 +11,31 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Transmitter {
     parameters: TransmitParameters,
+    /// The FIFO, if it can run empty.
+    fifo: Option<Fifo>,
     /// Commands whose frames have not left, the one that is worked on first.
-    waiting: VecDeque<FrameId>,
+    waiting: VecDeque<Command>,
     /// Commands whose frames have left, and that are not done.
     leaving: usize,
     /// Is the command at the head worked on?
     works: bool,
+    /// Bytes of its frame that leave before the FIFO runs empty, if it does.
+    cut: Option<usize>,
+    /// How often it was broken off so.
+    broken_off: u64,
+}
+
+/// A frame that is to be sent.
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    frame: FrameId,
+    length: usize,
 }
 
 impl Transmitter {
-    pub(super) fn new(parameters: TransmitParameters) -> Self {
+    pub(super) fn new(parameters: TransmitParameters, fifo: Option<Fifo>) -> Self {
         let waiting = VecDeque::with_capacity(parameters.ring);
-        Self { parameters, waiting, leaving: 0, works: false }
+        Self { parameters, fifo, waiting, leaving: 0, works: false, cut: None, broken_off: 0 }
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -33,33 +47,49 @@ impl Transmitter {
         self.waiting.len() + self.leaving
     }
 
-    pub(super) fn queue(&mut self, now: Tick, frame: FrameId, actions: &mut Vec<NicAction>) {
+    pub(super) fn queue(&mut self, now: Tick, frame: FrameId, length: usize, actions: &mut Vec<NicAction>) {
         assert!(self.has_room(), "the driver gives no command that there is no room for");
-        self.waiting.push_back(frame);
+        self.waiting.push_back(Command { frame, length });
         if !self.works {
             self.works = true;
             actions.push(NicAction::Later { at: now + self.parameters.start, event: NicEvent::Ready });
         }
     }
 
-    /// The head is ready to leave, unless the card has to turn round after receiving.
-    pub(super) fn handle_ready(&self, now: Tick, receiver: &Receiver, actions: &mut Vec<NicAction>) {
+    /// The head is ready to leave, unless the card has to turn round after receiving. What becomes of its FIFO is
+    /// decided here, as though the wire were free.
+    pub(super) fn handle_ready(&mut self, now: Tick, receiver: &Receiver, actions: &mut Vec<NicAction>) {
         let turned = receiver.ended() + self.parameters.after_receive;
         if receiver.ended() > Tick::ZERO && turned > now {
             actions.push(NicAction::Later { at: turned, event: NicEvent::Ready });
-        } else if let Some(&frame) = self.waiting.front() {
-            actions.push(NicAction::Request { frame });
+        } else if let Some(&Command { frame, length }) = self.waiting.front() {
+            let left = self.fifo.and_then(|fifo| fifo.runs_empty(now, length as u64));
+            self.cut = left.map(|left| usize::try_from(left).unwrap_or(usize::MAX));
+            actions.push(NicAction::Request { frame, cut: self.cut });
         }
     }
 
-    pub(super) fn handle_sent(&mut self, now: Tick, actions: &mut Vec<NicAction>) {
-        let Some(frame) = self.waiting.pop_front() else { return };
+    /// Does the frame that leaves end before its end?
+    pub(super) const fn is_broken_off(&self) -> bool {
+        self.cut.is_some()
+    }
+
+    pub(super) fn handle_sent(&mut self, now: Tick, broken_off: bool, actions: &mut Vec<NicAction>) {
+        self.cut = None;
+        if broken_off && self.broken_off < self.parameters.retries {
+            self.broken_off += 1;
+            let at = now + self.parameters.restart;
+            return actions.push(NicAction::Later { at, event: NicEvent::Ready });
+        }
+        self.broken_off = 0;
+        let Some(Command { frame, .. }) = self.waiting.pop_front() else { return };
         self.leaving += 1;
         actions.push(NicAction::Release { frame });
         actions.push(NicAction::Later { at: now + self.parameters.done, event: NicEvent::CommandDone });
         self.works = !self.waiting.is_empty();
         if self.works {
-            actions.push(NicAction::Later { at: now + self.parameters.chained, event: NicEvent::Ready });
+            let until_next = if broken_off { self.parameters.restart } else { self.parameters.chained };
+            actions.push(NicAction::Later { at: now + until_next, event: NicEvent::Ready });
         }
     }
 

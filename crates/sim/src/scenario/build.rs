@@ -4,7 +4,7 @@ use super::blueprint::{Blueprint, HostPlan, MediumPlan, TransferOptions};
 use super::programs::{DialoguePlan, TransferPlan};
 use crate::machine::Machine;
 use crate::medium::{Bus, Cable, Duplex, Medium, Serial, Switch};
-use crate::nic::Nic;
+use crate::nic::{Arbiter, Nic};
 use crate::noise::Noise;
 use crate::outcome::{MachineOutcome, Outcome, WireOutcome};
 use crate::program::{Bulk, Dialogue, Echo, ProgramReport, Sink, Source, Typist};
@@ -25,6 +25,8 @@ const ECHO_PORT: u16 = 513;
 const BUS_STREAMS: u64 = 0;
 const HOST_STREAMS: u64 = 1 << 32;
 const NOISE_STREAMS: u64 = 2 << 32;
+/// One for each period of each machine's other bus master.
+const ARBITER_STREAMS: u64 = 1 << 62;
 
 impl Blueprint {
     /// Makes a world and lets it run. The same blueprint, seed and options give the same outcome.
@@ -182,7 +184,9 @@ impl HostPlan {
         config.tcp = self.tcp;
         let stack = Stack::new(config, random.secret());
         let head_start = Span::from_picos(random.below(2_000_000_000_000));
-        Machine::new(&self.machine, Nic::new(self.nic.clone(), byte), stack, capabilities, head_start)
+        let arbiter = Arbiter::new(self.machine.bus, seed, ARBITER_STREAMS + ((number as u64) << 40));
+        let nic = Nic::new(self.nic.clone(), byte, arbiter);
+        Machine::new(&self.machine, nic, stack, capabilities, head_start)
     }
 }
 
