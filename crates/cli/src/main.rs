@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod interrupt;
 mod output;
+mod own_host;
 
 use std::process::ExitCode;
 

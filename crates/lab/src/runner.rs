@@ -88,7 +88,8 @@ pub fn make_runs(
     observer.begins(&start, &best.progress(store));
     let result = make_remaining(bench, store, &start, interrupt, observer, &mut best);
     store.sync()?;
-    result
+    result?;
+    Ok(bench.end()?)
 }
 
 fn make_remaining(

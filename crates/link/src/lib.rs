@@ -3,7 +3,8 @@
 //!
 //! A link is whatever implements [`linerate_stack::Link`]. The plain ones are [`MemoryLink`], whose other
 //! end is in the same process, [`Tap`], whose other end is the kernel of this machine, and two that
-//! share an interface with it: [`PacketLink`] by a packet socket, [`XdpLink`] at its driver. Two go around
+//! share an interface with it: [`PacketLink`] by a packet socket, [`XdpLink`] at its driver; [`AnyLink`] is any of
+//! these three, by the words that people have for them. Two go around
 //! any link: [`Capture`] writes down what passes, [`Impair`] mistreats it. [`shard`] shares the queues of one
 //! out among the shards of a host. All of them never wait;
 //! [`Waiter`] is who waits, for any of them and for a [`Doorbell`] at the same time.
@@ -51,6 +52,7 @@
 
 #![deny(unsafe_code)]
 
+mod any;
 mod arrivals;
 mod bell;
 mod capture;
@@ -73,6 +75,7 @@ mod virtio;
 mod wait;
 pub mod xdp;
 
+pub use any::{AnyLink, LinkSpec, OpenError, ParseLinkError};
 pub use capture::Capture;
 pub use clock::{ManualClock, MonotonicClock, time_of_day};
 pub use impair::{Impair, Impairments};

@@ -5,6 +5,7 @@
 //! if it has not been opened since. So no opening falls between looking and waiting.
 
 use parking_lot::{Condvar, Mutex};
+use std::time::Instant;
 
 /// Opened by whoever has something for one who waits.
 #[derive(Debug, Default)]
@@ -32,11 +33,18 @@ impl Gate {
         self.opened.notify_all();
     }
 
-    /// Waits until it is opened more often than `seen`. It may return for no reason.
-    pub(crate) fn wait(&self, seen: u64) {
+    /// Waits until it is opened more often than `seen`, or `deadline` has come if there is one. It may return for
+    /// no reason.
+    pub(crate) fn wait(&self, seen: u64, deadline: Option<Instant>) {
         let mut openings = self.openings.lock();
-        if *openings == seen {
-            self.opened.wait(&mut openings);
+        if *openings != seen {
+            return;
+        }
+        match deadline {
+            None => self.opened.wait(&mut openings),
+            Some(deadline) => {
+                self.opened.wait_until(&mut openings, deadline);
+            }
         }
     }
 }

@@ -8,10 +8,12 @@ use crate::socket::{Handle, Socket};
 use crate::tcp_stream::TcpStream;
 use crate::waiters::SocketId;
 use linerate_stack::{Error as HostError, ListenHandle, ListenOptions, ListenStatistics, Stack, TcpHandle};
+use linerate_tcp::Config;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// A place at which connections arrive. The last clone to go ends it; connections that nobody has
 /// accepted are then reset.
@@ -81,10 +83,18 @@ impl TcpListener {
     /// Waits for the next connection, and returns it with the address of its peer.
     ///
     /// # Errors
-    /// `WouldBlock` in non-blocking mode if there is none; `InvalidInput` after
-    /// [`TcpListener::shutdown`]; `NetworkDown` when the network has ended.
+    /// `WouldBlock` in non-blocking mode if there is none, or if none has come in the time that
+    /// [`TcpListener::set_timeout`] gives; `InvalidInput` after [`TcpListener::shutdown`]; `NetworkDown` when the
+    /// network has ended.
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let Doors { gate, patience, .. } = &*self.doors;
+        let (limit, begun) = (patience.limit(Side::Read), Instant::now());
+        let deadline = match limit {
+            Limit::None => Some(begun),
+            // A time beyond measure is no limit.
+            Limit::Within(time) => begun.checked_add(time),
+            Limit::Endless => None,
+        };
         loop {
             let seen = gate.openings();
             for door in self.doors.in_turn() {
@@ -94,11 +104,11 @@ impl TcpListener {
                     return Ok((TcpStream::accepted(socket), peer.into()));
                 }
             }
-            if patience.limit(Side::Read) == Limit::None {
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Err(Error::Host(HostError::WouldBlock).into());
             }
             self.doors.first().shared.lock().activity.waits += 1;
-            gate.wait(seen);
+            gate.wait(seen, deadline);
         }
     }
 
@@ -156,6 +166,27 @@ impl TcpListener {
     /// None; `std::net` has a system call here that can fail.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.doors.patience.set_nonblocking(nonblocking);
+        Ok(())
+    }
+
+    /// How long [`TcpListener::accept`] may wait; `None` for ever. One that takes longer fails with `WouldBlock`.
+    /// It is common to all clones. `std::net` has no word for this, the system has `SO_RCVTIMEO`.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a timeout of zero.
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        Ok(self.doors.patience.set_timeout(Side::Read, timeout)?)
+    }
+
+    /// Has connections whose SYN arrives from now on keep to `config`, or to the host's rules: how large their
+    /// buffers are decides the first window and the window's scale, so that it is too late on the stream.
+    ///
+    /// # Errors
+    /// `NotConnected` after [`TcpListener::shutdown`].
+    pub fn set_config(&self, config: Option<Config>) -> io::Result<()> {
+        for door in &self.doors.sockets {
+            door.call(|stack, _| stack.tcp_listen_configure(door.handle, config))?;
+        }
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! `linerate sink`: a line for each connection, and a sum at the end.
 
 use crate::output::{Failure, print};
+use crate::own_host::OwnHostArgs;
 use clap::Args;
 use linerate_lab::control::Ended;
 use linerate_lab::serve::ListenAt;
@@ -14,6 +15,8 @@ Examples:
   linerate sink --listen 192.0.2.7:5001  where ttcp looks for a receiver
   linerate sweep HOST                    on the other machine: the experiment, with this as its far end
   nc HOST 1988 < FILE                    any program may send; what it sends is counted
+  linerate sink --on packet:eth1 --address 192.0.2.9/24
+                                         received by linerate's own TCP, as root
 
 A sweep sets the receive buffer of each run through a control connection to the same port. Everybody
 else's bytes are thrown away, as by RFC 863's discard service. Ctrl-C ends it, with a sum.";
@@ -22,10 +25,13 @@ else's bytes are thrown away, as by RFC 863's discard service. Ctrl-C ends it, w
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SinkArgs {
-    /// Where to listen: ADDR:PORT (IPv6 in brackets), or a port of all addresses; port 0 lets the
-    /// kernel choose
+    /// Where to listen: ADDR:PORT (IPv6 in brackets), or a port of all addresses; port 0 takes one that
+    /// is free
     #[arg(long, value_name = "ADDR:PORT", default_value_t = ListenAt::Everywhere(Peer::DEFAULT_PORT))]
     listen: ListenAt,
+
+    #[command(flatten)]
+    host: OwnHostArgs,
 
     /// Only the sum at the end
     #[arg(long)]
@@ -34,8 +40,9 @@ pub(crate) struct SinkArgs {
 
 /// Serves until it is interrupted.
 pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let sink =
-        Sink::bind(args.listen, Limits::default()).map_err(|error| Failure::input(error.to_string()))?;
+    let network = args.host.network()?;
+    let sink = Sink::bind(&network, args.listen, Limits::default());
+    let sink = sink.map_err(|error| Failure::input(error.to_string()))?;
     let broken = |error| Failure::running(format!("the listening socket broke ({error})"));
     print(&format!("listening at {}\n", sink.local_addr().map_err(broken)?))?;
     let tell = |event: &Event| {
@@ -45,6 +52,7 @@ pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure>
         }
     };
     let summary = sink.serve(interrupt, &tell).map_err(broken)?;
+    network.end();
     print(&sum(&summary))
 }
 

@@ -3,10 +3,11 @@
 use super::sink::taken;
 use crate::amounts::{size, small_size};
 use crate::output::{Failure, print};
+use crate::own_host::OwnHostArgs;
 use clap::Args;
 use linerate_lab::serve::ListenAt;
 use linerate_lab::source::{Delivered, Event, Fountain, SourceError, Supply, give, give_verified};
-use linerate_lab::{Interrupt, Peer};
+use linerate_lab::{Interrupt, Network, Peer};
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -16,6 +17,8 @@ Examples:
   linerate source 192.0.2.7 --bytes 1GiB --verify  a `linerate sink` compares every byte
   linerate source 192.0.2.7:5001 --seconds 10      to `ttcp -r`
   linerate source --listen 1900                    for `nc HOST 1900`: characters without end
+  linerate source 192.0.2.7 --on packet:eth1 --address 192.0.2.9/24
+                                                   sent by linerate's own TCP, as root
 
 Plain peers get RFC 864's characters, and not a byte besides. With --verify the bytes are those of a pattern
 that knows each byte's place.";
@@ -32,6 +35,9 @@ pub(crate) struct SourceArgs {
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<ListenAt>,
 
+    #[command(flatten)]
+    host: OwnHostArgs,
+
     /// Bytes for each connection [default: until the peer or you have had enough]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     bytes: Option<NonZeroU64>,
@@ -44,7 +50,7 @@ pub(crate) struct SourceArgs {
     #[arg(long, value_name = "SIZE", value_parser = small_size, default_value = "64KiB")]
     write_size: NonZeroU32,
 
-    /// The socket's send buffer [default: as the kernel tunes it]
+    /// The socket's send buffer [default: it tunes itself]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     send_buffer: Option<NonZeroU64>,
 
@@ -65,16 +71,21 @@ pub(crate) fn run(args: &SourceArgs, interrupt: &Interrupt) -> Result<(), Failur
         write_size: args.write_size,
         send_buffer: args.send_buffer,
     };
-    match (args.listen, &args.peer) {
-        (Some(place), _) => serve(place, supply, interrupt),
-        (None, Some(peer)) if args.verify => report(give_verified(peer, &supply, args.seed, interrupt)),
-        (None, Some(peer)) => report(give(peer, &supply, interrupt)),
+    let network = &args.host.network()?;
+    let outcome = match (args.listen, &args.peer) {
+        (Some(place), _) => serve(network, place, supply, interrupt),
+        (None, Some(peer)) if args.verify => {
+            report(give_verified(network, peer, &supply, args.seed, interrupt))
+        }
+        (None, Some(peer)) => report(give(network, peer, &supply, interrupt)),
         (None, None) => Err(Failure::input("neither HOST nor --listen is given")),
-    }
+    };
+    network.end();
+    outcome
 }
 
-fn serve(place: ListenAt, supply: Supply, interrupt: &Interrupt) -> Result<(), Failure> {
-    let fountain = Fountain::bind(place, supply)?;
+fn serve(network: &Network, place: ListenAt, supply: Supply, interrupt: &Interrupt) -> Result<(), Failure> {
+    let fountain = Fountain::bind(network, place, supply)?;
     let broken = |error| Failure::running(format!("the listening socket broke ({error})"));
     print(&format!("listening at {}\n", fountain.local_addr().map_err(broken)?))?;
     let tell = |event: &Event| {

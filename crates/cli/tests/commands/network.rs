@@ -1,16 +1,20 @@
 //! A sweep to a sink on another machine, both of them networks of this one, with a cable between.
 
 use super::folder::{fail, within};
-use super::support::{Background, finished};
+use super::support::{Background, finished, run};
 use linerate_link::KernelInterface;
-use linerate_link::namespace::{Network, isolated_test};
+use linerate_link::namespace::{Network, isolated_test, isolated_test_of_root};
 use serde_json::Value;
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use tempfile::TempDir;
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
+/// Hosts of linerate's own beside the kernel's, on the cable's ends.
+const OURS: &str = "10.88.0.11/24";
+const OURS_FAR: &str = "10.88.0.12/24";
 
 /// Another network, at the far end of a cable from this one.
 fn far_network() -> Network {
@@ -92,5 +96,180 @@ fn peers_that_are_no_sink_are_told_apart() {
             assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{peer} left something behind");
         }
         hangs_up.join().unwrap();
+    });
+}
+
+/// A sink by the kernel's TCP at the far end.
+fn kernels_sink(far: &Network) -> Background {
+    let listen = format!("{FAR}:0");
+    far.run(move || Background::start(&["sink", "--listen", &listen]))
+}
+
+/// A sweep by linerate's TCP on `link` to the sink at `address`; what it has written to its JSON file.
+fn sweep_on(link: &str, address: &str, further: &[&str]) -> Value {
+    let directory = TempDir::new().unwrap();
+    let words =
+        "--send-buffers 1,40 --receive-buffers 2,40 --repeat 1 --bytes 2000000 --verify --json r.json";
+    let words = ["sweep", address, "--on", link, "--address", OURS].into_iter().chain(words.split(' '));
+    let words: Vec<&str> = words.chain(further.iter().copied()).collect();
+    let (code, report, errors) = finished(&within(directory.path(), &words).output().unwrap());
+    assert_eq!(code, 0, "{errors}");
+    assert!(report.contains("Every byte of every run was compared"), "{report}");
+    let json: Value = serde_json::from_slice(&fs::read(directory.path().join("r.json")).unwrap()).unwrap();
+    let runs = json["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4);
+    for run in runs {
+        assert_eq!((&run["bytes"], &run["verified"]), (&2_000_000.into(), &true.into()), "{run}");
+        let send = &run["send_buffer"];
+        assert_eq!(
+            send["granted_bytes"], send["requested_bytes"],
+            "linerate grants what is asked for: {run}"
+        );
+        assert!(run["counters"]["sender"]["fast_path"]["hits"].as_u64().unwrap() > 0, "{run}");
+    }
+    json
+}
+
+#[test]
+fn a_sweep_of_our_tcp_crosses_the_cable_by_a_packet_socket() {
+    isolated_test(|| {
+        let far = far_network();
+        let mut sink = kernels_sink(&far);
+        let address = sink.address().to_string();
+        let json = sweep_on("packet:left", &address, &["--pcap", "frames.pcapng"]);
+        let bench = &json["facts"]["bench"];
+        assert_eq!(bench["settings"]["link"], "a packet socket");
+        assert_eq!(bench["settings"]["link.offloads"], "on");
+        assert_eq!(bench["settings"]["sink"].as_str().unwrap().matches("linerate's TCP").count(), 0);
+        let json = sweep_on("packet:left", &address, &["--offloads", "off", "--impair", "tx.delay=100us"]);
+        assert_eq!(json["facts"]["bench"]["settings"]["link.offloads"], "off");
+        let (lines, code) = sink.interrupt();
+        assert_eq!(code, 0);
+        assert_eq!(
+            lines.iter().filter(|line| line.contains("sweep: over after 4 runs")).count(),
+            2,
+            "{lines:?}"
+        );
+        let from_ours = lines.iter().filter(|line| line.starts_with("10.88.0.11:") && line.contains("run: "));
+        assert_eq!(from_ours.count(), 8, "{lines:?}");
+    });
+}
+
+#[test]
+fn a_sweep_of_our_tcp_crosses_the_cable_between_its_drivers() {
+    isolated_test_of_root(|| {
+        let far = far_network();
+        // Of the kernel at the other end the cable would have to complete checksums, which it does not.
+        let words = ["sink", "--on", "xdp:right", "--address", OURS_FAR];
+        let mut sink = far.run(move || Background::start(&words));
+        let address = sink.address().to_string();
+        let json = sweep_on("xdp:left", &address, &[]);
+        assert_eq!(json["facts"]["bench"]["settings"]["link"], "AF_XDP by copies");
+        assert_eq!(json["facts"]["bench"]["settings"]["link.offloads"], "off");
+        assert_eq!(sink.interrupt().1, 0);
+    });
+}
+
+#[test]
+fn our_tcp_sweeps_to_our_tcp() {
+    isolated_test(|| {
+        let far = far_network();
+        let words = ["sink", "--on", "packet:right", "--address", OURS_FAR, "--listen", "1988"];
+        let mut sink = far.run(move || Background::start(&words));
+        let address = sink.address().to_string();
+        assert_eq!(address, "10.88.0.12:1988");
+        let json = sweep_on("packet:left", &address, &[]);
+        assert!(json["facts"]["bench"]["settings"]["sink"].as_str().unwrap().ends_with("by linerate's TCP"));
+        for run in json["runs"].as_array().unwrap() {
+            let receive = &run["receive_buffer"];
+            assert_eq!(receive["granted_bytes"], receive["requested_bytes"], "{run}");
+            assert!(run["counters"]["receiver"]["fast_path"]["hits"].as_u64().unwrap() > 0, "{run}");
+        }
+        let (lines, code) = sink.interrupt();
+        assert_eq!((code, lines.iter().filter(|line| line.contains("every byte right")).count()), (0, 4));
+    });
+}
+
+#[test]
+fn sinks_and_sources_of_our_tcp_serve_the_kernel_and_each_other() {
+    isolated_test(|| {
+        let far = far_network();
+        let words = ["sink", "--on", "packet:right", "--address", OURS_FAR, "--listen", "0"];
+        let mut sink = far.run(move || Background::start(&words));
+        let address = sink.address().to_string();
+        let (code, said, errors) = run(&["source", &address, "--bytes", "3MiB", "--verify"]);
+        assert!(
+            code == 0 && said.contains("3 MiB in ") && said.contains("every byte right"),
+            "{said}{errors}"
+        );
+        let ours = ["--on", "packet:left", "--address", OURS];
+        let words = [&["source", &address, "--bytes", "3MiB"], &ours[..]].concat();
+        let (code, said, errors) = run(&words);
+        assert!(
+            code == 0 && said.contains("3 MiB in ") && said.contains("read the last and closed"),
+            "{said}{errors}"
+        );
+        let words =
+            [&["source", &address, "--bytes", "100kB", "--verify", "--send-buffer", "4KiB"], &ours[..]]
+                .concat();
+        let (code, said, errors) = run(&words);
+        assert!(code == 0 && said.contains("every byte right"), "{said}{errors}");
+        let (lines, code) = sink.interrupt();
+        assert!(code == 0 && lines.iter().any(|line| line.contains("plain: 3 MiB")), "{lines:?}");
+
+        let words =
+            ["source", "--on", "packet:right", "--address", OURS_FAR, "--listen", "0", "--bytes", "500000"];
+        let mut source = far.run(move || Background::start(&words));
+        let mut bytes = Vec::new();
+        TcpStream::connect(source.address()).unwrap().read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes.len(), 500_000);
+        assert!(source.line().contains("drew 488.3 KiB"));
+        assert_eq!(source.interrupt().1, 0);
+    });
+}
+
+#[test]
+fn what_an_interface_cannot_be_is_one_line() {
+    isolated_test(|| {
+        let _far = far_network();
+        let on = |link, further: &[&'static str]| [&["sweep", "10.88.0.2", "--on", link], further].concat();
+        for (words, says) in [
+            (on("packet:left", &[]), "needs an address behind left: give --address"),
+            (on("packet:none0", &["--address", OURS]), "no interface `none0`"),
+            (on("packet:left", &["--address", OURS, "--mtu", "9000"]), "left has 1500; give --mtu 1500"),
+            (on("packet:left", &["--address", OURS]), "10.88.0.2:1988 cannot be reached"),
+            (
+                on("xdp:left", &["--address", OURS, "--offloads", "on"]),
+                "--offloads has no meaning --on xdp:left:0",
+            ),
+            (
+                vec!["sweep", "--on", "packet:left", "--address", OURS],
+                "name the HOST where `linerate sink` runs",
+            ),
+            (vec!["sweep", "--address", OURS], "--address is that of linerate's host on an interface"),
+            (vec!["sink", "--gateway", "10.88.0.1"], "--gateway is for linerate's host on an interface"),
+            (vec!["sink", "--on", "packet:left"], "give --address ADDR/LENGTH"),
+            (
+                vec!["sink", "--on", "packet:left", "--address", OURS, "--listen", "10.88.0.1:7"],
+                "10.88.0.1:7 is no address of linerate's host: listen at 10.88.0.11",
+            ),
+            (
+                vec![
+                    "source",
+                    "10.88.0.2",
+                    "--on",
+                    "packet:left",
+                    "--address",
+                    OURS,
+                    "--send-buffer",
+                    "2GiB",
+                ],
+                "a window reaches no farther",
+            ),
+        ] {
+            let directory = TempDir::new().unwrap();
+            let line = fail(directory.path(), &words, 2);
+            assert!(line.contains(says) && line.trim_end().lines().count() == 1, "{words:?}: {line}");
+        }
     });
 }

@@ -101,7 +101,7 @@ fn an_interface_is_shared_with_the_kernel_by_a_packet_socket() {
         let _network = cable();
         let (code, stdout, stderr) = ping_over("packet:near0");
         assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
-        assert!(stdout.contains("from 10.9.0.7 on near0\n"), "{stdout}");
+        assert!(stdout.contains("from 10.9.0.7 on packet:near0 (a packet socket)\n"), "{stdout}");
         assert!(stdout.contains("3 packets transmitted, 3 received"), "{stdout}");
         let (code, _, stderr) = ping_over("packet:none0");
         assert!(code == 2 && stderr.contains("no interface `none0`"), "{stderr}");
@@ -114,7 +114,7 @@ fn an_interface_is_shared_with_the_kernel_at_its_driver() {
         let _network = cable();
         let (code, stdout, stderr) = ping_over("xdp:near0");
         assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
-        assert!(stdout.contains("from 10.9.0.7 on near0, queue 0, by copies\n"), "{stdout}");
+        assert!(stdout.contains("from 10.9.0.7 on xdp:near0:0 (AF_XDP by copies)\n"), "{stdout}");
         assert!(stdout.contains("3 packets transmitted, 3 received"), "{stdout}");
         let (code, _, stderr) = ping_over("xdp:near0:7");
         assert!(code == 2 && stderr.contains("`near0` has no queue 7"), "{stderr}");

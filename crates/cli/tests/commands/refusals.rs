@@ -52,6 +52,7 @@ fn flags_that_are_wrong_by_themselves() {
 
 #[test]
 fn flags_that_do_not_fit_together() {
+    refused(&["sweep", "--offloads", "on"], "measure --on tap");
     refused(&["sweep", "192.0.2.1", "--on", "stack"], "leave HOST out, or measure --on kernel");
     refused(&["sweep", "--direction", "to-kernel"], "measure --on tap");
     refused(&["sweep", "--diagonal", "--send-buffers", "1..4"], "give both the same list");

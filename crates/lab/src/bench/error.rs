@@ -1,5 +1,6 @@
 //! Why a transfer could not take place.
 
+use linerate_link::OpenError;
 use linerate_link::kernel_interface::InterfaceError;
 use linerate_link::tap::TapError;
 use std::io;
@@ -99,6 +100,9 @@ pub enum BenchError {
     /// There is no TAP device.
     #[error(transparent)]
     Tap(#[from] TapError),
+    /// There is no way onto the interface.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// The kernel's end of a link cannot be set up.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
@@ -135,6 +139,7 @@ impl BenchError {
             | Self::NotLinerate { .. }
             | Self::Scenario(_)
             | Self::Tap(_)
+            | Self::Open(_)
             | Self::Interface(_)
             | Self::Capture { .. } => Fault::Input,
             Self::PeerFailed { .. } | Self::ConnectionLost { .. } | Self::Io { .. } => Fault::Running,

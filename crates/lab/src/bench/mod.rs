@@ -2,7 +2,9 @@
 
 mod counters;
 mod error;
+mod far;
 mod framing;
+mod interface;
 mod kernel;
 mod ours;
 mod seat;
@@ -13,6 +15,7 @@ mod tap;
 pub use counters::{Counters, EndCounters, FastPath, names};
 pub use error::{BenchError, Fault};
 pub use framing::Framing;
+pub use interface::InterfaceBench;
 pub use kernel::KernelBench;
 pub use sim::SimBench;
 pub use stack::StackBench;
@@ -47,6 +50,14 @@ pub trait Bench {
     /// What kept the transfer from happening; [`BenchError::Interrupted`] soon after `interrupt` is
     /// raised.
     fn run(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<RunOutcome, BenchError>;
+
+    /// All runs have been made: ends what was kept between them.
+    ///
+    /// # Errors
+    /// [`BenchError::Capture`] if not all frames could be written down.
+    fn end(&mut self) -> Result<(), BenchError> {
+        Ok(())
+    }
 }
 
 /// What a bench is.

@@ -5,10 +5,9 @@ use super::greeting::{self, Answer};
 use super::lines::{LineError, Lines, send};
 use super::message::{Description, Opened, Ready, Reply, Report, Request, RunSpec};
 use crate::plan::Peer;
-use crate::socket::{self, Options};
-use linerate_link::kernel_tcp;
+use crate::socket::{self, Network, Options, Stream};
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// How long a peer may take for something it can answer at once.
@@ -21,7 +20,7 @@ const SHOWN: usize = 200;
 /// A sink on another machine, over its control connection.
 #[derive(Debug)]
 pub struct Remote {
-    stream: TcpStream,
+    stream: Stream,
     lines: Lines,
     address: SocketAddr,
     local: SocketAddr,
@@ -30,17 +29,17 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects to the sink at `peer`, trying each of its addresses in turn. The control connection
+    /// Connects by `network` to the sink at `peer`, trying each of its addresses in turn. The control connection
     /// sends packets of `mtu` bytes at most, so that [`Remote::segment_payload`] can tell what fits one.
     ///
     /// # Errors
     /// The peer cannot be reached, is no linerate, or takes nobody more.
-    pub fn connect(peer: &Peer, mtu: u16) -> Result<Self, ControlError> {
+    pub fn connect(network: &Network, peer: &Peer, mtu: u16) -> Result<Self, ControlError> {
         let options = |address| {
             let max_segment = Some(socket::max_segment(address, mtu));
             Options { max_segment, no_delay: true, ..Options::default() }
         };
-        let stream = socket::dial(peer, options, PATIENCE).map_err(ControlError::Unreachable)?;
+        let stream = network.dial(peer, options, PATIENCE).map_err(ControlError::Unreachable)?;
         let address = stream.peer_addr()?;
         let local = stream.local_addr()?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -78,7 +77,7 @@ impl Remote {
     /// # Errors
     /// The kernel's word.
     pub fn segment_payload(&self) -> io::Result<u32> {
-        kernel_tcp::max_segment(&self.stream)
+        self.stream.segment_payload()
     }
 
     /// Who the sink says it is.
@@ -215,7 +214,8 @@ mod tests {
             stream.read_exact(&mut [0; greeting::CONTROL.len()]).unwrap();
             stream.write_all(words).unwrap();
         });
-        let error = Remote::connect(&Peer { host: "127.0.0.1".into(), port }, 1_500).unwrap_err();
+        let error =
+            Remote::connect(&Network::Kernel, &Peer { host: "127.0.0.1".into(), port }, 1_500).unwrap_err();
         stranger.join().unwrap();
         error
     }
@@ -247,7 +247,8 @@ mod tests {
         let (_socket, address) = socket::deaf_port();
         let port = address.port();
         for host in ["127.0.0.1", "no-such-host.invalid"] {
-            let error = Remote::connect(&Peer { host: host.into(), port }, 1_500).unwrap_err();
+            let error =
+                Remote::connect(&Network::Kernel, &Peer { host: host.into(), port }, 1_500).unwrap_err();
             assert!(matches!(error, ControlError::Unreachable(_)), "{host}: {error:?}");
         }
     }

@@ -1,9 +1,9 @@
 //! Lines over a connection whose other end may be anybody: limited in length, and in time as a whole.
 
+use crate::socket::Stream;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -33,7 +33,7 @@ pub enum LineError {
 /// The reading end of a connection that carries lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    stream: TcpStream,
+    stream: Stream,
     /// What has arrived beyond the lines handed out. Invariant: never longer than [`LONGEST`].
     held: Vec<u8>,
     /// How much of `held` is known to contain no line end, so that no byte is looked at twice.
@@ -42,7 +42,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// Reads lines from `stream`, of which `already` has arrived.
-    pub(crate) fn new(stream: TcpStream, already: &[u8]) -> Self {
+    pub(crate) fn new(stream: Stream, already: &[u8]) -> Self {
         Self { stream, held: already[..already.len().min(LONGEST)].to_vec(), searched: 0 }
     }
 
@@ -87,7 +87,7 @@ impl Lines {
         self.stream.set_read_timeout(Some(left))?;
         let mut piece = [0; 2_048];
         let room = piece.len().min(LONGEST - self.held.len());
-        match self.stream.read(&mut piece[..room]) {
+        match (&self.stream).read(&mut piece[..room]) {
             Ok(0) => Err(LineError::Closed),
             Ok(count) => {
                 self.held.extend_from_slice(&piece[..count]);
@@ -104,23 +104,23 @@ impl Lines {
 
 /// Writes `message` as one line. The stream's write time-out bounds how long a peer that does not
 /// read can hold the writer.
-pub(crate) fn send(stream: &TcpStream, message: &impl Serialize) -> io::Result<()> {
+pub(crate) fn send(mut stream: &Stream, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
-    (&*stream).write_all(&line)
+    stream.write_all(&line)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
 
     const SOON: Duration = Duration::from_secs(20);
 
     fn pair() -> (TcpStream, Lines) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (near, Lines::new(listener.accept().unwrap().0, b""))
+        (near, Lines::new(listener.accept().unwrap().0.into(), b""))
     }
 
     #[test]

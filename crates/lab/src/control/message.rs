@@ -76,10 +76,35 @@ pub struct Description {
     pub program: String,
     /// The kernel's name and release.
     pub kernel: String,
+    /// Whose TCP takes what comes.
+    #[serde(default)]
+    pub tcp: SinkTcp,
     /// The machine's limit on receive buffers (`net.core.rmem_max`), if it tells.
     pub rmem_max: Option<u64>,
     /// Sweeps that are connected, this one included.
     pub sessions: u64,
+}
+
+/// Whose TCP a sink has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SinkTcp {
+    /// The kernel's.
+    #[default]
+    Kernel,
+    /// That of a host of linerate's own.
+    Linerate,
+}
+
+impl SinkTcp {
+    /// How many times what was asked for a buffer is when it is read back: the kernel counts its own overhead.
+    #[must_use]
+    pub const fn granted_per_asked(self) -> u64 {
+        match self {
+            Self::Kernel => 2,
+            Self::Linerate => 1,
+        }
+    }
 }
 
 /// A run that the sink waits for.

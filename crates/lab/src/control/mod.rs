@@ -29,7 +29,7 @@ mod message;
 pub use client::Remote;
 pub use error::ControlError;
 pub use lines::LineError;
-pub use message::{Description, Ended, Opened, Ready, Report, RunSpec};
+pub use message::{Description, Ended, Opened, Ready, Report, RunSpec, SinkTcp};
 
 pub(crate) use lines::{Lines, send};
 pub(crate) use message::{Reply, Request};

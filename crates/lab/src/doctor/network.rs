@@ -4,7 +4,7 @@ use super::Finding;
 use crate::facts::sysctl;
 use crate::plan::Peer;
 use crate::serve::{ListenAt, ListenError, Listener};
-use crate::socket::Congestion;
+use crate::socket::{Congestion, Network, Options};
 use linerate_units::Bytes;
 
 /// Since this release the kernel does everything that is asked of it: `SO_BUF_LOCK` is the youngest.
@@ -75,7 +75,10 @@ fn judge_buffers(send: Option<u64>, receive: Option<u64>) -> Finding {
 }
 
 pub(super) fn port() -> Finding {
-    judge_port(Listener::bind(ListenAt::Everywhere(Peer::DEFAULT_PORT)).map(|_| ()))
+    judge_port(
+        Listener::bind(&Network::Kernel, ListenAt::Everywhere(Peer::DEFAULT_PORT), &Options::default())
+            .map(|_| ()),
+    )
 }
 
 fn judge_port(bound: Result<(), ListenError>) -> Finding {

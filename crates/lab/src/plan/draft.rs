@@ -2,6 +2,7 @@
 
 use super::{BenchKind, Direction, Peer, seconds};
 use crate::buffers::BufferList;
+use crate::own_host::OwnHost;
 use linerate_units::Duration;
 use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU32, NonZeroU64};
@@ -19,10 +20,16 @@ pub struct Draft {
     /// Changes of the scenario's parameters, as KEY=VALUE.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// The machine at the other end; only the kernel's TCP reaches one.
+    /// linerate's host on an interface of this machine, and the interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<OwnHost>,
+    /// The machine at the other end, where a sink runs.
     pub peer: Option<Peer>,
     /// Which way the bytes go; only across TAP do the ends differ.
     pub direction: Option<Direction>,
+    /// Whether linerate's link takes super-frames, and frames without checksums.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offloads: Option<bool>,
     /// The sender's socket buffers.
     pub send_buffers: BufferList,
     /// The receiver's socket buffers.
@@ -69,8 +76,10 @@ impl Draft {
             on,
             scenario: None,
             set: Vec::new(),
+            host: None,
             peer: None,
             direction: None,
+            offloads: None,
             send_buffers: one_to_seventeen.clone(),
             receive_buffers: one_to_seventeen,
             diagonal: false,

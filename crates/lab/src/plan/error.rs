@@ -1,6 +1,7 @@
 //! Why a plan cannot be carried out.
 
 use super::{BenchKind, Plan};
+use linerate_link::LinkSpec;
 use linerate_link::impair::ImpairmentError;
 use thiserror::Error;
 
@@ -10,9 +11,20 @@ pub enum PlanError {
     /// The text names no machine.
     #[error("`{0}` is no peer: write HOST or HOST:PORT, with a port from 1 to 65535")]
     NotAPeer(String),
-    /// Only the kernel's TCP reaches other machines.
-    #[error("a HOST cannot be reached --on {0}: leave HOST out, or measure --on kernel")]
+    /// Both ends are on this machine.
+    #[error("a HOST cannot be reached --on {0}: leave HOST out, or measure --on kernel or --on packet:NAME")]
     PeerNeedsKernel(BenchKind),
+    /// An interface leads to another machine.
+    #[error("--on {0} sends to another machine: name the HOST where `linerate sink` runs")]
+    NoPeer(LinkSpec),
+    /// An interface is needed by the bench of that name, and by no other.
+    #[error(
+        "--address is that of linerate's host on an interface: leave it out, or measure --on packet:NAME"
+    )]
+    HostNeedsInterface,
+    /// Nothing is left to a link there.
+    #[error("--offloads has no meaning --on {0}: leave it out, or measure --on tap or --on packet:NAME")]
+    NoOffloads(String),
     /// Both ends are the same, so there is no direction to choose.
     #[error("--direction has no meaning --on {0}: leave it out, or measure --on tap")]
     DirectionNeedsTap(BenchKind),

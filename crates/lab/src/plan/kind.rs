@@ -13,6 +13,8 @@ pub enum BenchKind {
     Tap,
     /// The kernel's TCP at both ends.
     Kernel,
+    /// linerate's TCP on an interface of this machine, to a sink on another one.
+    Interface,
     /// linerate's TCP at both ends, on the machines of a scenario in virtual time.
     Sim,
 }
@@ -23,6 +25,7 @@ impl fmt::Display for BenchKind {
             Self::Stack => "stack",
             Self::Tap => "tap",
             Self::Kernel => "kernel",
+            Self::Interface => "an interface",
             Self::Sim => "sim",
         })
     }

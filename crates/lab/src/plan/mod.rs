@@ -11,6 +11,7 @@ pub use error::PlanError;
 pub use kind::{BenchKind, Direction};
 pub use peer::Peer;
 
+use linerate_link::LinkSpec;
 use linerate_link::impair::Impairments;
 use linerate_units::{Duration, Rate};
 use serde::{Deserialize, Serialize};
@@ -32,9 +33,18 @@ impl Plan {
     /// # Errors
     /// The first rule that is broken, with what to do about it.
     pub fn new(mut draft: Draft) -> Result<Self, PlanError> {
-        if draft.peer.is_some() && draft.on != BenchKind::Kernel {
+        if draft.peer.is_some() && !matches!(draft.on, BenchKind::Kernel | BenchKind::Interface) {
             return Err(PlanError::PeerNeedsKernel(draft.on));
         }
+        match (&draft.host, draft.on) {
+            (Some(host), BenchKind::Interface) if draft.peer.is_none() => {
+                return Err(PlanError::NoPeer(host.link.clone()));
+            }
+            (Some(_), BenchKind::Interface) => {}
+            (None, BenchKind::Interface) | (Some(_), _) => return Err(PlanError::HostNeedsInterface),
+            (None, _) => {}
+        }
+        settle_offloads(&mut draft)?;
         if draft.on == BenchKind::Sim && draft.scenario.is_none() {
             return Err(PlanError::NoScenario);
         }
@@ -53,7 +63,7 @@ impl Plan {
             match draft.on {
                 BenchKind::Kernel => return Err(PlanError::ImpairNeedsOurs),
                 BenchKind::Sim => return Err(PlanError::ImpairOnSim),
-                BenchKind::Stack | BenchKind::Tap => {}
+                BenchKind::Stack | BenchKind::Tap | BenchKind::Interface => {}
             }
             text.parse::<Impairments>()?;
         }
@@ -112,6 +122,22 @@ impl Plan {
     }
 }
 
+/// Whether super-frames pass is part of every plan whose link can have them. Across the bench's own TAP device they
+/// do not unless that is wanted: they are no packets of the experiment's size.
+fn settle_offloads(draft: &mut Draft) -> Result<(), PlanError> {
+    let link = draft.host.as_ref().map(|host| &host.link);
+    match (draft.on, link) {
+        (BenchKind::Tap, _) => draft.offloads.get_or_insert(false),
+        (BenchKind::Interface, Some(LinkSpec::Tap(_) | LinkSpec::Packet(_))) => {
+            draft.offloads.get_or_insert(true)
+        }
+        _ if draft.offloads.is_none() => return Ok(()),
+        (_, Some(link)) => return Err(PlanError::NoOffloads(link.to_string())),
+        (kind, None) => return Err(PlanError::NoOffloads(kind.to_string())),
+    };
+    Ok(())
+}
+
 impl Deref for Plan {
     type Target = Draft;
     fn deref(&self) -> &Draft {
@@ -135,6 +161,7 @@ impl From<Plan> for Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::own_host::OwnHost;
     use std::num::NonZeroU32;
 
     fn refused(change: impl FnOnce(&mut Draft)) -> PlanError {
@@ -195,6 +222,34 @@ mod tests {
             refused(|draft| draft.repeat = NonZeroU32::MAX),
             PlanError::TooManyRuns(1_241_245_548_255)
         );
+    }
+
+    #[test]
+    fn an_interface_leads_to_a_sink_and_has_the_offloads_that_its_link_has() {
+        let host = |link: &str| {
+            let address = "10.0.0.7/24".parse().unwrap();
+            Some(OwnHost { link: link.parse().unwrap(), address, gateway: None })
+        };
+        let to = |link: &str| Draft {
+            host: host(link),
+            peer: Some("192.0.2.1".parse().unwrap()),
+            ..Draft::of_1988(BenchKind::Interface)
+        };
+        let plan = Plan::new(to("packet:eth1")).unwrap();
+        assert_eq!(plan.offloads, Some(true));
+        let text = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+        assert_eq!(Plan::new(to("xdp:eth1")).unwrap().offloads, None);
+        let refused = |draft| Plan::new(draft).unwrap_err();
+        let offloads = Some(false);
+        let error = refused(Draft { offloads, ..to("xdp:eth1:2") });
+        assert_eq!(error, PlanError::NoOffloads("xdp:eth1:2".to_owned()));
+        let error = refused(Draft { offloads, ..Draft::of_1988(BenchKind::Kernel) });
+        assert_eq!(error, PlanError::NoOffloads("kernel".to_owned()));
+        assert!(matches!(refused(Draft { peer: None, ..to("packet:eth1") }), PlanError::NoPeer(_)));
+        let error = refused(Draft { host: host("packet:eth1"), ..Draft::of_1988(BenchKind::Tap) });
+        assert_eq!(error, PlanError::HostNeedsInterface);
+        assert_eq!(Plan::new(Draft::of_1988(BenchKind::Tap)).unwrap().offloads, Some(false));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The open connections of a service: no more than a limit, and all of them closed at its end.
 
 use super::lock;
+use crate::socket::Stream;
 use std::collections::BTreeMap;
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +20,7 @@ pub(crate) struct Guests {
 struct Open {
     next: u64,
     /// A second handle of each, to close it by.
-    streams: BTreeMap<u64, TcpStream>,
+    streams: BTreeMap<u64, Stream>,
 }
 
 impl Guests {
@@ -29,7 +30,7 @@ impl Guests {
     }
 
     /// A place for one more, if there is one.
-    pub(crate) fn admit(&self, stream: &TcpStream) -> Option<Place<'_>> {
+    pub(crate) fn admit(&self, stream: &Stream) -> Option<Place<'_>> {
         let handle = stream.try_clone().ok()?;
         let mut open = lock(&self.open);
         if open.streams.len() >= self.limit {

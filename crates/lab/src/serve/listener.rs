@@ -1,16 +1,15 @@
 //! A listening socket that can be told to stop.
 
 use crate::Interrupt;
-use crate::socket::{self, Options};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use crate::socket::{Listening, Network, Options, Stream, is_pause};
+use rustix::event::{Timespec, poll};
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// How long the listener may wait before it asks whether it should stop.
+/// How long a machine that has nothing left is given to get something back.
 const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Where a service listens.
@@ -62,6 +61,9 @@ pub enum ListenError {
     /// The address belongs to another machine.
     #[error("{0} is no address of this machine: choose one that `ip addr` shows, or a port alone for all")]
     NotOurs(SocketAddr),
+    /// A host of linerate's own has one address.
+    #[error("{0} is no address of linerate's host: listen at {1}, or at a port alone")]
+    NotOfHost(SocketAddr, Ipv4Addr),
     /// The kernel refuses for another reason.
     #[error("cannot listen at {0} ({1}): see `linerate doctor`")]
     Io(SocketAddr, #[source] io::Error),
@@ -69,30 +71,35 @@ pub enum ListenError {
 
 /// A listening socket that can be told to stop.
 #[derive(Debug)]
-pub(crate) struct Listener(TcpListener);
+pub(crate) struct Listener(Listening);
 
 impl Listener {
-    /// Listens at `place`.
-    pub(crate) fn bind(place: ListenAt) -> Result<Self, ListenError> {
-        let port = match place {
-            ListenAt::Address(address) => return Self::bind_one(address),
-            ListenAt::Everywhere(port) => port,
-        };
-        match Self::bind_one((IpAddr::from(Ipv6Addr::UNSPECIFIED), port).into()) {
-            Err(ListenError::Io(..) | ListenError::NotOurs(_)) => {
-                Self::bind_one((IpAddr::from(Ipv4Addr::UNSPECIFIED), port).into())
+    /// Listens at `place` of `network`, for connections with `options`.
+    pub(crate) fn bind(network: &Network, place: ListenAt, options: &Options) -> Result<Self, ListenError> {
+        let port = match (network, place) {
+            (Network::Own(own), ListenAt::Address(address)) if address.ip() != own.address() => {
+                return Err(ListenError::NotOfHost(address, own.address()));
             }
-            other => other,
+            (_, ListenAt::Address(address)) => return Self::bind_one(network, address, options),
+            (_, ListenAt::Everywhere(port)) => port,
+        };
+        let at = |address: IpAddr| Self::bind_one(network, (address, port).into(), options);
+        match network {
+            Network::Own(own) => at(own.address().into()),
+            Network::Kernel => match at(Ipv6Addr::UNSPECIFIED.into()) {
+                Err(ListenError::Io(..) | ListenError::NotOurs(_)) => at(Ipv4Addr::UNSPECIFIED.into()),
+                other => other,
+            },
         }
     }
 
-    /// Where it listens, with the port that the kernel chose if it was left to it.
+    /// Where it listens, with the port that was free if it was left open.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }
 
     /// The socket itself.
-    pub(crate) const fn socket(&self) -> &TcpListener {
+    pub(crate) const fn socket(&self) -> &Listening {
         &self.0
     }
 
@@ -100,17 +107,13 @@ impl Listener {
     pub(crate) fn accept_until(
         &self,
         interrupt: &Interrupt,
-        mut serve: impl FnMut(TcpStream, SocketAddr),
+        mut serve: impl FnMut(Stream, SocketAddr),
     ) -> io::Result<()> {
         while !interrupt.is_raised() {
-            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&WAIT)) {
-                Ok(0) | Err(Errno::INTR) => continue,
-                Ok(_) => {}
-                Err(error) => return Err(error.into()),
-            }
             match self.0.accept() {
                 Ok((stream, peer)) => serve(stream, peer),
-                Err(error) if is_of_one_peer(&error) => {}
+                Err(error) if is_pause(&error) || is_of_one_peer(&error) => {}
+                Err(error) if error.kind() == io::ErrorKind::NetworkDown => return Err(error),
                 // Out of descriptors or memory: those who are served will give some back.
                 Err(_) => {
                     let _ = poll(&mut [], Some(&WAIT));
@@ -120,19 +123,15 @@ impl Listener {
         Ok(())
     }
 
-    fn bind_one(address: SocketAddr) -> Result<Self, ListenError> {
-        let listener = socket::listen(address, &Options::default()).and_then(|listener| {
-            listener.set_nonblocking(true)?;
-            Ok(Self(listener))
-        });
-        listener.map_err(|error| explain(address, error))
+    fn bind_one(network: &Network, address: SocketAddr, options: &Options) -> Result<Self, ListenError> {
+        let listening = Listening::at(network, address, options);
+        listening.map(Self).map_err(|error| explain(address, error))
     }
 }
 
 /// The peer went away before it was accepted; the listener is well.
 fn is_of_one_peer(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
-    matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)
+    error.kind() == io::ErrorKind::ConnectionAborted
 }
 
 fn explain(address: SocketAddr, error: io::Error) -> ListenError {
@@ -147,6 +146,7 @@ fn explain(address: SocketAddr, error: io::Error) -> ListenError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{TcpListener, TcpStream};
 
     #[test]
     fn a_place_is_an_address_or_a_port_of_all() {
@@ -163,14 +163,17 @@ mod tests {
     #[test]
     fn an_address_that_cannot_be_had_is_explained() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        let refused = |address: SocketAddr| Listener::bind(ListenAt::Address(address)).unwrap_err();
+        let refused = |address: SocketAddr| {
+            Listener::bind(&Network::Kernel, ListenAt::Address(address), &Options::default()).unwrap_err()
+        };
         assert!(matches!(refused(taken.local_addr().unwrap()), ListenError::InUse(_)));
         assert!(matches!(refused("192.0.2.1:0".parse().unwrap()), ListenError::NotOurs(_)));
     }
 
     #[test]
     fn everywhere_takes_ipv4_as_well() {
-        let listener = Listener::bind(ListenAt::Everywhere(0)).unwrap();
+        let listener =
+            Listener::bind(&Network::Kernel, ListenAt::Everywhere(0), &Options::default()).unwrap();
         let port = listener.local_addr().unwrap().port();
         TcpStream::connect(("127.0.0.1", port)).unwrap();
     }

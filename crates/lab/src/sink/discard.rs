@@ -2,14 +2,14 @@
 
 use super::event::{Event, Served, Service};
 use super::shared::Shared;
-use crate::socket::Intake;
-use std::net::{SocketAddr, TcpStream};
+use crate::socket::{Intake, Stream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 const READ_SIZE: usize = 128 << 10;
 
 /// Reads what comes, of which `first` has, and throws it away.
-pub(super) fn serve(stream: &TcpStream, peer: SocketAddr, first: &[u8], shared: &Shared<'_>) {
+pub(super) fn serve(stream: &Stream, peer: SocketAddr, first: &[u8], shared: &Shared<'_>) {
     let intake = Intake {
         bytes: u64::MAX,
         read_size: READ_SIZE,

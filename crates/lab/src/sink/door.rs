@@ -5,19 +5,17 @@
 //! door: it sets the buffer, its data connection comes in, and the buffer is given back to the
 //! kernel's tuning. A plain peer that comes in meanwhile gets the run's buffer; it has no wishes.
 
-use crate::socket;
-use linerate_link::kernel_tcp;
-use rustix::net::sockopt;
+use crate::control::SinkTcp;
+use crate::socket::Listening;
 use std::io;
-use std::net::TcpListener;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The listening socket's options and whose turn it is to set them.
 #[derive(Debug)]
 pub(super) struct Door<'a> {
-    listener: &'a TcpListener,
-    /// The receive buffer that the kernel gave the socket, as it counts.
+    listener: &'a Listening,
+    /// The receive buffer that the socket has by itself, as it reads back.
     usual: u64,
     taken: Mutex<bool>,
     freed: Condvar,
@@ -25,9 +23,22 @@ pub(super) struct Door<'a> {
 
 impl<'a> Door<'a> {
     /// The door that `listener` is.
-    pub(super) fn new(listener: &'a TcpListener) -> io::Result<Self> {
-        let usual = sockopt::socket_recv_buffer_size(listener)? as u64;
+    pub(super) fn new(listener: &'a Listening) -> io::Result<Self> {
+        let usual = listener.usual_receive_buffer()?;
         Ok(Self { listener, usual, taken: Mutex::new(false), freed: Condvar::new() })
+    }
+
+    /// Whose TCP is behind it.
+    pub(super) const fn tcp(&self) -> SinkTcp {
+        match self.listener {
+            Listening::Kernel(_) => SinkTcp::Kernel,
+            Listening::Own { .. } => SinkTcp::Linerate,
+        }
+    }
+
+    /// The receive buffer that a run would be granted, as it reads back.
+    pub(super) fn would_grant(&self, receive_buffer: u64) -> io::Result<u64> {
+        self.listener.would_grant(receive_buffer)
     }
 
     /// A turn at the door, with nothing set yet; none if nobody leaves it in time.
@@ -50,28 +61,16 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Sets what the next connections will have, and says what the kernel granted.
+    /// Sets what the next connections will have, and says what was granted.
     pub(super) fn set(&self, receive_buffer: Option<u64>, max_segment: Option<u16>) -> io::Result<u64> {
-        if let Some(bytes) = max_segment {
-            kernel_tcp::set_max_segment(self.door.listener, bytes)?;
-        }
-        match receive_buffer {
-            Some(bytes) => socket::grant_receive(self.door.listener, bytes),
-            None => Ok(self.door.usual),
-        }
-    }
-
-    fn put_back(&self) -> io::Result<()> {
-        kernel_tcp::set_max_segment(self.door.listener, 0)?;
-        socket::grant_receive(self.door.listener, self.door.usual / 2)?;
-        kernel_tcp::unlock_buffers(self.door.listener)
+        self.door.listener.set_receive(receive_buffer, max_segment)
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         // Kernels before 5.14 cannot go back to tuning: plain peers then have the usual buffer.
-        let _ = self.put_back();
+        let _ = self.door.listener.put_back_receive(self.door.usual);
         *self.door.taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
         self.door.freed.notify_one();
     }
@@ -80,17 +79,23 @@ impl Drop for Turn<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::socket::{Network, Options};
     use std::net::TcpStream;
 
-    fn receive_buffer_of_next(listener: &TcpListener) -> u64 {
+    fn listening() -> Listening {
+        let anywhere = "127.0.0.1:0".parse().unwrap();
+        Listening::at(&Network::Kernel, anywhere, &Options::default()).unwrap()
+    }
+
+    fn receive_buffer_of_next(listener: &Listening) -> u64 {
         let _near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (far, _) = listener.accept().unwrap();
-        sockopt::socket_recv_buffer_size(far).unwrap() as u64
+        far.receive_buffer().unwrap()
     }
 
     #[test]
     fn what_is_set_holds_for_the_turn_and_no_longer() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = listening();
         let usual = receive_buffer_of_next(&listener);
         let door = Door::new(&listener).unwrap();
         let turn = door.turn(Duration::ZERO).unwrap();
@@ -102,7 +107,7 @@ mod tests {
 
     #[test]
     fn there_is_one_turn_at_a_time() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = listening();
         let door = Door::new(&listener).unwrap();
         let turn = door.turn(Duration::ZERO).unwrap();
         assert!(door.turn(Duration::ZERO).is_none());

@@ -16,10 +16,11 @@ pub use event::{Event, Served, Service, Summary};
 use crate::Interrupt;
 use crate::control::greeting::{self, Opening};
 use crate::serve::{ListenAt, ListenError, Listener, Place};
+use crate::socket::{Network, Options, Stream};
 use door::Door;
 use shared::Shared;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,18 +52,18 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Listens at `place`.
+    /// Listens at `place` of `network`.
     ///
     /// # Errors
     /// The place cannot be had.
-    pub fn bind(place: ListenAt, limits: Limits) -> Result<Self, ListenError> {
-        Ok(Self { listener: Listener::bind(place)?, limits })
+    pub fn bind(network: &Network, place: ListenAt, limits: Limits) -> Result<Self, ListenError> {
+        Ok(Self { listener: Listener::bind(network, place, &Options::default())?, limits })
     }
 
-    /// Where it listens, with the port that the kernel chose if it was left to it.
+    /// Where it listens, with the port that was free if it was left open.
     ///
     /// # Errors
-    /// The kernel's word.
+    /// What the socket says.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -95,7 +96,7 @@ impl Sink {
 }
 
 /// Finds out what a connection is for, and does it.
-fn serve_one(stream: &TcpStream, peer: SocketAddr, _place: Place<'_>, shared: &Shared<'_>) {
+fn serve_one(stream: &Stream, peer: SocketAddr, _place: Place<'_>, shared: &Shared<'_>) {
     let mut first = Vec::with_capacity(greeting::LONGEST);
     match hear(stream, &mut first, shared) {
         Opening::Control { length } => session::serve(stream, peer, &first[length..], shared),
@@ -111,7 +112,7 @@ fn serve_one(stream: &TcpStream, peer: SocketAddr, _place: Place<'_>, shared: &S
 
 /// Reads until the first bytes have said what the connection is for. One that began as ours begin and
 /// then fell silent stays undecided.
-fn hear(mut stream: &TcpStream, first: &mut Vec<u8>, shared: &Shared<'_>) -> Opening {
+fn hear(mut stream: &Stream, first: &mut Vec<u8>, shared: &Shared<'_>) -> Opening {
     let mut deadline = Instant::now() + shared.limits.idle;
     loop {
         let mut piece = [0; greeting::LONGEST];
@@ -134,7 +135,7 @@ fn hear(mut stream: &TcpStream, first: &mut Vec<u8>, shared: &Shared<'_>) -> Ope
 }
 
 /// Tells a connection that came too many, without waiting for it to listen.
-fn turn_away(stream: &TcpStream, peer: SocketAddr, shared: &Shared<'_>) {
+fn turn_away(stream: &Stream, peer: SocketAddr, shared: &Shared<'_>) {
     let reason = format!("{} connections are as many as this sink serves", shared.limits.connections);
     if stream.set_nonblocking(true).is_ok() {
         refuse(stream, &reason);
@@ -142,7 +143,7 @@ fn turn_away(stream: &TcpStream, peer: SocketAddr, shared: &Shared<'_>) {
     shared.tell(&Event::TurnedAway { peer, reason });
 }
 
-fn refuse(mut stream: &TcpStream, reason: &str) {
+fn refuse(mut stream: &Stream, reason: &str) {
     // Whoever does not take even this line misses nothing.
     let _ = stream.write_all(greeting::busy(reason).as_bytes());
     let _ = stream.shutdown(Shutdown::Write);

@@ -6,10 +6,9 @@ use super::shared::Shared;
 use crate::control::greeting::Token;
 use crate::control::{Ready, Reply, Report, RunSpec, send};
 use crate::serve::lock;
-use crate::socket::{Intake, Taken, counters};
+use crate::socket::{Intake, Stream, Taken, counters};
 use crate::workload::Pattern;
-use rustix::net::sockopt;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -43,10 +42,10 @@ enum Phase<'a> {
 
 /// The sink's writing end of a control connection, shared by the session and its run.
 #[derive(Debug)]
-pub(super) struct ControlEnd(Mutex<TcpStream>);
+pub(super) struct ControlEnd(Mutex<Stream>);
 
 impl ControlEnd {
-    pub(super) const fn new(stream: TcpStream) -> Self {
+    pub(super) const fn new(stream: Stream) -> Self {
         Self(Mutex::new(stream))
     }
 
@@ -113,7 +112,7 @@ impl<'a> Run<'a> {
     }
 
     /// Reads the bytes of the run.
-    fn take(&self, stream: &TcpStream, already: &[u8], shared: &Shared<'_>) -> Taken {
+    fn take(&self, stream: &Stream, already: &[u8], shared: &Shared<'_>) -> Taken {
         let max_time = Duration::from_millis(self.spec.max_milliseconds);
         let intake = Intake {
             bytes: self.spec.bytes,
@@ -144,13 +143,13 @@ pub(super) fn objection(spec: &RunSpec) -> Option<String> {
 }
 
 /// Serves the data connection that `token` opened, of whose data `already` has arrived.
-pub(super) fn serve(stream: &TcpStream, peer: SocketAddr, token: Token, already: &[u8], shared: &Shared<'_>) {
+pub(super) fn serve(stream: &Stream, peer: SocketAddr, token: Token, already: &[u8], shared: &Shared<'_>) {
     let Some(run) = shared.take_expected(token).filter(|run| run.arrive()) else {
         let reason = "its run is not expected (any more)".to_owned();
         shared.tell(&Event::TurnedAway { peer, reason });
         return;
     };
-    let receive_granted = sockopt::socket_recv_buffer_size(stream).unwrap_or(0) as u64;
+    let receive_granted = stream.receive_buffer().unwrap_or(0);
     run.control.say(&Reply::Ready(Ready { granted_bytes: receive_granted }));
     let taken = run.take(stream, already, shared);
     let report = report(stream, &taken);
@@ -161,7 +160,7 @@ pub(super) fn serve(stream: &TcpStream, peer: SocketAddr, token: Token, already:
     shared.tell(&Event::Served(Served { peer, service, bytes: taken.bytes, span: taken.span() }));
 }
 
-fn report(stream: &TcpStream, taken: &Taken) -> Report {
+fn report(stream: &Stream, taken: &Taken) -> Report {
     Report {
         ended: taken.ended,
         bytes: taken.bytes,

@@ -6,10 +6,9 @@ use super::shared::Shared;
 use crate::control::greeting::{self, Token};
 use crate::control::{Description, LineError, Lines, Opened, Reply, Request, RunSpec};
 use crate::facts;
-use crate::socket;
-use rustix::net::{AddressFamily, SocketType};
+use crate::socket::Stream;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +28,7 @@ struct Session<'s, 'a> {
 }
 
 /// Serves a control connection, of which `already` has arrived beyond the greeting.
-pub(super) fn serve(stream: &TcpStream, peer: SocketAddr, already: &[u8], shared: &Shared<'_>) {
+pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &Shared<'_>) {
     let Some(place) = shared.enter_session() else {
         let reason = format!("{} sweeps are as many as this sink serves", shared.limits.sessions);
         super::refuse(stream, &reason);
@@ -49,7 +48,7 @@ pub(super) fn serve(stream: &TcpStream, peer: SocketAddr, already: &[u8], shared
 }
 
 /// Answers the greeting.
-fn prepare(mut stream: &TcpStream, already: &[u8]) -> io::Result<(Lines, ControlEnd)> {
+fn prepare(mut stream: &Stream, already: &[u8]) -> io::Result<(Lines, ControlEnd)> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(WRITE_PATIENCE))?;
     stream.write_all(greeting::SINK.as_bytes())?;
@@ -79,9 +78,9 @@ impl Session<'_, '_> {
                 let nanos = u64::try_from(self.shared.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 self.control.say(&Reply::Time { nanos });
             }
-            Request::Grant { receive_buffer } => match would_grant(receive_buffer) {
+            Request::Grant { receive_buffer } => match self.shared.door.would_grant(receive_buffer) {
                 Ok(granted_bytes) => self.control.say(&Reply::Granted { granted_bytes }),
-                Err(error) => self.control.refuse(format!("the kernel grants no buffer: {error}")),
+                Err(error) => self.control.refuse(format!("no buffer is granted: {error}")),
             },
             Request::Open(spec) => match self.open(spec) {
                 Ok(opened) => self.control.say(&Reply::Opened(opened)),
@@ -99,6 +98,7 @@ impl Session<'_, '_> {
         Description {
             program: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
             kernel: facts::kernel(),
+            tcp: self.shared.door.tcp(),
             rmem_max: facts::sysctl("net.core.rmem_max").and_then(|limit| limit.parse().ok()),
             sessions: self.shared.session_count() as u64,
         }
@@ -119,8 +119,7 @@ impl Session<'_, '_> {
             .turn(DOOR_PATIENCE)
             .ok_or("another sweep's run stands in the door: try again")?;
         let granted = turn.set(spec.receive_buffer, spec.max_segment);
-        let granted_bytes =
-            granted.map_err(|error| format!("the kernel refuses the run's options: {error}"))?;
+        let granted_bytes = granted.map_err(|error| format!("the run's options are refused: {error}"))?;
         let run = Arc::new(Run::expected(spec, Arc::clone(&self.control), turn));
         self.shared.expect(token, Arc::clone(&run));
         self.run = Some((token, run));
@@ -146,12 +145,6 @@ impl Drop for Session<'_, '_> {
             self.shared.take_expected(token);
         }
     }
-}
-
-/// What the kernel would grant, tried on a socket of its own.
-fn would_grant(receive_buffer: u64) -> io::Result<u64> {
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
-    socket::grant_receive(&socket, receive_buffer)
 }
 
 /// A secret that nobody guesses.

@@ -4,6 +4,7 @@ use super::*;
 use crate::control::{ControlError, Ended, Remote, RunSpec};
 use crate::plan::Peer;
 use crate::workload::Pattern;
+use std::net::TcpStream;
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 
@@ -17,7 +18,7 @@ struct Running {
 
 impl Running {
     fn start(limits: Limits) -> Self {
-        let sink = Sink::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
+        let sink = Sink::bind(&Network::Kernel, "127.0.0.1:0".parse().unwrap(), limits).unwrap();
         let address = sink.local_addr().unwrap();
         let interrupt = Interrupt::default();
         let (sender, events) = mpsc::channel();
@@ -33,7 +34,7 @@ impl Running {
 
     fn sweep(&self) -> Result<Remote, ControlError> {
         let peer = Peer { host: self.address.ip().to_string(), port: self.address.port() };
-        Remote::connect(&peer, 1_500)
+        Remote::connect(&Network::Kernel, &peer, 1_500)
     }
 
     fn served(&self) -> Served {

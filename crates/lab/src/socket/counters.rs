@@ -1,5 +1,6 @@
-//! What the kernel counted at one end of a connection, in the laboratory's words.
+//! What was counted at one end of a connection, in the laboratory's words.
 
+use super::{Stream, of_connection};
 use crate::bench::{EndCounters, names};
 use linerate_link::kernel_tcp::{self, TcpInfo};
 use std::net::TcpStream;
@@ -32,8 +33,9 @@ impl Sampler {
         Self { next: now, unacknowledged: 0, send_queue: 0, receive_queue: 0 }
     }
 
-    /// Looks at the queues of `stream` if it is time.
-    pub(crate) fn look(&mut self, now: Instant, stream: &TcpStream) {
+    /// Looks at the queues of `stream` if it is time, and they are the kernel's.
+    pub(crate) fn look(&mut self, now: Instant, stream: &Stream) {
+        let Stream::Kernel(stream) = stream else { return };
         if now < self.next {
             return;
         }
@@ -49,8 +51,19 @@ impl Sampler {
     }
 }
 
-/// What the kernel says of `stream` at the end of a run, with the peaks that were sampled.
-pub(crate) fn counters(stream: &TcpStream, peaks: &Sampler) -> EndCounters {
+/// What is said of `stream` at the end of a run, with the peaks that were sampled.
+pub(crate) fn counters(stream: &Stream, peaks: &Sampler) -> EndCounters {
+    match stream {
+        Stream::Kernel(stream) => of_the_kernel(stream, peaks),
+        // A connection of which the network tells nothing any more has counted nothing.
+        Stream::Own(stream) => match (stream.statistics(), stream.information()) {
+            (Ok(counted), Ok(state)) => of_connection(&counted, &state),
+            _ => EndCounters::default(),
+        },
+    }
+}
+
+fn of_the_kernel(stream: &TcpStream, peaks: &Sampler) -> EndCounters {
     let mut end = EndCounters::default();
     if let Ok(info) = TcpInfo::of(stream) {
         for (field, value) in info.fields() {

@@ -1,10 +1,9 @@
-//! The sink's half of a transfer over the kernel's sockets: read, count, compare, against a deadline.
+//! The sink's half of a transfer over a socket: read, count, compare, against a deadline.
 
-use super::{SLICE, Sampler, is_pause};
+use super::{SLICE, Sampler, Stream, is_pause};
 use crate::control::Ended;
 use crate::workload::Pattern;
 use std::io::{self, Read};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// What a sink is to read.
@@ -56,7 +55,7 @@ impl Taken {
 impl Intake {
     /// Reads from `stream`, of which `already` has arrived, until the bytes are complete, the peer
     /// ends, the time is up or `stop` says so.
-    pub(crate) fn take(&self, stream: &TcpStream, already: &[u8], stop: impl Fn() -> bool) -> Taken {
+    pub(crate) fn take(&self, stream: &Stream, already: &[u8], stop: impl Fn() -> bool) -> Taken {
         // Written to here, so that no read of the run has to find memory first.
         let mut buffer = vec![u8::MAX; self.read_size.max(1)];
         let opened = Instant::now();
@@ -133,12 +132,12 @@ impl Taken {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
 
-    fn pair() -> (TcpStream, TcpStream) {
+    fn pair() -> (TcpStream, Stream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (near, listener.accept().unwrap().0)
+        (near, listener.accept().unwrap().0.into())
     }
 
     fn intake(bytes: u64) -> Intake {

@@ -1,12 +1,11 @@
 //! Opening the kernel's sockets with their options set before the handshake, where they count.
 
-use crate::plan::Peer;
 use linerate_link::kernel_tcp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -14,6 +13,8 @@ use std::time::Duration;
 const BACKLOG: i32 = 128;
 /// The smallest `TCP_MAXSEG` that the kernel takes.
 const LEAST_SEGMENT: u16 = 88;
+/// How many times what was asked for the kernel counts.
+pub(super) const DOUBLING: u64 = 2;
 /// The largest.
 const MOST_SEGMENT: u16 = 32_767;
 
@@ -45,22 +46,6 @@ pub(crate) fn connect(address: SocketAddr, options: &Options, patience: Duration
     Ok(TcpStream::from(socket))
 }
 
-/// A connection to the first address of `peer` that takes one; the options may depend on it.
-pub(crate) fn dial(
-    peer: &Peer,
-    options: impl Fn(SocketAddr) -> Options,
-    patience: Duration,
-) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in (peer.host.as_str(), peer.port).to_socket_addrs()? {
-        match connect(address, &options(address), patience) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
 /// A listening socket at `address`, whose connections inherit `options`. An IPv6 socket takes IPv4
 /// as well.
 pub(crate) fn listen(address: SocketAddr, options: &Options) -> io::Result<TcpListener> {
@@ -79,6 +64,12 @@ pub(crate) fn listen(address: SocketAddr, options: &Options) -> io::Result<TcpLi
 pub(crate) fn grant_send(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
     sockopt::set_socket_send_buffer_size(&socket, clamped(bytes))?;
     Ok(sockopt::socket_send_buffer_size(&socket)? as u64)
+}
+
+/// How much of a send buffer the kernel grants, in bytes as they are asked for: tried on a socket of its own.
+pub(crate) fn would_grant_send(bytes: u64) -> io::Result<u64> {
+    let trial = net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    Ok(grant_send(&trial, bytes)? / DOUBLING)
 }
 
 /// What the kernel grants of a receive buffer, as [`grant_send`], up to twice `net.core.rmem_max`.

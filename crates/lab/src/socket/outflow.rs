@@ -1,9 +1,8 @@
-//! The source's half of a transfer over the kernel's sockets: write against a deadline.
+//! The source's half of a transfer over a socket: write against a deadline.
 
-use super::{SLICE, Sampler, is_pause};
+use super::{SLICE, Sampler, Stream, is_pause};
 use crate::workload::{Pattern, chargen};
 use std::io::{self, Write};
-use std::net::TcpStream;
 use std::time::Instant;
 
 /// What a source is to write.
@@ -42,7 +41,7 @@ impl Contents {
 /// What a source has written.
 #[derive(Debug)]
 pub(crate) struct Given {
-    /// Bytes that the kernel took.
+    /// Bytes that the socket took.
     pub(crate) bytes: u64,
     /// When the first write was called.
     pub(crate) began: Instant,
@@ -55,7 +54,7 @@ pub(crate) struct Given {
 impl Outflow {
     /// Writes to `stream` until the bytes are through or `stop` says so; `stop` is told when the
     /// first write was, and what time it is.
-    pub(crate) fn give(&self, stream: &TcpStream, stop: impl Fn(Instant, Instant) -> bool) -> Given {
+    pub(crate) fn give(&self, stream: &Stream, stop: impl Fn(Instant, Instant) -> bool) -> Given {
         let mut buffer = vec![0; self.write_size.max(1)];
         // Memory that was never written is one page of zeros, and faster to read than any data.
         Pattern::new(0).fill(0, &mut buffer);
@@ -76,7 +75,7 @@ impl Outflow {
 
 /// Writes all of `bytes`; false if that ended before.
 fn write_whole(
-    mut stream: &TcpStream,
+    mut stream: &Stream,
     mut bytes: &[u8],
     given: &mut Given,
     stop: &impl Fn(Instant, Instant) -> bool,
@@ -106,12 +105,12 @@ fn write_whole(
 mod tests {
     use super::*;
     use std::io::Read;
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
 
-    fn pair() -> (TcpStream, TcpStream) {
+    fn pair() -> (Stream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (near, listener.accept().unwrap().0)
+        (near.into(), listener.accept().unwrap().0)
     }
 
     fn outflow(bytes: u64) -> Outflow {

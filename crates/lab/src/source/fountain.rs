@@ -1,20 +1,19 @@
 //! A source that listens, and pours RFC 864's characters over whoever connects.
 
-use super::{SourceError, Supply, check_send_buffer};
+use super::{SourceError, Supply, options};
 use crate::Interrupt;
 use crate::serve::{Guests, ListenAt, Listener, Place};
-use crate::socket::{self, Contents};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use crate::socket::{self, Contents, Network, Stream};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Connections at a time.
 const MOST_GUESTS: usize = 64;
 /// How long a wait may be before somebody asks whether it should go on.
-const SLICE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const SLICE: Duration = Duration::from_millis(100);
 /// How long a peer that takes nothing is kept.
 const IDLE: Duration = Duration::from_secs(600);
 /// How long a peer may take to close after the last byte.
@@ -41,31 +40,27 @@ pub enum Event {
 pub struct Drawn {
     /// Who.
     pub peer: SocketAddr,
-    /// Bytes that the kernel took for it.
+    /// Bytes that the socket took for it.
     pub bytes: u64,
     /// From the first to the last of them.
     pub time: Duration,
 }
 
 impl Fountain {
-    /// Listens at `place`, with `supply` for everybody who comes.
+    /// Listens at `place` of `network`, with `supply` for everybody who comes.
     ///
     /// # Errors
-    /// The place cannot be had, or the buffer is larger than the kernel grants.
-    pub fn bind(place: ListenAt, supply: Supply) -> Result<Self, SourceError> {
-        let listener = Listener::bind(place)?;
-        if let Some(bytes) = supply.send_buffer {
-            // A refusal shows in the reading back. What is accepted inherits the buffer.
-            let _ = socket::grant_send(listener.socket(), bytes.get());
-        }
-        check_send_buffer(listener.socket(), &supply)?;
+    /// The place cannot be had, or the buffer is larger than what is granted.
+    pub fn bind(network: &Network, place: ListenAt, supply: Supply) -> Result<Self, SourceError> {
+        // What is accepted inherits the buffer.
+        let listener = Listener::bind(network, place, &options(network, &supply)?)?;
         Ok(Self { listener, supply })
     }
 
-    /// Where it listens, with the port that the kernel chose if it was left to it.
+    /// Where it listens, with the port that was free if it was left open.
     ///
     /// # Errors
-    /// The kernel's word.
+    /// What the socket says.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -92,11 +87,19 @@ impl Fountain {
         })
     }
 
-    fn serve_one(&self, stream: &TcpStream, peer: SocketAddr, guests: &Guests, _place: Place<'_>) -> Drawn {
+    fn serve_one(&self, stream: &Stream, peer: SocketAddr, guests: &Guests, _place: Place<'_>) -> Drawn {
         let began = Instant::now();
         let mut pouring = Pouring::new(&self.supply, began);
-        // A peer that breaks off has had enough: that is how this service ends.
-        let _ = pouring.pour(stream, guests);
+        let (silence, silent) = mpsc::channel();
+        thread::scope(|scope| {
+            // Without a thread to hear it, the peer only must not talk.
+            let hearing = thread::Builder::new().spawn_scoped(scope, || hear(stream, silence, guests));
+            // A peer that breaks off has had enough: that is how this service ends.
+            if pouring.pour(stream, guests).is_ok() && hearing.is_ok() {
+                await_silence(&silent, guests);
+            }
+            let _ = stream.shutdown(Shutdown::Both);
+        });
         Drawn { peer, bytes: pouring.bytes, time: pouring.last.saturating_duration_since(began) }
     }
 }
@@ -105,7 +108,7 @@ impl Fountain {
 #[derive(Debug)]
 struct Pouring {
     buffer: Vec<u8>,
-    /// The part of `buffer` that the kernel has not taken yet begins here.
+    /// The part of `buffer` that the socket has not taken yet begins here.
     rest: usize,
     bytes: u64,
     limit: u64,
@@ -120,27 +123,13 @@ impl Pouring {
         Self { rest: buffer.len(), buffer, bytes: 0, limit, began, last: began, max_time }
     }
 
-    /// Writes until there is enough, and throws away whatever the peer says meanwhile.
-    fn pour(&mut self, stream: &TcpStream, guests: &Guests) -> io::Result<()> {
-        stream.set_nonblocking(true)?;
-        let mut hears = true;
+    /// Writes until there is enough, and then the end.
+    fn pour(&mut self, stream: &Stream, guests: &Guests) -> io::Result<()> {
+        stream.set_write_timeout(Some(SLICE))?;
         while !self.is_enough() && !guests.are_leaving() {
-            let ready = wait(stream, hears, true)?;
-            if ready.intersects(PollFlags::IN) {
-                hears = hear(stream)?;
-            }
-            if ready.intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP) {
-                self.write(stream)?;
-            }
+            self.write(stream)?;
         }
-        stream.shutdown(Shutdown::Write)?;
-        let until = Instant::now() + FAREWELL;
-        while hears && Instant::now() < until && !guests.are_leaving() {
-            if wait(stream, true, false)?.intersects(PollFlags::IN | PollFlags::HUP) {
-                hears = hear(stream)?;
-            }
-        }
-        Ok(())
+        stream.shutdown(Shutdown::Write)
     }
 
     fn is_enough(&self) -> bool {
@@ -150,7 +139,7 @@ impl Pouring {
             || now.saturating_duration_since(self.last) >= IDLE
     }
 
-    fn write(&mut self, mut stream: &TcpStream) -> io::Result<()> {
+    fn write(&mut self, mut stream: &Stream) -> io::Result<()> {
         if self.rest == self.buffer.len() {
             Contents::Characters.renew(self.bytes, &mut self.buffer);
             self.rest = 0;
@@ -170,23 +159,25 @@ impl Pouring {
     }
 }
 
-/// Waits a slice of time for what is wanted.
-fn wait(stream: &TcpStream, to_hear: bool, to_write: bool) -> io::Result<PollFlags> {
-    let mut wanted = PollFlags::empty();
-    wanted.set(PollFlags::IN, to_hear);
-    wanted.set(PollFlags::OUT, to_write);
-    let mut wait = [PollFd::new(stream, wanted)];
-    match poll(&mut wait, Some(&SLICE)) {
-        Ok(_) | Err(Errno::INTR) => Ok(wait[0].revents()),
-        Err(error) => Err(error.into()),
+/// Throws away whatever the peer says, until it has closed its side, is gone, or all are leaving.
+fn hear(mut stream: &Stream, silence: Sender<()>, guests: &Guests) {
+    let mut words = [0; 16 << 10];
+    while !guests.are_leaving() {
+        match stream.read(&mut words) {
+            Ok(1..) => {}
+            Err(error) if socket::is_pause(&error) => {}
+            Ok(0) | Err(_) => break,
+        }
     }
+    drop(silence);
 }
 
-/// Throws away what the peer says; false once it has closed its side.
-fn hear(mut stream: &TcpStream) -> io::Result<bool> {
-    match stream.read(&mut [0; 16 << 10]) {
-        Ok(count) => Ok(count > 0),
-        Err(error) if socket::is_pause(&error) => Ok(true),
-        Err(error) => Err(error),
+/// Waits until the peer has closed its side, which it does when it has read everything; not for long.
+fn await_silence(silent: &Receiver<()>, guests: &Guests) {
+    let until = Instant::now() + FAREWELL;
+    while Instant::now() < until && !guests.are_leaving() {
+        if silent.recv_timeout(SLICE) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
     }
 }

@@ -10,10 +10,9 @@ mod offer;
 pub use fountain::{Drawn, Event, Fountain};
 pub use offer::{Delivered, SourceError, give, give_verified};
 
+use crate::socket::{Network, Options};
 use linerate_units::Duration;
-use rustix::net::sockopt;
 use std::num::{NonZeroU32, NonZeroU64};
-use std::os::fd::AsFd;
 
 /// How much a source gives, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +23,7 @@ pub struct Supply {
     pub max_time: Option<Duration>,
     /// Bytes that a write offers.
     pub write_size: NonZeroU32,
-    /// The socket's send buffer, in bytes as asked for; none leaves it to the kernel's tuning.
+    /// The socket's send buffer, in bytes as asked for; none leaves it to tune itself.
     pub send_buffer: Option<NonZeroU64>,
 }
 
@@ -42,13 +41,20 @@ impl Supply {
     }
 }
 
-/// Refuses a buffer that the kernel has clipped.
-fn check_send_buffer(socket: impl AsFd, supply: &Supply) -> Result<(), SourceError> {
-    let Some(requested) = supply.send_buffer.map(NonZeroU64::get) else {
-        return Ok(());
-    };
-    let granted = sockopt::socket_send_buffer_size(socket).unwrap_or(0) as u64 / 2;
-    if granted < requested { Err(SourceError::BufferTooLarge { requested, granted }) } else { Ok(()) }
+/// The options of a source's sockets, unless the buffer would be clipped.
+fn options(network: &Network, supply: &Supply) -> Result<Options, SourceError> {
+    let send_buffer = supply.send_buffer.map(NonZeroU64::get);
+    if let Some(requested) = send_buffer {
+        let granted = network.would_grant_send(requested).unwrap_or(0);
+        if granted < requested {
+            let remedy = match network {
+                Network::Kernel => format!("`sysctl -w net.core.wmem_max={requested}`, or ask for less"),
+                Network::Own(_) => "a window reaches no farther; ask for less".to_owned(),
+            };
+            return Err(SourceError::BufferTooLarge { requested, granted, remedy });
+        }
+    }
+    Ok(Options { send_buffer, ..Options::default() })
 }
 
 #[cfg(test)]

@@ -5,11 +5,10 @@ use crate::Interrupt;
 use crate::control::{ControlError, Ended, Remote, Report, RunSpec};
 use crate::plan::Peer;
 use crate::serve::ListenError;
-use crate::socket::{self, Contents, Options, Outflow};
+use crate::socket::{self, Contents, Network, Outflow, Stream};
 use crate::workload::Pattern;
-use linerate_link::kernel_tcp;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -32,22 +31,21 @@ pub enum SourceError {
     Unreachable {
         /// Its address.
         peer: String,
-        /// What the kernel says.
+        /// What the system says.
         source: io::Error,
     },
     /// Nobody can connect, because nobody can listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// Less than asked for is granted.
-    #[error(
-        "a send buffer of {requested} bytes is not to be had, {granted} are granted: `sysctl -w \
-         net.core.wmem_max={requested}`, or ask for less"
-    )]
+    #[error("a send buffer of {requested} bytes is not to be had, {granted} are granted: {remedy}")]
     BufferTooLarge {
         /// Bytes asked for.
         requested: u64,
         /// Bytes granted.
         granted: u64,
+        /// How to get more, or what else to ask for.
+        remedy: String,
     },
     /// The peer is no linerate sink, so that it cannot compare.
     #[error("{peer} cannot verify ({reason}): leave --verify out, or start `linerate sink` there")]
@@ -60,9 +58,9 @@ pub enum SourceError {
     /// The connection broke.
     #[error("the connection ended after {bytes} bytes were written ({source})")]
     Broken {
-        /// Bytes that the kernel had taken.
+        /// Bytes that the socket had taken.
         bytes: u64,
-        /// What the kernel says.
+        /// What the system says.
         source: io::Error,
     },
 }
@@ -81,12 +79,17 @@ pub struct Delivered {
     pub verified: Option<bool>,
 }
 
-/// Gives `supply` of RFC 864's characters to whatever listens at `peer`.
+/// Gives `supply` of RFC 864's characters by `network` to whatever listens at `peer`.
 ///
 /// # Errors
 /// The peer cannot be reached, the buffer is not to be had, or the connection broke.
-pub fn give(peer: &Peer, supply: &Supply, interrupt: &Interrupt) -> Result<Delivered, SourceError> {
-    let stream = dial(peer, supply)?;
+pub fn give(
+    network: &Network,
+    peer: &Peer,
+    supply: &Supply,
+    interrupt: &Interrupt,
+) -> Result<Delivered, SourceError> {
+    let stream = dial(network, peer, supply)?;
     let outflow = outflow(supply, Contents::Characters);
     let given = outflow.give(&stream, until(supply, interrupt));
     if let Some(source) = given.error {
@@ -103,12 +106,13 @@ pub fn give(peer: &Peer, supply: &Supply, interrupt: &Interrupt) -> Result<Deliv
 /// # Errors
 /// As [`give`]; and if the peer is no linerate sink.
 pub fn give_verified(
+    network: &Network,
     peer: &Peer,
     supply: &Supply,
     seed: u64,
     interrupt: &Interrupt,
 ) -> Result<Delivered, SourceError> {
-    let mut remote = Remote::connect(peer, u16::MAX).map_err(|error| unable(peer, error))?;
+    let mut remote = Remote::connect(network, peer, u16::MAX).map_err(|error| unable(peer, error))?;
     let max_time = supply.max_time().min(A_DAY);
     let spec = RunSpec {
         receive_buffer: None,
@@ -120,8 +124,8 @@ pub fn give_verified(
     };
     let opened = remote.open(&spec).map_err(|error| unable(peer, error))?;
     let broken = |source| SourceError::Broken { bytes: 0, source };
-    let mut stream = dial(peer, supply)?;
-    stream.write_all(opened.greeting().as_bytes()).map_err(broken)?;
+    let stream = dial(network, peer, supply)?;
+    (&stream).write_all(opened.greeting().as_bytes()).map_err(broken)?;
     remote.await_ready().map_err(|error| unable(peer, error))?;
     let outflow = outflow(supply, Contents::Pattern(Pattern::new(seed)));
     let given = outflow.give(&stream, until(supply, interrupt));
@@ -152,12 +156,11 @@ fn until(supply: &Supply, interrupt: &Interrupt) -> impl Fn(Instant, Instant) ->
     move |began, now| interrupt.is_raised() || now.saturating_duration_since(began) >= max_time
 }
 
-fn dial(peer: &Peer, supply: &Supply) -> Result<TcpStream, SourceError> {
-    let options = Options { send_buffer: supply.send_buffer.map(Into::into), ..Options::default() };
-    let stream = socket::dial(peer, |_| options.clone(), PATIENCE)
-        .map_err(|source| SourceError::Unreachable { peer: peer.to_string(), source })?;
-    super::check_send_buffer(&stream, supply)?;
-    Ok(stream)
+fn dial(network: &Network, peer: &Peer, supply: &Supply) -> Result<Stream, SourceError> {
+    let options = super::options(network, supply)?;
+    network
+        .dial(peer, |_| options.clone(), PATIENCE)
+        .map_err(|source| SourceError::Unreachable { peer: peer.to_string(), source })
 }
 
 fn unable(peer: &Peer, error: ControlError) -> SourceError {
@@ -170,7 +173,7 @@ fn unable(peer: &Peer, error: ControlError) -> SourceError {
 
 /// Closes the writing side and waits for the sink to close its own, which it does when it has read
 /// everything. A sink that takes no more bytes, or keeps the connection open, is not waited for long.
-fn saw_the_end(mut stream: &TcpStream) -> bool {
+fn saw_the_end(mut stream: &Stream) -> bool {
     if stream.shutdown(Shutdown::Write).and_then(|()| stream.set_read_timeout(Some(SLICE))).is_err() {
         return false;
     }
@@ -183,7 +186,7 @@ fn saw_the_end(mut stream: &TcpStream) -> bool {
             Err(error) if socket::is_pause(&error) => {}
             Err(_) => return false,
         }
-        let left = kernel_tcp::unacknowledged_bytes(stream).unwrap_or(0);
+        let left = stream.unacknowledged_bytes().unwrap_or(0);
         if left < queued {
             (queued, progress) = (left, Instant::now());
         }

@@ -30,7 +30,7 @@ fn anywhere() -> ListenAt {
 
 /// Runs `guest` against a fountain, and says what was drawn.
 fn against_a_fountain(supply: Supply, guest: impl FnOnce(TcpStream)) -> Event {
-    let fountain = Fountain::bind(anywhere(), supply).unwrap();
+    let fountain = Fountain::bind(&Network::Kernel, anywhere(), supply).unwrap();
     let address = fountain.local_addr().unwrap();
     let interrupt = Interrupt::default();
     let (sender, events) = mpsc::channel();
@@ -59,25 +59,27 @@ fn a_plain_peer_gets_characters_and_not_a_byte_besides() {
         listener.accept().unwrap().0.read_to_end(&mut bytes).unwrap();
         bytes
     });
-    let delivered = give(&peer(address), &supply(Some(12_345)), &Interrupt::default()).unwrap();
+    let delivered =
+        give(&Network::Kernel, &peer(address), &supply(Some(12_345)), &Interrupt::default()).unwrap();
     assert_eq!((delivered.bytes, delivered.confirmed, delivered.verified), (12_345, true, None));
     assert_eq!(reader.join().unwrap(), characters(12_345));
 }
 
 #[test]
 fn a_sink_of_ours_compares_what_it_gets() {
-    let sink = Sink::bind(anywhere(), Limits::default()).unwrap();
+    let sink = Sink::bind(&Network::Kernel, anywhere(), Limits::default()).unwrap();
     let address = sink.local_addr().unwrap();
     let interrupt = Interrupt::default();
     let tell = |_: &sink::Event| ();
     thread::scope(|scope| {
         let serving = scope.spawn(|| sink.serve(&interrupt, &tell));
         let delivered =
-            give_verified(&peer(address), &supply(Some(54_321)), 3, &Interrupt::default()).unwrap();
+            give_verified(&Network::Kernel, &peer(address), &supply(Some(54_321)), 3, &Interrupt::default())
+                .unwrap();
         assert_eq!((delivered.bytes, delivered.confirmed, delivered.verified), (54_321, true, Some(true)));
         let stopped = Interrupt::default();
         stopped.raise();
-        let delivered = give_verified(&peer(address), &supply(None), 3, &stopped).unwrap();
+        let delivered = give_verified(&Network::Kernel, &peer(address), &supply(None), 3, &stopped).unwrap();
         assert_eq!(delivered.verified, Some(true), "cut short, and right as far as it went");
         interrupt.raise();
         assert_eq!(serving.join().unwrap().unwrap().sessions, 2);
@@ -89,7 +91,8 @@ fn a_stranger_cannot_compare() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let stranger = thread::spawn(move || drop(listener.accept().unwrap()));
-    let error = give_verified(&peer(address), &supply(Some(1)), 3, &Interrupt::default()).unwrap_err();
+    let error = give_verified(&Network::Kernel, &peer(address), &supply(Some(1)), 3, &Interrupt::default())
+        .unwrap_err();
     assert!(matches!(error, SourceError::NoVerifier { .. }), "{error}");
     stranger.join().unwrap();
 }
@@ -119,8 +122,8 @@ fn a_peer_that_breaks_off_has_had_enough() {
 #[test]
 fn a_buffer_that_the_kernel_clips_is_refused() {
     let greedy = Supply { send_buffer: NonZeroU64::new(1 << 40), ..supply(Some(1)) };
-    let error = Fountain::bind(anywhere(), greedy).unwrap_err();
+    let error = Fountain::bind(&Network::Kernel, anywhere(), greedy).unwrap_err();
     assert!(matches!(error, SourceError::BufferTooLarge { requested, .. } if requested == 1 << 40));
     let modest = Supply { send_buffer: NonZeroU64::new(10_000), ..supply(Some(1)) };
-    Fountain::bind(anywhere(), modest).unwrap();
+    Fountain::bind(&Network::Kernel, anywhere(), modest).unwrap();
 }

@@ -1,7 +1,7 @@
 //! Listeners accept as those of `std::net` do.
 
 use crate::networks::{LEFT, NOBODY, RIGHT, networks};
-use linerate_sockets::{ListenOptions, SynCookies};
+use linerate_sockets::{BufferSize, Config, ListenOptions, SynCookies};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Barrier;
@@ -156,4 +156,35 @@ fn two_hundred_callers_at_once_are_each_answered_for_themselves() {
             });
         }
     });
+}
+
+#[test]
+fn waiting_for_a_connection_ends_when_its_time_is_over() {
+    let (left, right) = networks();
+    let listener = left.bind((LEFT, 80)).unwrap();
+    assert_eq!(listener.set_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
+    listener.set_timeout(Some(Duration::from_millis(1))).unwrap();
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    listener.set_timeout(Some(Duration::MAX)).unwrap();
+    let _far = right.connect((LEFT, 80)).unwrap();
+    listener.accept().unwrap();
+}
+
+#[test]
+fn rules_that_change_are_those_of_connections_to_come() {
+    let (left, right) = networks();
+    let listener = left.bind((LEFT, 80)).unwrap();
+    let next = || {
+        let far = right.connect((LEFT, 80)).unwrap();
+        let (near, _) = listener.accept().unwrap();
+        (far.information().unwrap().send_window, near.receive_buffer().unwrap())
+    };
+    let usual = next();
+    let small = Config { receive_buffer: BufferSize::Fixed(4_344), ..Config::default() };
+    listener.set_config(Some(small)).unwrap();
+    assert_eq!(next(), (4_344, 4_344), "the first window and the buffer");
+    listener.set_config(None).unwrap();
+    assert_eq!(next(), usual);
+    listener.shutdown().unwrap();
+    assert_eq!(listener.set_config(None).unwrap_err().kind(), ErrorKind::NotConnected);
 }

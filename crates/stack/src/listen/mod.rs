@@ -221,6 +221,20 @@ impl Stack {
         self.sockets.tcp_handle(index).zip(Some(peer))
     }
 
+    /// Has connections whose SYN arrives from now on keep to `config`, or to the host's rules.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn tcp_listen_configure(
+        &mut self,
+        handle: ListenHandle,
+        config: Option<Config>,
+    ) -> Result<(), Error> {
+        let (_, listener) = self.sockets.listener_mut(handle)?;
+        listener.options.config = config;
+        Ok(())
+    }
+
     /// Where the listener listens.
     ///
     /// # Errors

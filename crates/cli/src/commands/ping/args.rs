@@ -1,7 +1,9 @@
 //! The flags of `linerate ping`.
 
 use crate::amounts::count;
+use crate::own_host::cidr;
 use clap::Args;
+use linerate_link::{LinkSpec, ParseLinkError};
 use linerate_units::{Bytes, Duration};
 use linerate_wire::Ipv4Cidr;
 use std::net::Ipv4Addr;
@@ -76,38 +78,24 @@ pub(crate) struct PingArgs {
 pub(super) enum On {
     /// On a TAP device in a private network, with the kernel at its other end.
     Private,
-    /// On the TAP device of this name, which exists.
-    Tap(String),
-    /// On the interface of this name, which the kernel has as well.
-    Packet(String),
-    /// On this queue of the interface of this name, at its driver.
-    Xdp(String, u32),
+    /// On an interface that exists.
+    Link(LinkSpec),
 }
 
 impl FromStr for On {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            None if text == "tap" => Ok(Self::Private),
-            Some(("tap", name)) if !name.is_empty() => Ok(Self::Tap(name.to_owned())),
-            Some(("packet", name)) if !name.is_empty() => Ok(Self::Packet(name.to_owned())),
-            Some(("xdp", place)) if !place.is_empty() => xdp(place),
-            _ => Err("write tap, or tap:NAME, packet:NAME or xdp:NAME:QUEUE for an interface that exists"
-                .to_owned()),
+        match text {
+            "tap" => Ok(Self::Private),
+            _ => text.parse().map(Self::Link).map_err(|error| match error {
+                ParseLinkError::NoLink => {
+                    "write tap, or tap:NAME, packet:NAME or xdp:NAME:QUEUE for an interface that exists"
+                        .to_owned()
+                }
+                error @ ParseLinkError::NoQueue(_) => error.to_string(),
+            }),
         }
     }
-}
-
-/// An interface, and the first of its queues unless there is another one behind it.
-fn xdp(place: &str) -> Result<On, String> {
-    let (name, queue) = place.split_once(':').unwrap_or((place, "0"));
-    let queue = queue.parse().map_err(|_| format!("`{queue}` is no queue: write xdp:NAME:0"))?;
-    Ok(On::Xdp(name.to_owned(), queue))
-}
-
-fn cidr(text: &str) -> Result<Ipv4Cidr, String> {
-    text.parse()
-        .map_err(|_| "write an IPv4 address and the length of its prefix, such as 10.0.0.2/24".to_owned())
 }
 
 fn size(text: &str) -> Result<usize, String> {

@@ -12,10 +12,10 @@ use args::On;
 use linerate_lab::Interrupt;
 use linerate_lab::ping::{Answer, PingError, Questions, Tally, ping};
 use linerate_link::capture_file::CaptureWriter;
-use linerate_link::{Capture, PacketConfig, PacketLink, Readiness, XdpConfig, XdpLink};
+use linerate_link::{AnyLink, Capture, Readiness};
 use linerate_stack::{Host, Link, Route, Stack, StackConfig};
 use linerate_wire::{Ipv4Cidr, MacAddress};
-use place::{existing_tap, own_address, private_tap, resolve};
+use place::{own_address, private_tap, resolve};
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::Ipv4Addr;
@@ -32,17 +32,10 @@ pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure>
             let whose = ", a private network in which this machine's kernel has the address";
             asking.on(&format!("{}{whose}", tap.interface().name()), None, tap)
         }
-        On::Tap(name) => asking.on(name, None, existing_tap(name)?),
-        On::Packet(name) => {
-            let link = PacketLink::open(&PacketConfig::new(name));
+        On::Link(spec) => {
+            let link = AnyLink::open(spec, own.address(), true);
             let link = link.map_err(|error| Failure::input(error.to_string()))?;
-            asking.on(name, Some(link.mac()), link)
-        }
-        On::Xdp(name, queue) => {
-            let link = XdpLink::open(&XdpConfig { queue: *queue, ..XdpConfig::new(name, own.address()) });
-            let link = link.map_err(|error| Failure::input(error.to_string()))?;
-            let how = if link.is_zero_copy() { "in the driver's own way" } else { "by copies" };
-            asking.on(&format!("{name}, queue {queue}, {how}"), Some(link.mac()), link)
+            asking.on(&format!("{spec} ({})", link.way()), link.mac(), link)
         }
     }
 }

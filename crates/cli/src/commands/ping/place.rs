@@ -2,8 +2,9 @@
 
 use super::args::{On, PingArgs};
 use crate::output::Failure;
+use crate::own_host::needs_address;
 use linerate_link::namespace::enter_private_network;
-use linerate_link::{KernelInterface, Tap, TapConfig};
+use linerate_link::{Tap, TapConfig};
 use linerate_wire::Ipv4Cidr;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
@@ -29,9 +30,7 @@ pub(super) fn own_address(args: &PingArgs, destination: Ipv4Addr) -> Result<Ipv4
             "{destination} is not on the network of --address {own}, and there is no other in a private network"
         ))),
         (Some(own), _) => Ok(own),
-        (None, On::Tap(name) | On::Packet(name) | On::Xdp(name, _)) => Err(Failure::input(format!(
-            "linerate's host needs an address behind {name}: give --address ADDR/LENGTH"
-        ))),
+        (None, On::Link(link)) => Err(needs_address(link)),
         (None, On::Private) => neighbour(destination).ok_or_else(|| {
             Failure::input(format!("{destination} is no address that a host can have: take 10.0.0.1"))
         }),
@@ -61,19 +60,6 @@ pub(super) fn private_tap(destination: Ipv4Addr, own: Ipv4Cidr) -> Result<Tap, F
         .and_then(|()| interface.set_up());
     set_up.map_err(|error| failure(&error))?;
     Ok(tap)
-}
-
-/// The device behind the interface `name`, which keeps its MTU and is not made if there is none.
-pub(super) fn existing_tap(name: &str) -> Result<Tap, Failure> {
-    let state = KernelInterface::named(name).and_then(|interface| interface.state());
-    let state = state.map_err(|error| {
-        Failure::input(format!(
-            "{error}: make it with `ip tuntap add mode tap name {name}` and `ip link set {name} up`"
-        ))
-    })?;
-    let mtu = usize::try_from(state.mtu.count()).unwrap_or(usize::MAX);
-    let config = TapConfig { name: name.to_owned(), mtu, ..TapConfig::default() };
-    Tap::open(&config).map_err(|error| Failure::input(error.to_string()))
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 
 use crate::amounts::{count, rate, size, small_size};
 use crate::output::Failure;
+use crate::own_host::AddressArgs;
 use clap::{Args, ValueEnum};
 use linerate_lab::simulation::of_scenario;
-use linerate_lab::{BenchError, BenchKind, BufferList, Direction, Draft, Peer, Plan};
+use linerate_lab::{BenchError, BenchKind, BufferList, Direction, Draft, OwnHost, Peer, Plan};
+use linerate_link::{LinkSpec, ParseLinkError};
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
@@ -18,6 +20,8 @@ Examples:
   linerate sweep --diagonal --impair loss=1%,delay=5ms --max-seconds 2
   linerate sweep --on sim:sun-3-60-to-3-60 --diagonal --set lance.transmit.chained=60
   linerate sweep 192.0.2.7 --line-rate 1Gb/s         the kernel's TCP, to a `linerate sink` over there
+  linerate sweep 192.0.2.7 --on packet:eth1 --address 192.0.2.9/24
+                                                     linerate's TCP on eth1, to the same sink, as root
   linerate sweep --resume linerate-out/20261121T020000Z-1988";
 
 /// The flags of `linerate sweep`. An option that is not given is `None`, so that a resumed plan can
@@ -31,9 +35,14 @@ pub(crate) struct SweepArgs {
 
     /// Whose TCP: linerate's at both ends (stack), linerate's against the kernel's (tap), the
     /// kernel's (kernel), linerate's on the machines of a scenario in virtual time (sim:NAME or
-    /// sim:FILE.toml, see `linerate sim list`) [default: stack, or kernel with a HOST]
+    /// sim:FILE.toml, see `linerate sim list`), or linerate's on an interface to a HOST: by a packet socket
+    /// (packet:NAME), at its driver by AF_XDP (xdp:NAME or xdp:NAME:QUEUE), behind a TAP device (tap:NAME)
+    /// [default: stack, or kernel with a HOST]
     #[arg(long, value_name = "BENCH", value_parser = on, help_heading = "What is measured")]
     on: Option<On>,
+
+    #[command(flatten, next_help_heading = "What is measured")]
+    address: AddressArgs,
 
     /// Change a parameter of the scenario --on sim, as often as wanted
     #[arg(long, value_name = "KEY=VALUE", help_heading = "What is measured")]
@@ -42,6 +51,11 @@ pub(crate) struct SweepArgs {
     /// Which way the bytes go --on tap [default: to-kernel]
     #[arg(long, value_enum, help_heading = "What is measured")]
     direction: Option<Way>,
+
+    /// Whether linerate's link takes super-frames of many segments, and frames without checksums: --on tap, tap:NAME
+    /// or packet:NAME [default: off --on tap, where frames then are packets of the plan, on elsewhere]
+    #[arg(long, value_enum, help_heading = "How it is sent")]
+    offloads: Option<Switch>,
 
     /// The sender's socket buffers, in packets of one MSS, or in bytes with a suffix: 1..17, 1,2,4,
     /// 1..64/4, 16KiB..256KiB/16KiB [default: 1..17]
@@ -135,26 +149,41 @@ pub(crate) struct SweepArgs {
     pub(super) quiet: bool,
 }
 
-/// What carries the bytes, and for a simulation its scenario.
+/// What carries the bytes, with its scenario or its interface.
 #[derive(Clone, Debug)]
 struct On {
     kind: BenchKind,
     scenario: Option<String>,
+    link: Option<LinkSpec>,
 }
 
-/// Reads `stack`, `tap`, `kernel` or `sim:SCENARIO`.
+/// Reads `stack`, `tap`, `kernel`, `sim:SCENARIO`, or an interface.
 fn on(text: &str) -> Result<On, String> {
     let kind = match text {
         "stack" => BenchKind::Stack,
         "tap" => BenchKind::Tap,
         "kernel" => BenchKind::Kernel,
         _ => {
-            let scenario = text.strip_prefix("sim:").filter(|name| !name.is_empty());
-            let scenario = scenario.ok_or("write one of stack, tap, kernel, sim:SCENARIO")?;
-            return Ok(On { kind: BenchKind::Sim, scenario: Some(scenario.to_owned()) });
+            if let Some(scenario) = text.strip_prefix("sim:").filter(|name| !name.is_empty()) {
+                return Ok(On { kind: BenchKind::Sim, scenario: Some(scenario.to_owned()), link: None });
+            }
+            let link = text.parse().map_err(|error| match error {
+                ParseLinkError::NoLink => {
+                    "write one of stack, tap, kernel, sim:SCENARIO, packet:NAME, xdp:NAME:QUEUE, tap:NAME"
+                        .to_owned()
+                }
+                error @ ParseLinkError::NoQueue(_) => error.to_string(),
+            })?;
+            return Ok(On { kind: BenchKind::Interface, scenario: None, link: Some(link) });
         }
     };
-    Ok(On { kind, scenario: None })
+    Ok(On { kind, scenario: None, link: None })
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Switch {
+    On,
+    Off,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -174,7 +203,24 @@ impl SweepArgs {
             }
             (Some(On { kind, .. }), _) => Draft::of_1988(*kind),
         };
-        Plan::new(changed(base, self)).map_err(|error| Failure::input(error.to_string()))
+        self.plan_from(base)
+    }
+
+    /// `base` with what was asked for.
+    fn plan_from(&self, base: Draft) -> Result<Plan, Failure> {
+        let draft = Draft { host: self.host(base.host.as_ref())?, ..changed(base, self) };
+        Plan::new(draft).map_err(|error| Failure::input(error.to_string()))
+    }
+
+    /// linerate's host on an interface, if there is to be one: that of `kept`, with what was asked for.
+    fn host(&self, kept: Option<&OwnHost>) -> Result<Option<OwnHost>, Failure> {
+        let link = self.on.as_ref().map_or_else(|| kept.map(|host| &host.link), |on| on.link.as_ref());
+        let Some(link) = link else { return self.address.need_none().map(|()| None) };
+        let address = AddressArgs {
+            address: self.address.address.or_else(|| kept.map(|host| host.address)),
+            gateway: self.address.gateway.or_else(|| kept?.gateway),
+        };
+        address.on(link).map(Some)
     }
 
     /// Refuses flags that ask for something else than `kept`, the plan of a folder to be resumed.
@@ -183,7 +229,7 @@ impl SweepArgs {
         if let Some(on) = &self.on {
             (base.on, base.scenario) = (on.kind, on.scenario.clone());
         }
-        let asked = Plan::new(changed(base, self)).map_err(|error| Failure::input(error.to_string()))?;
+        let asked = self.plan_from(base)?;
         match kept.difference(&asked) {
             None => Ok(()),
             Some(field) => Err(Failure::input(format!(
@@ -197,7 +243,11 @@ impl SweepArgs {
 
 /// The flag that decides a field of the plan.
 fn flag_of(field: &str) -> String {
-    if field == "peer" { "the HOST".to_owned() } else { format!("--{}", field.replace('_', "-")) }
+    match field {
+        "peer" => "the HOST".to_owned(),
+        "host" => "--on, --address or --gateway".to_owned(),
+        _ => format!("--{}", field.replace('_', "-")),
+    }
 }
 
 /// `base` with every option that was given.
@@ -206,8 +256,10 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
         on: base.on,
         scenario: base.scenario,
         set: if args.set.is_empty() { base.set } else { args.set.clone() },
+        host: base.host,
         peer: args.peer.clone().or(base.peer),
         direction: args.direction.map(Direction::from).or(base.direction),
+        offloads: args.offloads.map(|switch| matches!(switch, Switch::On)).or(base.offloads),
         send_buffers: args.send_buffers.clone().unwrap_or(base.send_buffers),
         receive_buffers: args.receive_buffers.clone().unwrap_or(base.receive_buffers),
         diagonal: args.diagonal || base.diagonal,

@@ -8,7 +8,7 @@ pub(crate) use args::SweepArgs;
 
 use crate::output::{self, Failure};
 use files::Files;
-use linerate_lab::bench::{KernelBench, SimBench, StackBench, TapBench};
+use linerate_lab::bench::{InterfaceBench, KernelBench, SimBench, StackBench, TapBench};
 use linerate_lab::{Bench, BenchError, BenchKind, Interrupt, NightError, Plan, Report, Store, make_runs};
 use linerate_link::namespace::enter_private_network;
 use progress::Watcher;
@@ -63,6 +63,7 @@ fn bench(plan: &Plan, args: &SweepArgs) -> Result<Box<dyn Bench>, Failure> {
         )),
         BenchKind::Kernel => Ok(Box::new(KernelBench::new(plan)?)),
         BenchKind::Stack => Ok(Box::new(StackBench::new(plan, files::capture(args)?)?)),
+        BenchKind::Interface => Ok(Box::new(InterfaceBench::new(plan, files::capture(args)?)?)),
         BenchKind::Sim => Ok(Box::new(SimBench::new(plan, files::capture(args)?)?)),
         BenchKind::Tap => {
             enter_private_network().map_err(|error| Failure::input(error.to_string()))?;

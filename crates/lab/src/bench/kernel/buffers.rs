@@ -6,27 +6,26 @@
 
 use super::failed;
 use crate::bench::BenchError;
+use crate::bench::far::Far;
 use crate::buffers::BufferList;
-use crate::control::Remote;
-use crate::plan::{Peer, Plan};
+use crate::control::SinkTcp;
+use crate::plan::Plan;
 use crate::socket;
 use rustix::net::{AddressFamily, SocketType};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// How many times what was asked for the kernel counts.
-const DOUBLING: u64 = 2;
-
 /// Which of the two buffers it is about, and what limits it.
 #[derive(Clone, Copy, Debug)]
 struct Which {
     name: &'static str,
     limit: &'static str,
+    tcp: SinkTcp,
 }
 
-const SEND: Which = Which { name: "send", limit: "net.core.wmem_max" };
-const RECEIVE: Which = Which { name: "receive", limit: "net.core.rmem_max" };
+const SEND: Which = Which { name: "send", limit: "net.core.wmem_max", tcp: SinkTcp::Kernel };
+const RECEIVE: Which = Which { name: "receive", limit: "net.core.rmem_max", tcp: SinkTcp::Kernel };
 
 /// Settings worth a note.
 type Notes = BTreeMap<String, String>;
@@ -47,16 +46,13 @@ pub(in crate::bench) fn receiver(plan: &Plan, payload: u32) -> Result<Notes, Ben
     settle(RECEIVE, "", &plan.receive_buffers, payload, grant)
 }
 
-/// The plan's receive buffers, tried by the sink at `peer`.
-pub(super) fn receiver_at(
-    remote: &mut Remote,
-    peer: &Peer,
-    plan: &Plan,
-    payload: u32,
-) -> Result<Notes, BenchError> {
+/// The plan's receive buffers, tried by the sink at the far end.
+pub(in crate::bench) fn receiver_at(far: &mut Far, plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
+    let Far { remote, peer, .. } = far;
     let there = format!(" on {}", peer.host);
+    let which = Which { tcp: remote.description().tcp, ..RECEIVE };
     let grant = |bytes| remote.grant(bytes).map_err(|error| error.at(peer));
-    settle(RECEIVE, &there, &plan.receive_buffers, payload, grant)
+    settle(which, &there, &plan.receive_buffers, payload, grant)
 }
 
 /// Tries the largest and the smallest buffer of the list: the kernel's answer rises with the wish.
@@ -69,21 +65,20 @@ fn settle(
 ) -> Result<Notes, BenchError> {
     let sizes = || list.sizes().iter().map(|size| size.bytes(payload));
     let (least, most) = (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0));
-    let granted = grant(most)?;
-    if granted / DOUBLING < most {
-        let remedy = format!("`sysctl -w {}={most}`{there}, or ask for less", which.limit);
-        return Err(BenchError::BufferTooLarge {
-            which: which.name,
-            requested: most,
-            granted: granted / DOUBLING,
-            remedy,
-        });
+    let times = which.tcp.granted_per_asked();
+    let granted = grant(most)? / times;
+    if granted < most {
+        let remedy = match which.tcp {
+            SinkTcp::Kernel => format!("`sysctl -w {}={most}`{there}, or ask for less", which.limit),
+            SinkTcp::Linerate => "a window reaches no farther; ask for less".to_owned(),
+        };
+        return Err(BenchError::BufferTooLarge { which: which.name, requested: most, granted, remedy });
     }
     let granted = grant(least)?;
     let mut notes = Notes::new();
-    if granted > least.saturating_mul(DOUBLING) {
+    if granted > least.saturating_mul(times) {
         let name = format!("floor of {} buffers{there}", which.name);
-        let alike = sizes().filter(|size| size.saturating_mul(DOUBLING) <= granted).count();
+        let alike = sizes().filter(|size| size.saturating_mul(times) <= granted).count();
         let note = format!(
             "{granted} bytes as the kernel counts, twice what is asked for: {least} bytes are too few, and the \
              smallest {alike} of the plan's buffers are the same to it"

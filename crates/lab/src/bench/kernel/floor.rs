@@ -8,6 +8,7 @@
 use super::{failed, loopback};
 use crate::Interrupt;
 use crate::bench::{BenchError, Floor, RunRequest};
+use crate::socket::Stream;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -27,6 +28,6 @@ pub(super) fn measure(request: &RunRequest, interrupt: &Interrupt) -> Result<Flo
 
 /// The type says TCP, but all it does is read, write and wait, the same for every stream of the kernel;
 /// so the transfer's own loops carry the floor.
-fn stream(end: UnixStream) -> TcpStream {
-    TcpStream::from(OwnedFd::from(end))
+fn stream(end: UnixStream) -> Stream {
+    TcpStream::from(OwnedFd::from(end)).into()
 }

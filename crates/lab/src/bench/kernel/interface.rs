@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A network interface of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Interface {
-    pub(super) name: String,
+pub(in crate::bench) struct Interface {
+    pub(in crate::bench) name: String,
 }
 
 /// `ARPHRD_ETHER`.
@@ -15,7 +15,7 @@ const ETHERNET: u64 = 1;
 impl Interface {
     /// The interface that the main routing table leads through, towards `address`. Rules that choose
     /// another table are not looked at.
-    pub(super) fn towards(address: IpAddr) -> Option<Self> {
+    pub(in crate::bench) fn towards(address: IpAddr) -> Option<Self> {
         let name = match address {
             IpAddr::V4(address) => ipv4_route(&read("/proc/thread-self/net/route")?, address),
             IpAddr::V6(address) => ipv6_route(&read("/proc/thread-self/net/ipv6_route")?, address),
@@ -25,7 +25,7 @@ impl Interface {
 
     /// The bit rate that the driver tells, if there is hardware behind it: the drivers of virtual
     /// interfaces tell one as well, but it limits nothing.
-    pub(super) fn bits_per_second(&self) -> Option<u64> {
+    pub(in crate::bench) fn bits_per_second(&self) -> Option<u64> {
         if !self.has_hardware() {
             return None;
         }
@@ -34,17 +34,17 @@ impl Interface {
     }
 
     /// Is there a device behind it?
-    pub(super) fn has_hardware(&self) -> bool {
+    pub(in crate::bench) fn has_hardware(&self) -> bool {
         fs::exists(format!("/sys/class/net/{}/device", self.name)).unwrap_or(false)
     }
 
     /// Do its packets travel in Ethernet frames?
-    pub(super) fn is_ethernet(&self) -> bool {
+    pub(in crate::bench) fn is_ethernet(&self) -> bool {
         self.attribute("type").is_some_and(|kind| kind.parse() == Ok(ETHERNET))
     }
 
     /// Does it speak and listen by turns?
-    pub(super) fn is_half_duplex(&self) -> bool {
+    pub(in crate::bench) fn is_half_duplex(&self) -> bool {
         self.attribute("duplex").is_some_and(|duplex| duplex == "half")
     }
 

@@ -5,11 +5,10 @@ use crate::Interrupt;
 use crate::bench::seat::Seat;
 use crate::bench::{BenchError, Counters, RunOutcome, RunRequest};
 use crate::control::Ended;
-use crate::socket::{self, Contents, Given, Intake, Options, Outflow, Taken, counters};
+use crate::socket::{self, Contents, Given, Intake, Options, Outflow, Stream, Taken, counters};
 use crate::workload::Pattern;
-use rustix::net::sockopt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,8 +37,8 @@ pub(super) fn run(
         time: carried.time(),
         complete: carried.taken.ended == Ended::Complete,
         verified: request.verify.then_some(carried.taken.wrong_at.is_none()),
-        send_granted: granted(sockopt::socket_send_buffer_size(&near))?,
-        receive_granted: granted(sockopt::socket_recv_buffer_size(&far))?,
+        send_granted: granted(near.send_buffer())?,
+        receive_granted: granted(far.receive_buffer())?,
         counters: Counters {
             sender: counters(&near, &carried.given.peaks),
             receiver: counters(&far, &carried.taken.peaks),
@@ -67,8 +66,8 @@ impl Carried {
 
 /// Writes the request's bytes into `near` in one thread and reads them from `far` in another.
 pub(super) fn carry(
-    near: &TcpStream,
-    far: &TcpStream,
+    near: &Stream,
+    far: &Stream,
     request: &RunRequest,
     interrupt: &Interrupt,
 ) -> Result<Carried, BenchError> {
@@ -130,19 +129,19 @@ pub(in crate::bench) fn intake(request: &RunRequest) -> Intake {
     }
 }
 
-fn connected(sender: &Options, receiver: &Options) -> io::Result<(TcpStream, TcpStream)> {
+fn connected(sender: &Options, receiver: &Options) -> io::Result<(Stream, Stream)> {
     let listener = socket::listen(ANYWHERE, receiver)?;
     let near = socket::connect(listener.local_addr()?, sender, PATIENCE)?;
     loop {
         // Somebody else may have found the port.
         let (far, peer) = listener.accept()?;
         if peer == near.local_addr()? {
-            return Ok((near, far));
+            return Ok((near.into(), far.into()));
         }
     }
 }
 
 /// A buffer's size as it reads back.
-pub(in crate::bench) fn granted(size: rustix::io::Result<usize>) -> Result<u64, BenchError> {
-    size.map(|size| size as u64).map_err(|error| failed("reading a buffer's size back", error.into()))
+pub(in crate::bench) fn granted(size: io::Result<u64>) -> Result<u64, BenchError> {
+    size.map_err(|error| failed("reading a buffer's size back", error))
 }

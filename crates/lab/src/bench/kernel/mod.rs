@@ -9,16 +9,15 @@
 
 pub(super) mod buffers;
 mod floor;
-mod interface;
+pub(super) mod interface;
 pub(super) mod loopback;
-mod remote;
-mod way;
+pub(super) mod way;
 
+use super::far::Far;
 use super::{Bench, BenchError, BenchFacts, Floor, RunOutcome, RunRequest};
 use crate::Interrupt;
-use crate::control::Remote;
-use crate::plan::{Peer, Plan};
-use crate::socket::{self, Congestion, Options};
+use crate::plan::Plan;
+use crate::socket::{self, Congestion, Network, Options};
 use std::io;
 use std::net::SocketAddr;
 use way::Way;
@@ -31,16 +30,16 @@ const MOST_MTU: u16 = 32_767 + 40;
 /// The kernel's TCP at both ends.
 #[derive(Debug)]
 pub struct KernelBench {
-    far: Far,
+    to: To,
     facts: BenchFacts,
     pins: Pins,
 }
 
 /// Where the bytes go.
 #[derive(Debug)]
-enum Far {
+enum To {
     Loopback,
-    Sink { remote: Box<Remote>, peer: Peer },
+    Sink(Box<Far>),
 }
 
 /// What all sockets of the bench have in common.
@@ -59,22 +58,22 @@ impl KernelBench {
     /// had, or a buffer is larger than the kernel grants.
     pub fn new(plan: &Plan) -> Result<Self, BenchError> {
         let pins = Pins::new(plan)?;
-        let (mut far, way) = match &plan.peer {
-            None => (Far::Loopback, Way::loopback(&pins)?),
+        let (mut to, way) = match &plan.peer {
+            None => (To::Loopback, Way::loopback(&pins)?),
             Some(peer) => {
-                let remote = Remote::connect(peer, plan.mtu).map_err(|error| error.at(peer))?;
-                let way = Way::to(&remote, &pins)?;
-                (Far::Sink { remote: Box::new(remote), peer: peer.clone() }, way)
+                let far = Far::connect(Network::Kernel, peer, plan.mtu)?;
+                let way = Way::to(&far, &pins)?;
+                (To::Sink(Box::new(far)), way)
             }
         };
         let mut facts = way.into_facts();
         let payload = facts.segment_payload;
         facts.settings.append(&mut buffers::sender(plan, payload)?);
-        facts.settings.append(&mut match &mut far {
-            Far::Loopback => buffers::receiver(plan, payload)?,
-            Far::Sink { remote, peer } => buffers::receiver_at(remote, peer, plan, payload)?,
+        facts.settings.append(&mut match &mut to {
+            To::Loopback => buffers::receiver(plan, payload)?,
+            To::Sink(far) => buffers::receiver_at(far, plan, payload)?,
         });
-        Ok(Self { far, facts, pins })
+        Ok(Self { to, facts, pins })
     }
 }
 
@@ -84,17 +83,20 @@ impl Bench for KernelBench {
     }
 
     fn floor(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<Option<Floor>, BenchError> {
-        match self.far {
-            Far::Loopback => floor::measure(request, interrupt).map(Some),
+        match self.to {
+            To::Loopback => floor::measure(request, interrupt).map(Some),
             // Nothing but a protocol brings bytes across a network.
-            Far::Sink { .. } => Ok(None),
+            To::Sink(_) => Ok(None),
         }
     }
 
     fn run(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<RunOutcome, BenchError> {
-        match &mut self.far {
-            Far::Loopback => loopback::run(&self.pins, request, interrupt),
-            Far::Sink { remote, peer } => remote::run(remote, peer, &self.pins, request, interrupt),
+        match &mut self.to {
+            To::Loopback => loopback::run(&self.pins, request, interrupt),
+            To::Sink(far) => {
+                let options = self.pins.sender(far.remote.address(), request);
+                far.run(&options, request, interrupt)
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::bench::{BufferRequest, names};
+use crate::plan::Peer;
 use crate::plan::{BenchKind, Draft};
 use crate::serve::ListenAt;
 use crate::sink::{Event, Limits, Service, Sink, Summary};
@@ -93,7 +94,8 @@ struct Far {
 
 impl Far {
     fn start() -> Self {
-        let sink = Sink::bind(ListenAt::Address(loopback::ANYWHERE), Limits::default()).unwrap();
+        let sink =
+            Sink::bind(&Network::Kernel, ListenAt::Address(loopback::ANYWHERE), Limits::default()).unwrap();
         let address = sink.local_addr().unwrap();
         let peer = Peer { host: address.ip().to_string(), port: address.port() };
         let interrupt = Interrupt::default();

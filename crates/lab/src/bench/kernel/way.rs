@@ -2,8 +2,8 @@
 
 use super::interface::Interface;
 use super::{Pins, failed, loopback};
+use crate::bench::far::Far;
 use crate::bench::{BenchError, BenchFacts, Framing, LineRate};
-use crate::control::Remote;
 use crate::socket::{self, Options};
 use linerate_link::kernel_tcp;
 use std::collections::BTreeMap;
@@ -35,8 +35,9 @@ impl Way {
         })
     }
 
-    /// To the sink that `remote` talks to.
-    pub(super) fn to(remote: &Remote, pins: &Pins) -> Result<Self, BenchError> {
+    /// To the sink at the far end.
+    pub(super) fn to(far: &Far, pins: &Pins) -> Result<Self, BenchError> {
+        let remote = &far.remote;
         let payload =
             remote.segment_payload().map_err(|error| failed("asking for the segment size", error))?;
         let address = remote.address();
@@ -45,8 +46,7 @@ impl Way {
         let interface = Interface::towards(address.ip()).filter(|_| !is_here);
         let name = interface.as_ref().map_or("lo", |interface| interface.name.as_str());
         let mut settings = settings(pins);
-        let there = remote.description();
-        settings.insert("sink".to_owned(), format!("{} on {}", there.program, there.kernel));
+        settings.insert("sink".to_owned(), far.describe());
         settings.insert("interface".to_owned(), rate_in_words(name, interface.as_ref()));
         Ok(Self {
             description: format!("the kernel's TCP at both ends, through {name} to a sink at {address}"),
@@ -88,7 +88,7 @@ fn options_length(pins: &Pins, address: SocketAddr, payload: u32) -> u32 {
     options + if address.is_ipv6() { 20 } else { 0 }
 }
 
-fn framing(interface: Option<&Interface>, options: u32) -> Framing {
+pub(in crate::bench) fn framing(interface: Option<&Interface>, options: u32) -> Framing {
     match interface {
         None => Framing::ethernet_in_memory(options),
         Some(interface) if interface.is_ethernet() => {
@@ -98,12 +98,12 @@ fn framing(interface: Option<&Interface>, options: u32) -> Framing {
     }
 }
 
-fn line_rate(interface: &Interface) -> Option<LineRate> {
+pub(in crate::bench) fn line_rate(interface: &Interface) -> Option<LineRate> {
     let bits_per_second = interface.bits_per_second()?;
     Some(LineRate { bits_per_second, source: format!("driver of {}", interface.name) })
 }
 
-fn rate_in_words(name: &str, interface: Option<&Interface>) -> String {
+pub(in crate::bench) fn rate_in_words(name: &str, interface: Option<&Interface>) -> String {
     let Some(interface) = interface else {
         return format!("{name}, of this machine itself: it has no bit rate");
     };

@@ -1,63 +1,16 @@
 //! What linerate's TCP has counted, in the laboratory's words.
 
-use crate::bench::{EndCounters, FastPath, names};
+use crate::bench::{EndCounters, names};
+use crate::socket::of_connection;
 use linerate_stack::Stack;
-use linerate_tcp::{Connection, PredictionStatistics};
+use linerate_tcp::Connection;
 
 /// What a connection has counted, and its host.
 pub(super) fn of(connection: &Connection, stack: &Stack) -> EndCounters {
-    let mut end = EndCounters {
-        fast_path: Some(fast_path(&connection.statistics().prediction)),
-        ..EndCounters::default()
-    };
-    note_statistics(connection, &mut end);
-    note_information(connection, &mut end);
-    note_host(stack, &mut end);
-    end
-}
-
-fn note_statistics(connection: &Connection, end: &mut EndCounters) {
-    let counted = connection.statistics();
-    for (name, amount) in [
-        ("segments_received", counted.segments_received),
-        ("segments_sent", counted.segments_sent),
-        ("pure_acks_sent", counted.pure_acks_sent),
-        (names::RETRANSMITTED_SEGMENTS, counted.retransmitted_segments),
-        ("fast_retransmissions", counted.fast_retransmissions),
-        (names::RETRANSMISSION_TIMEOUTS, counted.retransmission_timeouts),
-        (names::DELAYED_ACK_TIMEOUTS, counted.delayed_ack_timeouts),
-        (names::ZERO_WINDOW_PROBES, counted.window_probes),
-        (names::SMALL_WINDOW_TIMEOUTS, counted.small_window_timeouts),
-        (names::ZERO_WINDOWS_HEARD, counted.zero_windows_heard),
-        ("duplicate_acks", counted.duplicate_acks),
-        ("out_of_order_segments", counted.out_of_order_segments),
-        ("duplicate_segments", counted.duplicate_segments),
-    ] {
-        end.set(name, amount);
-    }
-}
-
-fn note_information(connection: &Connection, end: &mut EndCounters) {
-    let state = connection.information();
-    end.set("congestion_window", state.congestion_window.into());
-    end.set("slow_start_threshold", state.slow_start_threshold.into());
-    end.set("effective_mss", state.effective_mss.into());
-    end.set("peer_window", state.send_window.into());
-    end.set("retransmission_timeout_micros", state.retransmission_timeout.as_micros());
-    if let Some(round_trip) = state.smoothed_round_trip {
-        end.set("round_trip_nanos", round_trip.as_nanos());
-    }
-}
-
-fn note_host(stack: &Stack, end: &mut EndCounters) {
+    let mut end = of_connection(connection.statistics(), &connection.information());
     let counted = stack.counters();
     end.set(names::BAD_CHECKSUMS, counted.tcp.in_checksum_errors);
     end.set("bad_segments", counted.tcp.in_errors);
     end.set(names::DROPPED_FRAMES, counted.receive.drops + counted.transmit.drops);
-}
-
-fn fast_path(prediction: &PredictionStatistics) -> FastPath {
-    let missed = prediction.misses().filter(|&(_, count)| count > 0);
-    let misses = missed.map(|(reason, count)| (reason.name().to_owned(), count)).collect();
-    FastPath { hits: prediction.hits(), misses }
+    end
 }

@@ -95,8 +95,13 @@ impl Rules {
         Ok(config)
     }
 
+    /// What connections keep to for which a run says nothing.
+    pub(in crate::bench) const fn usual(&self) -> &Config {
+        &self.config
+    }
+
     /// Bytes of the TCP options that every segment carries.
-    const fn options(&self) -> u32 {
+    pub(in crate::bench) const fn options(&self) -> u32 {
         #[allow(clippy::cast_possible_truncation, reason = "twelve")]
         const TIMESTAMPS: u32 = TcpOptions::TIMESTAMPS_LENGTH as u32;
         if self.config.timestamps { TIMESTAMPS } else { 0 }

@@ -7,14 +7,13 @@ use crate::bench::kernel::loopback::{granted, outflow};
 use crate::bench::ours::{End, Sink, Taken, Transfer};
 use crate::bench::seat::Seat;
 use crate::bench::{BenchError, Counters, EndCounters, RunOutcome, RunRequest, joined};
-use crate::socket::{self, Options, counters};
+use crate::socket::{self, Options, Stream, counters};
 use linerate_link::{MonotonicClock, Readiness};
 use linerate_stack::Link;
 use linerate_tcp::Config;
 use linerate_units::Clock;
-use rustix::net::sockopt;
 use std::io::Read;
-use std::net::{Shutdown, SocketAddr, SocketAddrV4, TcpStream};
+use std::net::{Shutdown, SocketAddr, SocketAddrV4};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -79,6 +78,7 @@ struct Sent {
 fn send(address: SocketAddrV4, options: &Options, transfer: &Transfer<'_>) -> Result<Sent, BenchError> {
     let stream = socket::connect(SocketAddr::V4(address), options, PATIENCE)
         .map_err(|error| failed("connecting to linerate", error))?;
+    let stream = Stream::from(stream);
     transfer.begin(MonotonicClock.now());
     let stop =
         || transfer.is_over() || transfer.interrupt.is_raised() || transfer.is_late(MonotonicClock.now());
@@ -90,13 +90,13 @@ fn send(address: SocketAddrV4, options: &Options, transfer: &Transfer<'_>) -> Re
         began: transfer.began(),
         error: given.error.filter(|_| !transfer.is_over()).map(|error| error.to_string()),
         counters: counters(&stream, &given.peaks),
-        send_buffer: granted(sockopt::socket_send_buffer_size(&stream))?,
+        send_buffer: granted(stream.send_buffer())?,
     })
 }
 
 /// Linerate closes when it has read everything; until then what it has acknowledged is still being
 /// counted.
-fn wait_for_the_end(mut stream: &TcpStream, transfer: &Transfer<'_>) {
+fn wait_for_the_end(mut stream: &Stream, transfer: &Transfer<'_>) {
     const ATTENTION: Duration = Duration::from_millis(50);
     let _ = stream.set_read_timeout(Some(ATTENTION));
     while !transfer.is_over() && !transfer.interrupt.is_raised() {

@@ -23,6 +23,8 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct TapBench {
     rules: Rules,
+    /// Whether super-frames cross the device.
+    offloads: bool,
     direction: Direction,
     /// The congestion control of the kernel, if that is what sends.
     kernel_congestion: Option<String>,
@@ -57,12 +59,12 @@ impl TapBench {
             settings.insert("kernel.congestion".to_owned(), name.clone());
         }
         let dressing = Dressing::new(rules.impairments(), capture);
-        let tap = place::open(rules.mtu())?;
+        let offloads = plan.offloads.unwrap_or(false);
+        let tap = place::open(rules.mtu(), offloads)?;
         settings.insert("threads.place".to_owned(), Seat::describe());
-        // Super-frames would be no packets of the experiment's size.
-        settings.insert("link.offloads".to_owned(), "off".to_owned());
+        settings.insert("link.offloads".to_owned(), if offloads { "on" } else { "off" }.to_owned());
         settings.insert("link.queue_of_the_kernel".to_owned(), place::QUEUE.to_string());
-        Ok(Self { rules, direction, kernel_congestion, settings, tap: Some(tap), dressing })
+        Ok(Self { rules, offloads, direction, kernel_congestion, settings, tap: Some(tap), dressing })
     }
 
     fn carry(
@@ -112,6 +114,10 @@ impl Bench for TapBench {
     }
 
     fn floor(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<Option<Floor>, BenchError> {
+        if self.offloads {
+            // Datagrams, one a frame, are no floor to super-frames.
+            return Ok(None);
+        }
         let tap = self.take_device()?;
         let (floor, tap) = floor::measure(tap, self.direction, self.rules.payload(), request, interrupt)?;
         self.tap = Some(tap);

@@ -13,8 +13,8 @@ pub(super) const KERNEL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 pub(super) const QUEUE: u32 = 20_000;
 
 /// A new device in the network of this process, on which the kernel has its address.
-pub(super) fn open(mtu: usize) -> Result<Tap, BenchError> {
-    let tap = Tap::open(&TapConfig { mtu, offloads: false, ..TapConfig::default() })?;
+pub(super) fn open(mtu: usize, offloads: bool) -> Result<Tap, BenchError> {
+    let tap = Tap::open(&TapConfig { mtu, offloads, ..TapConfig::default() })?;
     let interface = tap.interface();
     interface.disable_ipv6()?;
     interface.set_queue_length(QUEUE)?;

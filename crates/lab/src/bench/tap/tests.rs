@@ -9,7 +9,11 @@ use linerate_units::Duration;
 
 /// The bench, where the machine has TAP devices.
 fn bench(direction: Direction) -> Option<TapBench> {
-    let draft = Draft { direction: Some(direction), ..Draft::of_1988(BenchKind::Tap) };
+    bench_with(direction, None)
+}
+
+fn bench_with(direction: Direction, offloads: Option<bool>) -> Option<TapBench> {
+    let draft = Draft { direction: Some(direction), offloads, ..Draft::of_1988(BenchKind::Tap) };
     match TapBench::new(&Plan::new(draft).unwrap(), None) {
         Err(BenchError::Tap(error @ (TapError::NoDevice | TapError::DeviceForbidden))) => {
             skip_test(&error);
@@ -32,6 +36,13 @@ fn request(send: u64, receive: u64, bytes: u64) -> RunRequest {
         seed: 7,
         congestion: None,
     }
+}
+
+/// Frames that the kernel has got from the device `name`.
+fn packets_of_device(name: &str) -> u64 {
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let row = table.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
+    row.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 /// Runs with small and large buffers, each checked by the kernel and by us.
@@ -60,6 +71,28 @@ fn bytes_reach_the_kernel() {
 #[test]
 fn bytes_come_from_the_kernel() {
     isolated_test(|| carries(Direction::FromKernel));
+}
+
+#[test]
+fn super_frames_pass_if_they_are_wanted() {
+    isolated_test(|| {
+        for (wanted, told) in [(None, "off"), (Some(false), "off"), (Some(true), "on")] {
+            let Some(mut bench) = bench_with(Direction::ToKernel, wanted) else { return };
+            assert_eq!(bench.facts().settings["link.offloads"], told);
+            let request = request(200_000, 200_000, 2_000_000);
+            let outcome = bench.run(&request, &Interrupt::default()).unwrap();
+            assert_eq!((outcome.complete, outcome.verified), (true, Some(true)));
+            let packets = packets_of_device(bench.tap.as_ref().unwrap().interface().name());
+            let segments = 2_000_000 / 1_448;
+            assert_eq!(
+                packets < segments / 2,
+                wanted == Some(true),
+                "{packets} packets of {segments} segments"
+            );
+            let floor = bench.floor(&request, &Interrupt::default()).unwrap();
+            assert_eq!(floor.is_none(), wanted == Some(true));
+        }
+    });
 }
 
 #[test]

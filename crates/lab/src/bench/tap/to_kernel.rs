@@ -8,13 +8,12 @@ use crate::bench::ours::{End, Given, Source, Transfer};
 use crate::bench::seat::Seat;
 use crate::bench::{BenchError, Counters, EndCounters, RunOutcome, RunRequest, joined};
 use crate::control::Ended;
-use crate::socket::{self, Options, Taken, counters};
+use crate::socket::{self, Options, Stream, Taken, counters};
 use linerate_link::{MonotonicClock, Readiness};
 use linerate_stack::Link;
 use linerate_tcp::Config;
 use linerate_units::Clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt;
 use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -64,7 +63,7 @@ struct Received {
 /// Accepts the connection and reads it.
 fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, BenchError> {
     let ending = transfer.ending();
-    let stream = accept(listener, transfer)?;
+    let stream = Stream::from(accept(listener, transfer)?);
     // Dropped before the stream, whose unread bytes reset the connection: a source that sees the reset
     // must find the transfer over.
     let _ending = ending;
@@ -78,7 +77,7 @@ fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, 
         finished: on_our_clock(finished),
         verified: transfer.request.verify.then_some(taken.wrong_at.is_none()),
         counters: counters(&stream, &taken.peaks),
-        receive_buffer: granted(sockopt::socket_recv_buffer_size(&stream))?,
+        receive_buffer: granted(stream.receive_buffer())?,
         taken,
     })
 }

@@ -1,4 +1,4 @@
-//! One transfer to a `linerate sink` on another machine.
+//! A `linerate sink` on another machine, and one transfer to it.
 //!
 //! The two machines have two clocks. The run is timed by the source's: from its first write to the
 //! sink's word that the last byte has been read, less half of the shortest round trip, which is what
@@ -7,16 +7,14 @@
 //! at least what passed at the sink from its first byte to its last, at most what passed at the
 //! source until the word was there.
 
-use super::loopback::{granted, outflow};
-use super::{Pins, failed};
+use super::kernel::failed;
+use super::kernel::loopback::{granted, outflow};
 use crate::Interrupt;
 use crate::bench::{BenchError, Counters, RunOutcome, RunRequest};
-use crate::control::{Ended, Opened, Remote, Report, RunSpec};
+use crate::control::{Ended, Opened, Remote, Report, RunSpec, SinkTcp};
 use crate::plan::Peer;
-use crate::socket::{self, Given, counters};
-use rustix::net::sockopt;
+use crate::socket::{Given, Network, Options, Stream, counters};
 use std::io::Write;
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// How long a handshake, or the sink's word at the end of its time, may take.
@@ -24,59 +22,84 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a wait may be before somebody asks whether it should go on.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Carries the request's bytes over a data connection of its own.
-pub(super) fn run(
-    remote: &mut Remote,
-    peer: &Peer,
-    pins: &Pins,
-    request: &RunRequest,
-    interrupt: &Interrupt,
-) -> Result<RunOutcome, BenchError> {
-    let spec = spec(remote, pins, request);
-    let opened = remote.open(&spec).map_err(|error| error.at(peer))?;
-    let stream = open_data(remote, &opened, pins, request)?;
-    let ready = remote.await_ready().map_err(|error| error.at(peer))?;
-    let max_time = Duration::from(request.max_time);
-    let late = |began, now: Instant| now.saturating_duration_since(began) >= max_time;
-    let given = outflow(request).give(&stream, |began, now| interrupt.is_raised() || late(began, now));
-    let (report, heard) = await_report(remote, peer, given.began + max_time, interrupt)?;
-    judge(&report, &given)?;
-    let timing = Timing::of(given.began, heard, &report, remote.shortest_round_trip());
-    let mut counters =
-        Counters { sender: counters(&stream, &given.peaks), receiver: report.counters.clone() };
-    timing.note(&mut counters);
-    Ok(RunOutcome {
-        bytes: report.bytes,
-        time: timing.best().into(),
-        complete: report.ended == Ended::Complete,
-        verified: request.verify.then_some(report.wrong_at.is_none()),
-        send_granted: granted(sockopt::socket_send_buffer_size(&stream))?,
-        receive_granted: ready.granted_bytes,
-        counters,
-    })
+/// A sink on another machine, and the network that leads to it.
+#[derive(Debug)]
+pub(super) struct Far {
+    pub(super) remote: Remote,
+    pub(super) peer: Peer,
+    network: Network,
 }
 
-fn spec(remote: &Remote, pins: &Pins, request: &RunRequest) -> RunSpec {
+impl Far {
+    /// The sink at `peer`, whose control connection sends packets of `mtu` bytes at most.
+    pub(super) fn connect(network: Network, peer: &Peer, mtu: u16) -> Result<Self, BenchError> {
+        let remote = Remote::connect(&network, peer, mtu).map_err(|error| error.at(peer))?;
+        Ok(Self { remote, peer: peer.clone(), network })
+    }
+
+    /// Who the sink says it is.
+    pub(super) fn describe(&self) -> String {
+        let there = self.remote.description();
+        let tcp = match there.tcp {
+            SinkTcp::Kernel => "",
+            SinkTcp::Linerate => ", by linerate's TCP",
+        };
+        format!("{} on {}{tcp}", there.program, there.kernel)
+    }
+
+    /// Carries the request's bytes over a data connection of its own, which has `options`.
+    pub(super) fn run(
+        &mut self,
+        options: &Options,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<RunOutcome, BenchError> {
+        let Self { remote, peer, network } = self;
+        let opened = remote.open(&spec(options, request)).map_err(|error| error.at(peer))?;
+        let stream = open_data(network, remote, &opened, options)?;
+        let ready = remote.await_ready().map_err(|error| error.at(peer))?;
+        let max_time = Duration::from(request.max_time);
+        let late = |began, now: Instant| now.saturating_duration_since(began) >= max_time;
+        let given = outflow(request).give(&stream, |began, now| interrupt.is_raised() || late(began, now));
+        let (report, heard) = await_report(remote, peer, given.began + max_time, interrupt)?;
+        judge(&report, &given)?;
+        let timing = Timing::of(given.began, heard, &report, remote.shortest_round_trip());
+        let mut counters =
+            Counters { sender: counters(&stream, &given.peaks), receiver: report.counters.clone() };
+        timing.note(&mut counters);
+        Ok(RunOutcome {
+            bytes: report.bytes,
+            time: timing.best().into(),
+            complete: report.ended == Ended::Complete,
+            verified: request.verify.then_some(report.wrong_at.is_none()),
+            send_granted: granted(stream.send_buffer())?,
+            receive_granted: ready.granted_bytes,
+            counters,
+        })
+    }
+}
+
+fn spec(options: &Options, request: &RunRequest) -> RunSpec {
     RunSpec {
         receive_buffer: Some(request.receive_buffer.bytes),
         bytes: request.bytes,
         read_size: request.read_size as u64,
         verify: request.verify.then_some(request.seed),
         max_milliseconds: request.max_time.as_millis().max(1),
-        max_segment: Some(pins.max_segment(remote.address())),
+        max_segment: options.max_segment,
     }
 }
 
 fn open_data(
+    network: &Network,
     remote: &Remote,
     opened: &Opened,
-    pins: &Pins,
-    request: &RunRequest,
-) -> Result<TcpStream, BenchError> {
-    let options = pins.sender(remote.address(), request);
-    let mut stream = socket::connect(remote.address(), &options, PATIENCE)
+    options: &Options,
+) -> Result<Stream, BenchError> {
+    let stream = network
+        .connect(remote.address(), options, PATIENCE)
         .map_err(|error| failed("opening the data connection", error))?;
-    stream
+    (&stream)
         .write_all(opened.greeting().as_bytes())
         .map_err(|error| failed("greeting on the data connection", error))?;
     Ok(stream)

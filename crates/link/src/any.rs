@@ -1,0 +1,262 @@
+//! An interface by the words that people have for it (`tap:lr0`, `packet:eth0`, `xdp:eth0:1`), and the link to it,
+//! whichever it is.
+
+use crate::kernel_interface::{InterfaceError, KernelInterface};
+use crate::packet::{PacketConfig, PacketError, PacketLink};
+use crate::tap::{Tap, TapConfig, TapError};
+use crate::wait::Readiness;
+use crate::xdp::{XdpConfig, XdpError, XdpLink};
+use linerate_stack::{Capabilities, FrameSource, Link, LinkError, RxFrame, TxFrame};
+use linerate_units::Instant;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::os::fd::BorrowedFd;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// An interface that exists, and how a host gets onto it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkSpec {
+    /// Behind the TAP device of this name.
+    Tap(String),
+    /// By a packet socket, on the interface of this name, which the kernel has as well.
+    Packet(String),
+    /// At its driver by AF_XDP: the interface's name, and its queue.
+    Xdp(String, u32),
+}
+
+impl LinkSpec {
+    /// The name of the interface.
+    #[must_use]
+    pub fn interface(&self) -> &str {
+        match self {
+            Self::Tap(name) | Self::Packet(name) | Self::Xdp(name, _) => name,
+        }
+    }
+}
+
+/// `tap:NAME`, `packet:NAME`, `xdp:NAME` or `xdp:NAME:QUEUE`.
+impl FromStr for LinkSpec {
+    type Err = ParseLinkError;
+
+    fn from_str(text: &str) -> Result<Self, ParseLinkError> {
+        match text.split_once(':') {
+            Some(("tap", name)) if !name.is_empty() => Ok(Self::Tap(name.to_owned())),
+            Some(("packet", name)) if !name.is_empty() => Ok(Self::Packet(name.to_owned())),
+            Some(("xdp", place)) if !place.is_empty() => {
+                let (name, queue) = place.split_once(':').unwrap_or((place, "0"));
+                let queue = queue.parse().map_err(|_| ParseLinkError::NoQueue(queue.to_owned()))?;
+                Ok(Self::Xdp(name.to_owned(), queue))
+            }
+            _ => Err(ParseLinkError::NoLink),
+        }
+    }
+}
+
+/// As it is read.
+impl fmt::Display for LinkSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tap(name) => write!(f, "tap:{name}"),
+            Self::Packet(name) => write!(f, "packet:{name}"),
+            Self::Xdp(name, queue) => write!(f, "xdp:{name}:{queue}"),
+        }
+    }
+}
+
+/// Why a text names no link.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ParseLinkError {
+    /// It is none of the words.
+    #[error("write tap:NAME, packet:NAME or xdp:NAME:QUEUE for an interface that exists")]
+    NoLink,
+    /// What follows the interface's name is no number.
+    #[error("`{0}` is no queue: write xdp:NAME:0")]
+    NoQueue(String),
+}
+
+/// The link to an interface that was chosen by its words.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it in a program")]
+pub enum AnyLink {
+    /// See [`LinkSpec::Tap`].
+    Tap(Tap),
+    /// See [`LinkSpec::Packet`].
+    Packet(PacketLink),
+    /// See [`LinkSpec::Xdp`].
+    Xdp(XdpLink),
+}
+
+impl AnyLink {
+    /// Opens the interface for a host at `address`. With `offloads` the link takes super-frames and frames without
+    /// checksums, if it can.
+    ///
+    /// # Errors
+    /// [`OpenError`], which says what is missing and how to get it.
+    pub fn open(spec: &LinkSpec, address: Ipv4Addr, offloads: bool) -> Result<Self, OpenError> {
+        Ok(match spec {
+            LinkSpec::Tap(name) => Self::Tap(existing_tap(name, offloads)?),
+            LinkSpec::Packet(name) => {
+                Self::Packet(PacketLink::open(&PacketConfig { offloads, ..PacketConfig::new(name) })?)
+            }
+            LinkSpec::Xdp(name, queue) => {
+                Self::Xdp(XdpLink::open(&XdpConfig { queue: *queue, ..XdpConfig::new(name, address) })?)
+            }
+        })
+    }
+
+    /// The interface.
+    #[must_use]
+    pub const fn interface(&self) -> &KernelInterface {
+        match self {
+            Self::Tap(link) => link.interface(),
+            Self::Packet(link) => link.interface(),
+            Self::Xdp(link) => link.interface(),
+        }
+    }
+
+    /// The station that the host has to be there; none where it may choose.
+    #[must_use]
+    pub const fn mac(&self) -> Option<[u8; 6]> {
+        match self {
+            Self::Tap(_) => None,
+            Self::Packet(link) => Some(link.mac()),
+            Self::Xdp(link) => Some(link.mac()),
+        }
+    }
+
+    /// How frames get in and out, for people.
+    #[must_use]
+    pub const fn way(&self) -> &'static str {
+        match self {
+            Self::Tap(_) => "a TAP device",
+            Self::Packet(_) => "a packet socket",
+            Self::Xdp(link) if link.is_zero_copy() => "AF_XDP in the driver's own way",
+            Self::Xdp(_) => "AF_XDP by copies",
+        }
+    }
+}
+
+/// The device behind the interface `name`, which keeps its MTU and is not made if there is none.
+fn existing_tap(name: &str, offloads: bool) -> Result<Tap, OpenError> {
+    let state = KernelInterface::named(name).and_then(|interface| interface.state());
+    let state = state.map_err(|source| OpenError::NoTap { name: name.to_owned(), source })?;
+    let mtu = usize::try_from(state.mtu.count()).unwrap_or(usize::MAX);
+    let config = TapConfig { name: name.to_owned(), mtu, offloads, ..TapConfig::default() };
+    Ok(Tap::open(&config)?)
+}
+
+/// Why there is no link to an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OpenError {
+    /// There is no such device.
+    #[error("{source}: make it with `ip tuntap add mode tap name {name}` and `ip link set {name} up`")]
+    NoTap {
+        /// Its name.
+        name: String,
+        /// What the system says.
+        source: InterfaceError,
+    },
+    /// The device cannot be opened.
+    #[error(transparent)]
+    Tap(#[from] TapError),
+    /// The packet socket cannot be had.
+    #[error(transparent)]
+    Packet(#[from] PacketError),
+    /// The queue cannot be had.
+    #[error(transparent)]
+    Xdp(#[from] XdpError),
+}
+
+/// Does the same with whichever link there is.
+macro_rules! each {
+    ($any:expr, $link:ident => $call:expr) => {
+        match $any {
+            AnyLink::Tap($link) => $call,
+            AnyLink::Packet($link) => $call,
+            AnyLink::Xdp($link) => $call,
+        }
+    };
+}
+
+impl Link for AnyLink {
+    fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        each!(self, link => link.receive(budget, on_frame))
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        each!(self, link => link.transmit(budget, fill))
+    }
+
+    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+        each!(self, link => link.transmit_from(budget, source))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        each!(self, link => link.capabilities())
+    }
+}
+
+impl Readiness for AnyLink {
+    fn fd(&self) -> BorrowedFd<'_> {
+        each!(self, link => link.fd())
+    }
+
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        each!(self, link => link.bell())
+    }
+
+    fn wants_room(&self) -> bool {
+        each!(self, link => link.wants_room())
+    }
+
+    fn is_ready(&mut self) -> bool {
+        each!(self, link => link.is_ready())
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        each!(self, link => link.prepare_to_sleep())
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        each!(self, link => link.awake(signalled));
+    }
+
+    fn next_deadline(&self) -> Instant {
+        each!(self, link => link.next_deadline())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_read_as_it_is_written() {
+        for text in ["tap:lr0", "packet:eth0", "xdp:eth0:1"] {
+            assert_eq!(text.parse::<LinkSpec>().unwrap().to_string(), text);
+        }
+        assert_eq!("xdp:eth0".parse(), Ok(LinkSpec::Xdp("eth0".to_owned(), 0)), "the first queue");
+    }
+
+    #[test]
+    fn what_names_no_link_is_refused() {
+        for text in ["", "tap", "tap:", "packet:", "xdp:", "eth0", "slip:eth0"] {
+            assert_eq!(text.parse::<LinkSpec>(), Err(ParseLinkError::NoLink), "{text}");
+        }
+        for text in ["xdp:eth0:", "xdp:eth0:first", "xdp:eth0:-1"] {
+            assert!(matches!(text.parse::<LinkSpec>(), Err(ParseLinkError::NoQueue(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_explained() {
+        let spec = LinkSpec::Tap("no-such-device".to_owned());
+        let error = AnyLink::open(&spec, Ipv4Addr::new(10, 0, 0, 1), true).unwrap_err();
+        assert!(error.to_string().contains("ip tuntap add mode tap name no-such-device"), "{error}");
+    }
+}
