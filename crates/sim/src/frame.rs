@@ -1,7 +1,11 @@
 //! Frames that are under way: where their bytes are, and who still needs them. Nothing is allocated for a
 //! frame, but when there have never been so many at once.
 
+use std::num::NonZeroU16;
 use std::ops::{Index, IndexMut};
+
+/// Room for a super-frame: the largest packet of IPv4 behind the header of Ethernet.
+const LARGE: usize = 14 + 65_535;
 
 /// A frame by its place in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +18,8 @@ pub(crate) struct Frame {
     length: usize,
     /// Bytes that leave, of a frame that is broken off.
     cut: Option<usize>,
+    /// Bytes of data of each of its pieces, of a super-frame.
+    segment: Option<NonZeroU16>,
     /// Who needs it; nobody if it is free.
     holders: u32,
 }
@@ -38,6 +44,16 @@ impl Frame {
     pub(crate) fn set_length(&mut self, length: usize) {
         assert!(length <= self.room.len(), "a frame of {length} bytes is larger than its room");
         self.length = length;
+    }
+
+    /// Of how many bytes of data the pieces are, of a super-frame.
+    pub(crate) const fn segment(&self) -> Option<NonZeroU16> {
+        self.segment
+    }
+
+    /// Says that, or that it is none.
+    pub(crate) const fn set_segment(&mut self, segment: Option<NonZeroU16>) {
+        self.segment = segment;
     }
 
     /// So many of its bytes leave, and a wrong check sequence; all of them, and the right one, if that is none.
@@ -70,31 +86,37 @@ impl Frame {
 #[derive(Debug)]
 pub(crate) struct Frames {
     frames: Vec<Frame>,
-    free: Vec<FrameId>,
+    /// Free ones, the small and the large.
+    free: [Vec<FrameId>; 2],
     room: usize,
 }
 
 impl Frames {
     /// No frames; each will have room for `room` bytes.
     pub(crate) const fn new(room: usize) -> Self {
-        Self { frames: Vec::new(), free: Vec::new(), room }
+        Self { frames: Vec::new(), free: [Vec::new(), Vec::new()], room }
     }
 
     /// A frame with arbitrary bytes and one holder.
     pub(crate) fn take(&mut self) -> FrameId {
-        let id = self.free.pop().unwrap_or_else(|| {
+        self.take_with(self.room)
+    }
+
+    /// The same with room for a super-frame.
+    pub(crate) fn take_large(&mut self) -> FrameId {
+        self.take_with(self.room.max(LARGE))
+    }
+
+    fn take_with(&mut self, room: usize) -> FrameId {
+        let id = self.free[usize::from(room > self.room)].pop().unwrap_or_else(|| {
             let id = FrameId(u32::try_from(self.frames.len()).unwrap_or(u32::MAX));
-            self.frames.push(Frame {
-                room: vec![0; self.room].into_boxed_slice(),
-                length: 0,
-                cut: None,
-                holders: 0,
-            });
+            let room = vec![0; room].into_boxed_slice();
+            self.frames.push(Frame { room, length: 0, cut: None, segment: None, holders: 0 });
             id
         });
         let frame = &mut self[id];
         assert_eq!(frame.holders, 0, "a frame that somebody needs is not free");
-        (frame.holders, frame.length, frame.cut) = (1, 0, None);
+        (frame.holders, frame.length, frame.cut, frame.segment) = (1, 0, None, None);
         id
     }
 
@@ -105,17 +127,18 @@ impl Frames {
 
     /// One of those who needed it does not any more.
     pub(crate) fn release(&mut self, id: FrameId) {
-        let frame = &mut self[id];
+        let frame = &mut self.frames[id.0 as usize];
         frame.holders -= 1;
         if frame.holders == 0 {
-            self.free.push(id);
+            let is_large = frame.room.len() > self.room;
+            self.free[usize::from(is_large)].push(id);
         }
     }
 
     /// Frames that somebody needs.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
-        self.frames.len() - self.free.len()
+        self.frames.len() - self.free.iter().map(Vec::len).sum::<usize>()
     }
 }
 

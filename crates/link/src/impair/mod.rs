@@ -1,6 +1,5 @@
 //! A link that mistreats frames on purpose, the same way for the same seed.
 
-mod cut;
 mod lane;
 mod mark;
 mod parameters;
@@ -10,9 +9,8 @@ pub use parameters::{Impairment, ImpairmentError, Impairments, Probability};
 
 use crate::clock::MonotonicClock;
 use crate::wait::Readiness;
-use cut::cut;
 use lane::{Lane, next_seed};
-use linerate_stack::{Capabilities, Link, LinkError, Offloads, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, Link, LinkError, Offloads, RxFrame, TxFrame, cut_super_frame};
 use linerate_units::{Clock, Instant};
 use std::os::fd::BorrowedFd;
 
@@ -85,7 +83,7 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
             let wanted = budget - received;
             let lane = &mut self.receive;
             let outcome = self.link.receive(wanted, |frame| {
-                cut(frame, medium, |frame| {
+                cut_super_frame(frame, medium, |frame| {
                     if !lane.offer(frame, medium, now) {
                         return;
                     }

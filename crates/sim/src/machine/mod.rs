@@ -7,6 +7,7 @@
 mod clock;
 mod cost;
 mod cpu;
+mod offload;
 mod parameters;
 mod port;
 mod voice;
@@ -97,6 +98,8 @@ pub(crate) struct Machine {
     /// Frames that wait for room in the card.
     driver_queue: VecDeque<FrameId>,
     made: VecDeque<FrameId>,
+    /// Pieces of the super-frame that the card takes.
+    pieces: Vec<FrameId>,
     processes: Vec<Process>,
     voice: Option<Voice>,
     /// The earliest time for which the clock's event is announced.
@@ -125,6 +128,7 @@ impl Machine {
             nic,
             driver_queue: VecDeque::with_capacity(DRIVER_QUEUE),
             made: VecDeque::with_capacity(DRIVER_QUEUE),
+            pieces: Vec::new(),
             processes: Vec::new(),
             voice: None,
             alarm: Tick::NEVER,
@@ -263,21 +267,42 @@ impl Machine {
         }
     }
 
-    /// The driver looks what the card has to tell.
-    fn serve_card(&mut self, frames: &Frames) {
+    /// The driver looks what the card has to tell. What has come in one behind the other the card has joined by now.
+    fn serve_card(&mut self, frames: &mut Frames) {
+        let most = self.nic.offload().joins;
+        let mut last: Option<FrameId> = None;
         while let Some(completion) = self.nic.poll_completion() {
             match completion {
                 Completion::Received(frame) => {
-                    let copy = self.costs.card_copy * frames[frame].length() as u64;
-                    self.cpu.add(Level::Card, self.costs.driver_receive + copy, Job::Receive(frame));
+                    let length = frames[frame].length();
+                    let joined =
+                        last.filter(|_| most > 0).and_then(|last| offload::join(frames, last, frame, most));
+                    if joined.is_some() {
+                        self.nic.note_joined(length);
+                        last = joined;
+                    } else if let Some(before) = last.replace(frame) {
+                        self.take_received(before, frames);
+                    }
                 }
                 Completion::Transmitted => self.cpu.add(Level::Card, self.costs.driver_done, Job::Done),
             }
         }
+        if let Some(last) = last {
+            self.take_received(last, frames);
+        }
     }
 
-    /// What the checksum of a frame costs, made or verified.
+    /// The driver takes a frame.
+    fn take_received(&mut self, frame: FrameId, frames: &Frames) {
+        let copy = self.costs.card_copy * frames[frame].length() as u64;
+        self.cpu.add(Level::Card, self.costs.driver_receive + copy, Job::Receive(frame));
+    }
+
+    /// What the checksum of a frame costs the processor, made or verified.
     fn sum_of(&self, frame: FrameId, frames: &Frames) -> Span {
+        if self.nic.offload().checksums {
+            return Span::ZERO;
+        }
         self.costs.sum * frames[frame].length().saturating_sub(UNSUMMED) as u64
     }
 
@@ -291,10 +316,19 @@ impl Machine {
         self.feed_card(now, frames);
     }
 
-    fn feed_card(&mut self, now: Tick, frames: &Frames) {
+    fn feed_card(&mut self, now: Tick, frames: &mut Frames) {
         while self.nic.has_room() {
             let Some(frame) = self.driver_queue.pop_front() else { return };
-            self.nic.transmit(now, frame, frames[frame].length(), &mut self.card_actions);
+            if frames[frame].segment().is_none() {
+                self.nic.transmit(now, frame, frames[frame].length(), true, &mut self.card_actions);
+                continue;
+            }
+            offload::cut(frames, frame, self.capabilities.medium, &mut self.pieces);
+            let count = self.pieces.len();
+            for (number, piece) in (1..).zip(self.pieces.drain(..)) {
+                let length = frames[piece].length();
+                self.nic.transmit(now, piece, length, number == count, &mut self.card_actions);
+            }
         }
     }
 

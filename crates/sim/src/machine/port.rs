@@ -1,10 +1,13 @@
 //! The card as the host sees it: the frame that the processor has taken in, and room for those that it makes.
 //!
 //! The host computes no checksum here: the machine charges its processor for them, and a frame whose bytes are
-//! wrong ends at its check sequence.
+//! wrong ends at its check sequence. A card that cuts super-frames completes all of them.
 
-use crate::frame::{FrameId, Frames};
-use linerate_stack::{Capabilities, Link, LinkError, RxChecksum, RxFrame, TxFrame};
+use crate::frame::{Frame, FrameId, Frames};
+use linerate_stack::{
+    Capabilities, Link, LinkError, Medium, PartialChecksum, RxChecksum, RxFrame, TxChecksum, TxFrame,
+    cut_super_frame,
+};
 use linerate_units::Instant;
 use std::collections::VecDeque;
 
@@ -24,8 +27,8 @@ pub(super) struct Port<'a> {
 impl Link for Port<'_> {
     fn receive(&mut self, _budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
         let Some((id, arrived)) = self.arrived.take() else { return Ok(0) };
-        let bytes = self.frames[id].bytes();
-        on_frame(RxFrame { checksum: RxChecksum::Verified, ..RxFrame::plain(bytes, arrived) });
+        let (bytes, segment) = (self.frames[id].bytes(), self.frames[id].segment());
+        on_frame(RxFrame { checksum: RxChecksum::Verified, segment, ..RxFrame::plain(bytes, arrived) });
         Ok(1)
     }
 
@@ -36,13 +39,19 @@ impl Link for Port<'_> {
     ) -> Result<usize, LinkError> {
         let mut sent = 0;
         while sent < budget && self.made.len() < self.room {
-            let id = self.frames.take();
+            let cuts = self.capabilities.offloads.super_packet > 0;
+            let id = if cuts { self.frames.take_large() } else { self.frames.take() };
+            let room = self.capabilities.room();
             let frame = &mut self.frames[id];
-            let Some(made) = fill(frame.room()) else {
+            let Some(made) = fill(&mut frame.room()[..room]) else {
                 self.frames.release(id);
                 break;
             };
             frame.set_length(made.length);
+            frame.set_segment(made.segment);
+            if cuts && let (TxChecksum::Partial(place), None) = (made.checksum, made.segment) {
+                complete(frame, place, self.capabilities.medium);
+            }
             self.made.push_back(id);
             sent += 1;
         }
@@ -52,4 +61,11 @@ impl Link for Port<'_> {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
+}
+
+/// Completes the checksum that the host has left to the card.
+fn complete(frame: &mut Frame, place: PartialChecksum, medium: Medium) {
+    let bytes = frame.bytes().to_vec();
+    let left = RxFrame { checksum: RxChecksum::Partial(place), ..RxFrame::plain(&bytes, Instant::ZERO) };
+    cut_super_frame(left, medium, |whole| frame.written().copy_from_slice(whole.bytes));
 }

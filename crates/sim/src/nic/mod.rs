@@ -11,7 +11,7 @@ mod receive;
 mod transmit;
 
 pub(crate) use arbiter::{Arbiter, BusParameters};
-pub(crate) use parameters::NicParameters;
+pub(crate) use parameters::{NicParameters, OffloadParameters};
 
 use crate::frame::FrameId;
 use fifo::Fifo;
@@ -19,7 +19,7 @@ use linerate_units::{Span, Tick};
 use receive::Receiver;
 use serde::Serialize;
 use std::collections::VecDeque;
-use transmit::Transmitter;
+use transmit::{Piece, Transmitter};
 
 /// What a card wants to be told later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub struct NicStatistics {
     pub receive_errors: u64,
     /// Frames for which there was no room in the receive area.
     pub receive_drops: u64,
+    /// Frames that were joined to the one before.
+    pub receive_joined: u64,
     /// Frames that began while the card was deaf, or that its FIFO had no room for.
     pub receive_fifo: u64,
     /// Bytes of frames sent.
@@ -145,15 +147,22 @@ impl Nic {
         self.counted.transmit_drops += 1;
     }
 
-    /// The driver gives a command to send `frame` of `length` bytes; there is room for it.
+    /// What it does in place of the host.
+    pub(crate) const fn offload(&self) -> &OffloadParameters {
+        &self.parameters.offload
+    }
+
+    /// The driver gives a command to send `frame` of `length` bytes; there is room for it. Of a super-frame it is a
+    /// piece, and its command is done when the last one has left.
     pub(crate) fn transmit(
         &mut self,
         now: Tick,
         frame: FrameId,
         length: usize,
+        is_last: bool,
         actions: &mut Vec<NicAction>,
     ) {
-        self.transmitter.queue(now, frame, length, actions);
+        self.transmitter.queue(now, Piece { frame, length, is_last }, actions);
     }
 
     /// What the card wanted to be told of.
@@ -268,6 +277,12 @@ impl Nic {
 
     /// The driver gives the place of a frame of this length back.
     pub(crate) const fn give_back(&mut self, length: usize) {
+        self.receiver.give_back(length);
+    }
+
+    /// A frame of this length is a part of the one before now, and needs no place of its own.
+    pub(crate) const fn note_joined(&mut self, length: usize) {
+        self.counted.receive_joined += 1;
         self.receiver.give_back(length);
     }
 

@@ -10,6 +10,7 @@ pub(crate) struct NicParameters {
     pub(crate) receive: ReceiveParameters,
     pub(crate) dma: DmaParameters,
     pub(crate) interrupt: InterruptParameters,
+    pub(crate) offload: OffloadParameters,
     /// Bus clocks that the processor takes for a byte of a card without DMA.
     pub(crate) clocks_per_byte: Option<f64>,
 }
@@ -73,6 +74,30 @@ pub(crate) struct InterruptParameters {
     pub(crate) frames: usize,
 }
 
+/// What it does in place of the host.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OffloadParameters {
+    /// It makes checksums and verifies them, so that the processor does not.
+    pub(crate) checksums: bool,
+    /// Bytes of the largest IP packet that it cuts into TCP segments; zero if it cuts none.
+    pub(crate) cuts: usize,
+    /// Bytes of the largest IP packet into which it joins segments that come in; zero if it joins none.
+    pub(crate) joins: usize,
+}
+
+impl OffloadParameters {
+    fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
+        if !section.has("checksums") {
+            return Ok(Self::default());
+        }
+        Ok(Self {
+            checksums: section.switch("checksums")?,
+            cuts: section.size("tso")?,
+            joins: section.size("lro")?,
+        })
+    }
+}
+
 impl NicParameters {
     pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
         let (transmit, receive) = (section.below("transmit"), section.below("receive"));
@@ -107,6 +132,7 @@ impl NicParameters {
                 cycle: dma.span("cycle")?,
                 burst: if dma.has("burst") { dma.count("burst")? } else { 1 },
             },
+            offload: OffloadParameters::read(&section.below("offload"))?,
             interrupt: InterruptParameters {
                 delay: interrupt.span("delay")?,
                 frames: interrupt.size("frames")?,

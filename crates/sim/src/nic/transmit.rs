@@ -13,8 +13,10 @@ pub(super) struct Transmitter {
     parameters: TransmitParameters,
     /// The FIFO, if it can run empty.
     fifo: Option<Fifo>,
-    /// Commands whose frames have not left, the one that is worked on first.
-    waiting: VecDeque<Command>,
+    /// Frames that have not left, the one that is worked on first.
+    waiting: VecDeque<Piece>,
+    /// Commands that they belong to.
+    commands: usize,
     /// Commands whose frames have left, and that are not done.
     leaving: usize,
     /// Is the command at the head worked on?
@@ -25,17 +27,19 @@ pub(super) struct Transmitter {
     broken_off: u64,
 }
 
-/// A frame that is to be sent.
+/// A frame that is to be sent: all that a command asks for, or a piece of it.
 #[derive(Clone, Copy, Debug)]
-struct Command {
-    frame: FrameId,
-    length: usize,
+pub(super) struct Piece {
+    pub(super) frame: FrameId,
+    pub(super) length: usize,
+    /// Its command is done when it has left.
+    pub(super) is_last: bool,
 }
 
 impl Transmitter {
     pub(super) fn new(parameters: TransmitParameters, fifo: Option<Fifo>) -> Self {
         let waiting = VecDeque::with_capacity(parameters.ring);
-        Self { parameters, fifo, waiting, leaving: 0, works: false, cut: None, broken_off: 0 }
+        Self { parameters, fifo, waiting, commands: 0, leaving: 0, works: false, cut: None, broken_off: 0 }
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -44,12 +48,13 @@ impl Transmitter {
 
     /// Commands that it has.
     pub(super) fn held(&self) -> usize {
-        self.waiting.len() + self.leaving
+        self.commands + self.leaving
     }
 
-    pub(super) fn queue(&mut self, now: Tick, frame: FrameId, length: usize, actions: &mut Vec<NicAction>) {
+    pub(super) fn queue(&mut self, now: Tick, piece: Piece, actions: &mut Vec<NicAction>) {
         assert!(self.has_room(), "the driver gives no command that there is no room for");
-        self.waiting.push_back(Command { frame, length });
+        self.commands += usize::from(piece.is_last);
+        self.waiting.push_back(piece);
         if !self.works {
             self.works = true;
             actions.push(NicAction::Later { at: now + self.parameters.start, event: NicEvent::Ready });
@@ -62,7 +67,7 @@ impl Transmitter {
         let turned = receiver.ended() + self.parameters.after_receive;
         if receiver.ended() > Tick::ZERO && turned > now {
             actions.push(NicAction::Later { at: turned, event: NicEvent::Ready });
-        } else if let Some(&Command { frame, length }) = self.waiting.front() {
+        } else if let Some(&Piece { frame, length, .. }) = self.waiting.front() {
             let left = self.fifo.and_then(|fifo| fifo.runs_empty(now, length as u64));
             self.cut = left.map(|left| usize::try_from(left).unwrap_or(usize::MAX));
             actions.push(NicAction::Request { frame, cut: self.cut });
@@ -82,10 +87,12 @@ impl Transmitter {
             return actions.push(NicAction::Later { at, event: NicEvent::Ready });
         }
         self.broken_off = 0;
-        let Some(Command { frame, .. }) = self.waiting.pop_front() else { return };
-        self.leaving += 1;
+        let Some(Piece { frame, is_last, .. }) = self.waiting.pop_front() else { return };
         actions.push(NicAction::Release { frame });
-        actions.push(NicAction::Later { at: now + self.parameters.done, event: NicEvent::CommandDone });
+        if is_last {
+            (self.commands, self.leaving) = (self.commands - 1, self.leaving + 1);
+            actions.push(NicAction::Later { at: now + self.parameters.done, event: NicEvent::CommandDone });
+        }
         self.works = !self.waiting.is_empty();
         if self.works {
             let until_next = if broken_off { self.parameters.restart } else { self.parameters.chained };
@@ -99,6 +106,8 @@ impl Transmitter {
 
     pub(super) fn check(&self) {
         assert!(self.held() <= self.parameters.ring, "the ring holds what it holds");
+        let commands = self.waiting.iter().filter(|piece| piece.is_last).count();
+        assert_eq!(commands, self.commands, "a command ends with one of its frames");
         assert!(!self.works || !self.waiting.is_empty(), "nobody works on a command that is not there");
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct Bulk {
     pub(crate) bytes: u64,
     /// Bytes of a write.
     pub(crate) write_size: usize,
+    /// Bytes of the largest packet that the sender's card cuts into segments; zero if it cuts none.
+    pub(crate) super_packet: usize,
     /// Bytes asked for by a read.
     pub(crate) read_size: usize,
     /// Compare what arrives?

@@ -1,5 +1,5 @@
 //! The task where the bytes come from: it writes as long as there is room, a packet at a time as the 4.3BSD of that
-//! year copied them, so that the first is on its way while the second is copied.
+//! year copied them, so that the first is on its way while the second is copied; as many as a card cuts, if it does.
 
 use super::content::piece;
 use super::socket::Socket;
@@ -7,6 +7,9 @@ use super::{Bulk, Charge, Program, ProgramReport, Step, Task};
 use linerate_stack::{Event, Stack};
 use linerate_tcp::State;
 use linerate_units::Tick;
+
+/// Bytes of the headers of IPv4 and TCP with most of their options.
+const MOST_HEADERS: usize = 20 + 60;
 
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -68,7 +71,7 @@ impl Source {
         };
         match connection.state() {
             State::Established => {
-                self.packet = connection.effective_mss().max(1);
+                self.packet = self.piece(connection.effective_mss().max(1));
                 self.began = Some(task.now);
                 self.does = Does::Write;
                 self.next(task)
@@ -79,6 +82,13 @@ impl Source {
             }
             _ => Step::Sleep,
         }
+    }
+
+    /// What is copied at a time: a segment, or as many as the card cuts, because the kernel fills a super-frame before
+    /// it sends it.
+    const fn piece(&self, segment: usize) -> usize {
+        let segments = self.bulk.super_packet.saturating_sub(MOST_HEADERS) / segment;
+        if segments > 1 { segments * segment } else { segment }
     }
 
     /// The next packet of this write, or the next write, or a sleep until there is room.

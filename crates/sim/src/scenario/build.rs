@@ -81,7 +81,10 @@ impl Blueprint {
     fn capabilities(&self, host: &HostPlan, options: &TransferOptions, keep: Keep) -> Capabilities {
         Capabilities {
             // Sums are charged for, not made, but where somebody will look at them.
-            offloads: Offloads { checksums: !keep.frames, super_packet: 0 },
+            offloads: Offloads {
+                checksums: !keep.frames || host.nic.offload.cuts > 0,
+                super_packet: host.nic.offload.cuts,
+            },
             ..Capabilities::new(self.framing(), options.mtu.unwrap_or(host.mtu))
         }
     }
@@ -113,6 +116,7 @@ impl Blueprint {
             address: SocketAddrV4::new(address(transfer.to), PORT + number),
             bytes: options.bytes.or(plan.bytes).unwrap_or(1),
             write_size: options.write_size.or(plan.write_size).unwrap_or(4_096),
+            super_packet: self.hosts[transfer.from].nic.offload.cuts,
             read_size: options.read_size.or(plan.read_size).unwrap_or(4_096),
             verify: options.verify,
             config,

@@ -1,14 +1,14 @@
-//! A super-frame becomes the frames that a wire would have carried, and a checksum that was left to hardware
-//! is completed: what is to be lost, marked or damaged are frames of a wire.
+//! A super-frame becomes the frames that a wire carries, and a checksum that was left to hardware is completed: for links
+//! that are that hardware, or stand for it.
 
-use linerate_stack::{Medium, PartialChecksum, RxChecksum, RxFrame};
+use crate::link::{Medium, PartialChecksum, RxChecksum, RxFrame};
 use linerate_wire::{
     EtherType, EthernetFrame, Ipv4Packet, Protocol, Segment, SeqNum, Sum, TcpFlags, TcpHeader, checksum,
 };
 
 /// Hands `frame` to `on_frame`, in as many pieces as it was joined from, with their checksums. What is no
 /// TCP over IPv4 stays in one.
-pub(super) fn cut(frame: RxFrame<'_>, medium: Medium, mut on_frame: impl FnMut(RxFrame<'_>)) {
+pub fn cut_super_frame(frame: RxFrame<'_>, medium: Medium, mut on_frame: impl FnMut(RxFrame<'_>)) {
     let plain = frame.segment.is_none();
     match frame.checksum {
         RxChecksum::Unverified | RxChecksum::Verified if plain => on_frame(frame),
@@ -119,10 +119,12 @@ impl<'a> Joined<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use core::net::Ipv4Addr;
+    use core::num::NonZeroU16;
     use linerate_units::Instant;
     use linerate_wire::{EthernetHeader, Ipv4Header, MacAddress, VlanTags};
-    use std::net::Ipv4Addr;
-    use std::num::NonZeroU16;
 
     const FLAGS: TcpFlags = TcpFlags::ACK.union(TcpFlags::PSH).union(TcpFlags::FIN).union(TcpFlags::CWR);
 
@@ -152,7 +154,7 @@ mod tests {
 
     fn pieces(frame: RxFrame<'_>, medium: Medium) -> Vec<Vec<u8>> {
         let mut pieces = Vec::new();
-        cut(frame, medium, |piece| {
+        cut_super_frame(frame, medium, |piece| {
             assert_eq!((piece.checksum, piece.segment), (RxChecksum::Verified, None));
             pieces.push(piece.bytes.to_vec());
         });
@@ -204,7 +206,7 @@ mod tests {
         let segment = NonZeroU16::new(100);
         let frame = RxFrame { segment, ..RxFrame::plain(&bytes, Instant::ZERO) };
         let mut seen = 0;
-        cut(frame, Medium::Ip, |piece| {
+        cut_super_frame(frame, Medium::Ip, |piece| {
             assert_eq!((piece.bytes, piece.segment), (&*bytes, segment));
             seen += 1;
         });
