@@ -21,7 +21,8 @@ pub(crate) const SCENARIOS: Shelf = shelf!("scenario", "scenarios":
     "sun-3-60-to-3-60" "sun-3-280-to-3-60" "82586-receiver" "paced-into-82586"
     "lance-on-busy-bus" "sun-3-50-pair" "sun-3-50-gigabyte" "sun-3-50-four" "nfs-on-busy-wire"
     "saturated-long" "saturated-short" "saturated-mixed" "saturated-fairness"
-    "10-gbe-pair" "100-gbe-pair" "wan-tail-drop" "wan-red" "wan-codel" "wan-fq-codel" "serial-typist"
+    "10-gbe-pair" "100-gbe-pair" "wan-tail-drop" "wan-red" "wan-codel" "wan-fq-codel" "wan-two-routers" "serial-typist"
+    "two-cables-and-a-bridge" "sun-gateway" "crowd"
     "blast-3-50-to-3-180" "blast-82586" "isa-receive" "3c503-4k" "3c503-32k"
     "nfs-1k-8-bit" "nfs-2k-8-bit" "nfs-4k-8-bit" "nfs-8k-8-bit"
     "nfs-1k-16-bit" "nfs-2k-16-bit" "nfs-4k-16-bit" "nfs-8k-16-bit");
@@ -31,6 +32,9 @@ pub(crate) const MACHINES: Shelf = shelf!("machine", "machines": "sun-3-60" "sun
 pub(crate) const CARDS: Shelf = shelf!("card", "nics": "lance" "82586" "generic" "instant" "8390" "wd8003e" "wd8003ep" "3c503" "3c503-16");
 /// Media.
 pub(crate) const MEDIA: Shelf = shelf!("medium", "media": "ethernet-10" "hub-10" "link-1g" "link-10g" "link-100g" "serial-2400" "wan" "wan-red" "wan-codel" "wan-fq-codel");
+/// Queues in front of the cards of routers and bridges.
+pub(crate) const QUEUES: Shelf =
+    shelf!("queue", "queues": "tail-drop" "tail-drop-50" "red" "codel" "fq-codel");
 /// Rules of TCP.
 pub(crate) const TCPS: Shelf = shelf!("tcp", "tcps": "tahoe" "reno" "modern" "modern-ecn");
 

@@ -120,6 +120,15 @@ impl Frames {
         id
     }
 
+    /// A frame with the same bytes and one holder.
+    pub(crate) fn copy(&mut self, id: FrameId) -> FrameId {
+        let bytes = self[id].bytes().to_vec();
+        let copy = self.take();
+        self[copy].room()[..bytes.len()].copy_from_slice(&bytes);
+        self[copy].set_length(bytes.len());
+        copy
+    }
+
     /// One more needs it.
     pub(crate) fn share(&mut self, id: FrameId) {
         self[id].holders += 1;

@@ -1,12 +1,14 @@
 //! What came of a world.
 
-use crate::medium::MediumStatistics;
+use crate::medium::{MediumStatistics, OutletStatistics};
 use crate::nic::NicStatistics;
 use crate::program::ProgramReport;
 use crate::published::Measure;
+use crate::relay::RelayStatistics;
 use crate::timeline::Timeline;
 use crate::trace::Captured;
-use linerate_units::{Span, Tick};
+use linerate_stack::Medium;
+use linerate_units::{Rate, Span, Tick};
 
 /// What came of a world.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct Outcome {
     pub programs: Vec<ProgramReport>,
     /// What came of each machine.
     pub machines: Vec<MachineOutcome>,
+    /// What came of each router and bridge.
+    pub relays: Vec<RelayOutcome>,
     /// What came of each wire.
     pub wires: Vec<WireOutcome>,
     /// Every frame, if they were to be kept.
@@ -44,9 +48,41 @@ pub struct MachineOutcome {
     pub room: usize,
 }
 
+/// What came of a router or a bridge.
+#[derive(Clone, Debug)]
+pub struct RelayOutcome {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Time during which its processor worked.
+    pub busy: Span,
+    /// Of that, for cards, for deciding, and for nothing else.
+    pub levels: [Span; 3],
+    /// What it counted.
+    pub counted: RelayStatistics,
+    /// What came of each of its cards.
+    pub cards: Vec<RelayCardOutcome>,
+}
+
+/// What came of a card of a router or a bridge.
+#[derive(Clone, Debug)]
+pub struct RelayCardOutcome {
+    /// Its name in the scenario.
+    pub name: String,
+    /// What it counted.
+    pub card: NicStatistics,
+    /// What happened to those that waited for it.
+    pub outlet: OutletStatistics,
+}
+
 /// What came of a wire.
 #[derive(Clone, Debug)]
 pub struct WireOutcome {
+    /// Its name in the scenario; `wire` if it is the only one.
+    pub name: String,
+    /// Its bit rate; of a switch, that of its own cables.
+    pub rate: Rate,
+    /// What its frames begin with.
+    pub framing: Medium,
     /// What happened on it.
     pub counted: MediumStatistics,
     /// Who is on it, by place.
@@ -101,17 +137,17 @@ impl Outcome {
             }
             Measure::Idle(name) => machine(name).map(|machine| self.idle(machine)),
             Measure::Time(name, bytes) => Some(*bytes as f64 * 8.0 / self.goodput_of(name)? * 1e12),
-            Measure::Carried => {
-                let wire = self.wires.first()?;
+            Measure::Carried(name) => {
+                let wire = self.wire(name.as_deref())?;
                 Some(wire.counted.bytes as f64 * 8.0 / self.time.as_secs_f64())
             }
-            Measure::Marked => Some(self.wires.first()?.counted.marked as f64),
-            Measure::FrameSize => {
-                let counted = &self.wires.first()?.counted;
+            Measure::Marked(name) => Some(self.queues(name.as_deref())?.marked as f64),
+            Measure::FrameSize(name) => {
+                let counted = &self.wire(name.as_deref())?.counted;
                 (counted.frames > 0).then(|| counted.bytes as f64 / counted.frames as f64)
             }
-            Measure::Waited => {
-                let counted = &self.wires.first()?.counted;
+            Measure::Waited(name) => {
+                let counted = self.queues(name.as_deref())?;
                 (counted.passed > 0).then(|| counted.waited.as_picos() as f64 / counted.passed as f64)
             }
             Measure::Counted(name, what) => {
@@ -120,11 +156,30 @@ impl Outcome {
                 counts.reduce(|sum, count| sum + count).map(|sum| sum as f64)
             }
             Measure::Room(name) => machine(name).map(|machine| machine.room as f64),
-            Measure::Lost(name) => machine(name).map(|machine| {
-                let card = &machine.card;
-                (card.receive_drops + card.receive_fifo + card.receive_errors) as f64
-            }),
+            Measure::Lost(name) => match machine(name) {
+                Some(machine) => Some(lost(&machine.card) as f64),
+                None => self.relay(name).map(|relay| relay.lost() as f64),
+            },
         }
+    }
+
+    /// The wire of this name, or the first one.
+    fn wire(&self, name: Option<&str>) -> Option<&WireOutcome> {
+        self.wires.iter().find(|wire| name.is_none_or(|name| wire.name == name))
+    }
+
+    fn relay(&self, name: &str) -> Option<&RelayOutcome> {
+        self.relays.iter().find(|relay| relay.name == name)
+    }
+
+    /// What happened in the queues of the switch, the router or the bridge of this name, or of the first wire.
+    fn queues(&self, name: Option<&str>) -> Option<OutletStatistics> {
+        if let Some(relay) = name.and_then(|name| self.relay(name)) {
+            return Some(relay.queues());
+        }
+        let counted = &self.wire(name)?.counted;
+        let &MediumStatistics { passed, waited, longest_wait, dropped, marked, .. } = counted;
+        Some(OutletStatistics { passed, waited, longest_wait, dropped, marked })
     }
 
     /// Frames that crossed all wires.
@@ -139,6 +194,26 @@ impl Outcome {
         let time = self.time.since(Tick::ZERO).as_secs_f64();
         if time > 0.0 { 1.0 - machine.busy.as_secs_f64() / time } else { 1.0 }
     }
+}
+
+impl RelayOutcome {
+    /// What happened in front of its cards, together; the waiting is that of the card where frames waited longest.
+    #[must_use]
+    pub fn queues(&self) -> OutletStatistics {
+        OutletStatistics::of_all(self.cards.iter().map(|card| card.outlet))
+    }
+
+    /// Frames that it lost: on their way into its cards, in front of its processor, and in front of its cards.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let cards = self.cards.iter().map(|card| lost(&card.card)).sum::<u64>();
+        cards + self.counted.overrun + self.queues().dropped
+    }
+}
+
+/// Frames that a card has lost.
+const fn lost(card: &NicStatistics) -> u64 {
+    card.receive_drops + card.receive_fifo + card.receive_errors
 }
 
 /// The standard deviation of some numbers; none of none.

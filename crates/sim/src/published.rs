@@ -31,19 +31,19 @@ pub enum Measure {
     Idle(String),
     /// How long a program takes for so many bytes, in picoseconds.
     Time(String, u64),
-    /// What crosses the first wire: bits a second, check sequences included, preambles not.
-    Carried,
-    /// Bytes of a frame on the first wire, on average.
-    FrameSize,
-    /// How long frames waited in a switch, on average, in picoseconds.
-    Waited,
-    /// Frames that the queues of a switch marked.
-    Marked,
+    /// What crosses a wire, the first one if none is named: bits a second, check sequences included, preambles not.
+    Carried(Option<String>),
+    /// Bytes of a frame on a wire, on average.
+    FrameSize(Option<String>),
+    /// How long frames waited in a switch, a router or a bridge, on average, in picoseconds.
+    Waited(Option<String>),
+    /// Frames that its queues marked.
+    Marked(Option<String>),
     /// Something that programs of a name have counted, together.
     Counted(String, String),
     /// How many of the longest frames a host's card holds.
     Room(String),
-    /// Frames that a host's card has lost.
+    /// Frames that a host's card has lost, or a router or a bridge anywhere within it.
     Lost(String),
 }
 
@@ -91,10 +91,10 @@ impl std::str::FromStr for Measure {
             ("idle", [name]) => Ok(Self::Idle(name.clone())),
             ("room", [name]) => Ok(Self::Room(name.clone())),
             ("lost", [name]) => Ok(Self::Lost(name.clone())),
-            ("carried", []) => Ok(Self::Carried),
-            ("marked", []) => Ok(Self::Marked),
-            ("frame-size", []) => Ok(Self::FrameSize),
-            ("waited", []) => Ok(Self::Waited),
+            ("carried", [] | [_]) => Ok(Self::Carried(names.first().cloned())),
+            ("marked", [] | [_]) => Ok(Self::Marked(names.first().cloned())),
+            ("frame-size", [] | [_]) => Ok(Self::FrameSize(names.first().cloned())),
+            ("waited", [] | [_]) => Ok(Self::Waited(names.first().cloned())),
             ("counted", [name, what]) => Ok(Self::Counted(name.clone(), what.clone())),
             ("time", [name, bytes]) if bytes.parse::<u64>().is_ok() => {
                 Ok(Self::Time(name.clone(), bytes.parse().unwrap_or(0)))
@@ -103,7 +103,7 @@ impl std::str::FromStr for Measure {
                 what: "measure",
                 name: text.to_owned(),
                 known: "goodput NAME…, larger-share NAME NAME, spread NAME, idle HOST, lost HOST, room HOST, time NAME BYTES, \
-                        carried, frame-size, waited, marked, counted NAME WHAT"
+                        carried [WIRE], frame-size [WIRE], waited [WIRE|ROUTER], marked [WIRE|ROUTER], counted NAME WHAT"
                     .to_owned(),
             }),
         }
@@ -117,8 +117,10 @@ mod tests {
     #[test]
     fn a_measure_is_a_verb_with_its_names_and_nothing_else() {
         assert_eq!("idle a".parse(), Ok(Measure::Idle("a".to_owned())));
+        assert_eq!("waited".parse(), Ok(Measure::Waited(None)));
+        assert_eq!("waited west".parse(), Ok(Measure::Waited(Some("west".to_owned()))));
         assert_eq!("time a 10".parse(), Ok(Measure::Time("a".to_owned(), 10)));
-        for wrong in ["", "idle", "time a b", "larger-share a", "carried x", "speed a"] {
+        for wrong in ["", "idle", "time a b", "larger-share a", "carried x y", "speed a"] {
             let error = wrong.parse::<Measure>().unwrap_err().to_string();
             assert!(error.contains("choose one of goodput"), "{error}");
         }

@@ -3,12 +3,16 @@
 use crate::frame::{FrameId, Frames};
 use crate::machine::{Machine, MachineAction, MachineEvent};
 use crate::medium::{Audience, Medium, MediumAction, MediumEvent, Port};
+use crate::nic::Nic;
 use crate::nic::{NicAction, NicEvent};
 use crate::noise::Noise;
 use crate::queue::Queue;
+use crate::relay::{Relay, RelayAction, RelayEvent};
 use crate::speaker::Header;
+use crate::station::station_number;
 use crate::trace::Trace;
 use linerate_units::Tick;
+use std::collections::BTreeMap;
 
 /// The station that stands for everybody else: no machine has its number.
 const OTHERS: usize = 0xfffe;
@@ -24,6 +28,10 @@ pub(crate) enum Event {
     Wire(u16, Heard),
     /// To a machine.
     Machine(u16, MachineEvent),
+    /// To a router or a bridge.
+    Relay(u16, RelayEvent),
+    /// To one of its cards, from the card's wire.
+    RelayWire(u16, u16, Heard),
     /// A station of noise has a frame.
     Noise(u16),
 }
@@ -40,6 +48,8 @@ pub(crate) enum Heard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occupant {
     Machine(u16),
+    /// A router or a bridge, with this card.
+    Relay(u16, u16),
     Noise(u16),
 }
 
@@ -58,8 +68,13 @@ pub(crate) struct World {
     pub(crate) frames: Frames,
     pub(crate) places: Vec<Place>,
     pub(crate) machines: Vec<Machine>,
-    /// Where each machine is: its medium and port.
+    /// Where each station is, its medium and port: machines, then routers' cards.
     pub(crate) seats: Vec<(u16, Port)>,
+    pub(crate) relays: Vec<Relay>,
+    /// Where their cards are.
+    pub(crate) relay_seats: Vec<Vec<(u16, Port)>>,
+    /// By medium, and by the medium of a station: the port of the bridge that leads there.
+    pub(crate) bridged: BTreeMap<(u16, u16), Port>,
     pub(crate) noises: Vec<Noise>,
     pub(crate) noise_seats: Vec<(u16, Port)>,
     pub(crate) trace: Trace,
@@ -69,6 +84,7 @@ pub(crate) struct World {
     pub(crate) events: u64,
     medium_actions: Vec<MediumAction>,
     machine_actions: Vec<MachineAction>,
+    relay_actions: Vec<RelayAction>,
 }
 
 impl World {
@@ -81,6 +97,9 @@ impl World {
             places: Vec::new(),
             machines: Vec::new(),
             seats: Vec::new(),
+            relays: Vec::new(),
+            relay_seats: Vec::new(),
+            bridged: BTreeMap::new(),
             noises: Vec::new(),
             noise_seats: Vec::new(),
             trace,
@@ -88,6 +107,7 @@ impl World {
             events: 0,
             medium_actions: Vec::with_capacity(16),
             machine_actions: Vec::with_capacity(16),
+            relay_actions: Vec::with_capacity(16),
         }
     }
 
@@ -158,6 +178,19 @@ impl World {
                 self.act_for_machine(index);
                 true
             }
+            Event::Relay(relay, event) => {
+                let (frames, actions) = (&mut self.frames, &mut self.relay_actions);
+                self.relays[usize::from(relay)].handle_event(self.now, event, frames, actions);
+                self.act_for_relay(relay);
+                false
+            }
+            Event::RelayWire(relay, card, heard) => {
+                let (now, frames, actions) = (self.now, &self.frames, &mut self.relay_actions);
+                let tell = |nic: &mut Nic, card: &mut Vec<NicAction>| heard.tell(now, nic, frames, card);
+                self.relays[usize::from(relay)].handle_card(now, card, tell, actions);
+                self.act_for_relay(relay);
+                false
+            }
             Event::Noise(index) => {
                 self.make_noise(index);
                 false
@@ -167,18 +200,7 @@ impl World {
 
     fn hear(&mut self, machine: usize, heard: Heard) {
         let (now, frames, actions) = (self.now, &self.frames, &mut self.machine_actions);
-        self.machines[machine].handle_card(
-            now,
-            |nic, card| match heard {
-                Heard::Begin => nic.handle_arriving(now, card),
-                Heard::Fragment => nic.handle_fragment(card),
-                Heard::Frame { frame, intact } => {
-                    let (length, cut) = (frames[frame].length(), frames[frame].is_cut());
-                    nic.handle_arrived(now, frame, length, intact && !cut, card);
-                }
-            },
-            actions,
-        );
+        self.machines[machine].handle_card(now, |nic, card| heard.tell(now, nic, frames, card), actions);
         self.act_for_machine(machine);
     }
 
@@ -206,12 +228,15 @@ impl World {
         self.act_for_medium(place);
     }
 
-    /// Who is to take a frame off the medium: the machine that its destination names.
+    /// Who is to take a frame off the medium: the station that its destination names, or the bridge that leads there.
     fn audience(&self, place: u16, frame: FrameId) -> Audience {
         match station_number(self.frames[frame].destination()) {
             Some(number) => match self.seats.get(number) {
                 Some(&(at, port)) if at == place => Audience::One(port),
-                Some(_) | None => Audience::Nobody,
+                Some(&(at, _)) => {
+                    self.bridged.get(&(place, at)).map_or(Audience::Nobody, |&port| Audience::One(port))
+                }
+                None => Audience::Nobody,
             },
             None => Audience::All,
         }
@@ -244,6 +269,24 @@ impl World {
         self.trace.note_machine(self.now, machine, || machines[machine].look());
     }
 
+    /// Carries out what a router or a bridge wants.
+    fn act_for_relay(&mut self, relay: u16) {
+        let mut actions = std::mem::take(&mut self.relay_actions);
+        for action in actions.drain(..) {
+            match action {
+                RelayAction::Later { at, event } => self.queue.push(at, Event::Relay(relay, event)),
+                RelayAction::Request { card, frame, cut } => {
+                    self.frames[frame].cut_to(cut);
+                    let (place, port) = self.relay_seats[usize::from(relay)][usize::from(card)];
+                    let to = self.audience(place, frame);
+                    self.request(place, port, frame, to);
+                }
+                RelayAction::Release { frame } => self.frames.release(frame),
+            }
+        }
+        self.relay_actions = actions;
+    }
+
     /// Carries out what a medium wants.
     fn act_for_medium(&mut self, place: u16) {
         let mut actions = std::mem::take(&mut self.medium_actions);
@@ -274,6 +317,7 @@ impl World {
     fn let_hear(&mut self, place: u16, port: Port, at: Tick, heard: Heard) {
         match self.places[usize::from(place)].ports[port] {
             Occupant::Machine(machine) => self.queue.push(at, Event::Wire(machine, heard)),
+            Occupant::Relay(relay, card) => self.queue.push(at, Event::RelayWire(relay, card, heard)),
             Occupant::Noise(_) => {
                 if let Heard::Frame { frame, .. } = heard {
                     self.frames.release(frame);
@@ -285,23 +329,23 @@ impl World {
     fn tell_sender(&mut self, place: u16, port: Port, frame: FrameId, told: Told) {
         match self.places[usize::from(place)].ports[port] {
             Occupant::Machine(machine) => self.tell_machine(usize::from(machine), frame, told),
+            Occupant::Relay(relay, card) => self.tell_relay(relay, card, frame, told),
             Occupant::Noise(index) => self.tell_noise(index, frame, told),
         }
     }
 
     fn tell_machine(&mut self, machine: usize, frame: FrameId, told: Told) {
         let (now, length) = (self.now, self.frames[frame].length());
-        self.machines[machine].handle_card(
-            now,
-            |nic, card| match told {
-                Told::Sending => nic.handle_sending(card),
-                Told::Collided => nic.handle_collided(card),
-                Told::Sent => nic.handle_sent(now, length, false, card),
-                Told::GivenUp => nic.handle_sent(now, length, true, card),
-            },
-            &mut self.machine_actions,
-        );
+        let tell = |nic: &mut Nic, card: &mut Vec<NicAction>| told.tell(now, nic, length, card);
+        self.machines[machine].handle_card(now, tell, &mut self.machine_actions);
         self.act_for_machine(machine);
+    }
+
+    fn tell_relay(&mut self, relay: u16, card: u16, frame: FrameId, told: Told) {
+        let (now, length) = (self.now, self.frames[frame].length());
+        let tell = |nic: &mut Nic, card: &mut Vec<NicAction>| told.tell(now, nic, length, card);
+        self.relays[usize::from(relay)].handle_card(now, card, tell, &mut self.relay_actions);
+        self.act_for_relay(relay);
     }
 
     fn tell_noise(&mut self, index: u16, frame: FrameId, told: Told) {
@@ -316,6 +360,7 @@ impl World {
     /// Judges every invariant.
     fn check(&self) {
         self.machines.iter().for_each(Machine::check);
+        self.relays.iter().for_each(Relay::check);
         self.places.iter().for_each(|place| place.medium.check());
     }
 }
@@ -329,14 +374,26 @@ enum Told {
     GivenUp,
 }
 
-/// The station address of a machine.
-pub(crate) fn station(number: usize) -> [u8; 6] {
-    let [.., high, low] = number.to_be_bytes();
-    [0x02, 0, 0, 0, high, low]
+impl Heard {
+    fn tell(self, now: Tick, nic: &mut Nic, frames: &Frames, actions: &mut Vec<NicAction>) {
+        match self {
+            Self::Begin => nic.handle_arriving(now, actions),
+            Self::Fragment => nic.handle_fragment(actions),
+            Self::Frame { frame, intact } => {
+                let (length, cut) = (frames[frame].length(), frames[frame].is_cut());
+                nic.handle_arrived(now, frame, length, intact && !cut, actions);
+            }
+        }
+    }
 }
 
-/// The machine that a station address names; none if it names all.
-fn station_number(address: [u8; 6]) -> Option<usize> {
-    let [first, .., high, low] = address;
-    (first & 1 == 0).then(|| usize::from(u16::from_be_bytes([high, low])))
+impl Told {
+    fn tell(self, now: Tick, nic: &mut Nic, length: usize, actions: &mut Vec<NicAction>) {
+        match self {
+            Self::Sending => nic.handle_sending(actions),
+            Self::Collided => nic.handle_collided(actions),
+            Self::Sent => nic.handle_sent(now, length, false, actions),
+            Self::GivenUp => nic.handle_sent(now, length, true, actions),
+        }
+    }
 }

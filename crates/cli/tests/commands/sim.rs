@@ -63,4 +63,14 @@ fn what_cannot_be_run_or_drawn_is_one_line_and_exit_code_2() {
     refused(&[&SHORT[..], &["--timeline", "wire.png"]].concat(), "ends in .svg or .json");
     refused(&[&SHORT[..], &["--timeline-for", "1s"]].concat(), "--timeline");
     refused(&[&SHORT[..], &["--set", "sender.nic.transmit.start=1e9"]].concat(), "cannot be");
+    refused(&[&SHORT[..], &["--pcap", "x.pcapng", "--wire", "left"]].concat(), "choose one of wire");
+    // Another bridge beside the one that is there.
+    let text = include_str!("../../../sim/scenarios/two-cables-and-a-bridge.toml");
+    let (before, bridge) = text.split_once("[bridges.bridge]").unwrap();
+    let (bridge, after) = bridge.split_once("[programs.first]").unwrap();
+    let both = [bridge, &bridge.replace("bridges.bridge", "bridges.other")].map(str::to_owned);
+    let ring =
+        format!("{before}[bridges.bridge]{}[bridges.other]{}[programs.first]{after}", both[0], both[1]);
+    fs::write(folder.path().join("ring.toml"), ring).unwrap();
+    refused(&["sim", "run", "ring.toml"], "other, left, bridge, right are a ring");
 }

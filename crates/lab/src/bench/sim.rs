@@ -128,7 +128,7 @@ impl Bench for SimBench {
         let keep = Keep { frames: self.capture.is_some(), timeline: None };
         let outcome = self.blueprint.run(request.seed, &options, keep);
         if let Some(capture) = &mut self.capture {
-            write_frames(capture, &self.blueprint, &format!("seed {}", request.seed), &outcome)?;
+            write_frames(capture, &self.blueprint, &format!("seed {}", request.seed), None, &outcome)?;
         }
         self.outcome(request, &outcome)
     }

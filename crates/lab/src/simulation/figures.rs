@@ -1,7 +1,10 @@
 //! What came of a simulated run, in words and columns.
 
 use crate::figures;
-use linerate_sim::{MachineOutcome, Outcome, ProgramReport, WireOutcome};
+use linerate_sim::{
+    MachineOutcome, MediumStatistics, NicStatistics, Outcome, OutletStatistics, ProgramReport, RelayOutcome,
+    WireOutcome,
+};
 use std::fmt::Write;
 
 /// The text about a run. Writing to a string cannot fail.
@@ -13,6 +16,9 @@ pub fn describe(outcome: &Outcome) -> String {
     }
     for machine in &outcome.machines {
         describe_machine(&mut text, outcome, machine);
+    }
+    for relay in &outcome.relays {
+        describe_relay(&mut text, outcome, relay);
     }
     for wire in &outcome.wires {
         describe_wire(&mut text, outcome, wire);
@@ -59,22 +65,15 @@ fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
     let _ = writeln!(
         text,
         "{:<24} {} frames, {} of the time in use, {} collisions, {} given up, {:.1} ms in backoff",
-        "wire",
+        wire.name,
         counted.frames,
         figures::percent(busy),
         counted.collisions,
         counted.given_up,
         counted.backoff.as_secs_f64() * 1e3,
     );
-    if counted.passed > 0 {
-        let mean = counted.waited.as_secs_f64() * 1e3 / counted.passed as f64;
-        let longest = counted.longest_wait.as_secs_f64() * 1e3;
-        let _ = writeln!(
-            text,
-            "{:<24} {} passed on, {} dropped, {} marked; in a queue for {mean:.2} ms on average, {longest:.2} ms at most",
-            "switch", counted.passed, counted.dropped, counted.marked
-        );
-    }
+    let &MediumStatistics { passed, waited, longest_wait, dropped, marked, .. } = counted;
+    describe_queue(text, "switch", &OutletStatistics { passed, waited, longest_wait, dropped, marked });
     if counted.collisions > 0 {
         let met = counted.attempts.iter().enumerate().filter(|&(_, &count)| count > 0);
         let met: Vec<String> = met.map(|(times, count)| format!("{times}: {count}")).collect();
@@ -96,6 +95,39 @@ fn slots(bits: usize) -> String {
     }
 }
 
+/// What happened to those that waited, if anybody did.
+#[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
+fn describe_queue(text: &mut String, name: &str, counted: &OutletStatistics) {
+    if counted.passed > 0 {
+        let mean = counted.waited.as_secs_f64() * 1e3 / counted.passed as f64;
+        let longest = counted.longest_wait.as_secs_f64() * 1e3;
+        let _ = writeln!(
+            text,
+            "{name:<24} {} passed on, {} dropped, {} marked; in a queue for {mean:.2} ms on average, {longest:.2} ms at most",
+            counted.passed, counted.dropped, counted.marked
+        );
+    }
+}
+
+fn describe_relay(text: &mut String, outcome: &Outcome, relay: &RelayOutcome) {
+    let busy = figures::percent(relay.busy.as_secs_f64() / outcome.time.as_secs_f64());
+    let counted = &relay.counted;
+    let _ = writeln!(
+        text,
+        "{:<24} processor {busy} busy; {} forwarded, {} answered, {} overrun, {} expired, {} unreachable, {} too long",
+        relay.name,
+        counted.forwarded,
+        counted.answered,
+        counted.overrun,
+        counted.expired,
+        counted.unreachable,
+        counted.too_long
+    );
+    for card in &relay.cards {
+        describe_queue(text, &format!("{}/{}", relay.name, card.name), &card.outlet);
+    }
+}
+
 /// The counters of cards, as /proc/net/dev has them.
 fn describe_cards(text: &mut String, outcome: &Outcome) {
     text.push_str(
@@ -103,22 +135,29 @@ fn describe_cards(text: &mut String, outcome: &Outcome) {
          packets errs drop fifo colls\n",
     );
     for machine in &outcome.machines {
-        let card = &machine.card;
-        let _ = writeln!(
-            text,
-            "{:>7}: {:>8} {:>7} {:>4} {:>4} {:>4}           {:>8} {:>7} {:>4} {:>4} {:>4} {:>5}",
-            machine.name,
-            card.receive_bytes,
-            card.receive_packets,
-            card.receive_errors,
-            card.receive_drops,
-            card.receive_fifo,
-            card.transmit_bytes,
-            card.transmit_packets,
-            card.transmit_errors,
-            card.transmit_drops,
-            card.transmit_fifo,
-            card.collisions
-        );
+        describe_card(text, &machine.name, &machine.card);
     }
+    for relay in &outcome.relays {
+        for card in &relay.cards {
+            describe_card(text, &format!("{}/{}", relay.name, card.name), &card.card);
+        }
+    }
+}
+
+fn describe_card(text: &mut String, name: &str, card: &NicStatistics) {
+    let _ = writeln!(
+        text,
+        "{name:>7}: {:>8} {:>7} {:>4} {:>4} {:>4}           {:>8} {:>7} {:>4} {:>4} {:>4} {:>5}",
+        card.receive_bytes,
+        card.receive_packets,
+        card.receive_errors,
+        card.receive_drops,
+        card.receive_fifo,
+        card.transmit_bytes,
+        card.transmit_packets,
+        card.transmit_errors,
+        card.transmit_drops,
+        card.transmit_fifo,
+        card.collisions
+    );
 }

@@ -23,4 +23,6 @@ pub use picture::timeline_svg;
 pub use published::{COLUMNS, Column, MOST, wire_by_formula};
 pub use record::{Record, TimelineRecord, write_frames};
 
-pub use linerate_sim::{Blueprint, Keep, Outcome, Scenario, Setting, Timeline, TransferOptions, Window};
+pub use linerate_sim::{
+    Blueprint, Keep, Outcome, Scenario, Setting, Settings, Timeline, TransferOptions, Window,
+};

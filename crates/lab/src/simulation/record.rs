@@ -2,8 +2,10 @@
 
 use crate::bench::BenchError;
 use linerate_link::capture_file::{CaptureWriter, Direction, Record as Packet};
-use linerate_sim::{Blueprint, By, NicStatistics, Outcome, ProgramReport, Timeline, Window};
-use linerate_stack::{Capabilities, Medium};
+use linerate_sim::{
+    Blueprint, By, NicStatistics, Outcome, ProgramReport, RelayOutcome, RelayStatistics, Timeline, Window,
+};
+use linerate_stack::Capabilities;
 use linerate_units::{Duration, Span};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,7 +21,30 @@ pub struct Record {
     complete: bool,
     programs: Vec<Program>,
     machines: Vec<Machine>,
+    relays: Vec<Relay>,
     wires: Vec<Wire>,
+}
+
+/// A router or a bridge.
+#[derive(Clone, Debug, Serialize)]
+struct Relay {
+    name: String,
+    busy_seconds: f64,
+    #[serde(flatten)]
+    counted: RelayStatistics,
+    cards: Vec<RelayCard>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct RelayCard {
+    name: String,
+    passed_on: u64,
+    dropped: u64,
+    marked: u64,
+    waited_seconds: f64,
+    longest_wait_seconds: f64,
+    #[serde(flatten)]
+    card: NicStatistics,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -49,6 +74,7 @@ struct Machine {
 
 #[derive(Clone, Debug, Serialize)]
 struct Wire {
+    name: String,
     stations: Vec<String>,
     frames: u64,
     bytes: u64,
@@ -129,6 +155,7 @@ impl Record {
     pub fn new(scenario: &str, seed: u64, outcome: &Outcome) -> Self {
         let seconds = outcome.time.as_secs_f64();
         let wires = outcome.wires.iter().map(|wire| Wire {
+            name: wire.name.clone(),
             stations: wire.stations.clone(),
             frames: wire.counted.frames,
             bytes: wire.counted.bytes,
@@ -154,6 +181,7 @@ impl Record {
             complete: outcome.complete,
             programs: outcome.programs.iter().map(Program::new).collect(),
             machines: outcome.machines.iter().map(|machine| Machine::new(outcome, machine)).collect(),
+            relays: outcome.relays.iter().map(Relay::new).collect(),
             wires: wires.collect(),
         }
     }
@@ -177,6 +205,26 @@ impl Program {
     }
 }
 
+impl Relay {
+    fn new(relay: &RelayOutcome) -> Self {
+        let cards = relay.cards.iter().map(|card| RelayCard {
+            name: card.name.clone(),
+            passed_on: card.outlet.passed,
+            dropped: card.outlet.dropped,
+            marked: card.outlet.marked,
+            waited_seconds: card.outlet.waited.as_secs_f64(),
+            longest_wait_seconds: card.outlet.longest_wait.as_secs_f64(),
+            card: card.card,
+        });
+        Self {
+            name: relay.name.clone(),
+            busy_seconds: relay.busy.as_secs_f64(),
+            counted: relay.counted,
+            cards: cards.collect(),
+        }
+    }
+}
+
 impl Machine {
     fn new(outcome: &Outcome, machine: &linerate_sim::MachineOutcome) -> Self {
         let [cards, network, tasks] = machine.levels.map(Span::as_secs_f64);
@@ -191,7 +239,7 @@ impl Machine {
     }
 }
 
-/// Writes the frames of a run as those of interfaces of their own, a wire each.
+/// Writes the frames of a run as those of interfaces of their own, a wire each; of one wire only, if one is named.
 ///
 /// # Errors
 /// [`BenchError::Capture`] if not all could be written.
@@ -199,16 +247,21 @@ pub fn write_frames(
     capture: &mut CaptureWriter,
     blueprint: &Blueprint,
     name: &str,
+    only: Option<&str>,
     outcome: &Outcome,
 ) -> Result<(), BenchError> {
     let mtu = blueprint.transfer().map_or(1_500, |transfer| transfer.mtu);
-    let capabilities =
-        Capabilities { rate: Some(blueprint.rate()), ..Capabilities::new(Medium::Ethernet, mtu) };
-    let interfaces: Vec<u32> = (0..outcome.wires.len())
-        .map(|wire| capture.add_interface(&format!("{name}, wire {wire}"), &capabilities))
+    let interfaces: Vec<Option<u32>> = outcome
+        .wires
+        .iter()
+        .map(|wire| {
+            let capabilities = Capabilities { rate: Some(wire.rate), ..Capabilities::new(wire.framing, mtu) };
+            let wanted = only.is_none_or(|only| wire.name == only);
+            wanted.then(|| capture.add_interface(&format!("{name}, {}", wire.name), &capabilities))
+        })
         .collect();
     for frame in &outcome.frames {
-        let Some(&interface) = interfaces.get(usize::from(frame.wire)) else { continue };
+        let Some(&Some(interface)) = interfaces.get(usize::from(frame.wire)) else { continue };
         let time = Duration::from_nanos(frame.at.as_picos() / 1_000);
         capture.write(&Packet { interface, time, direction: Direction::Received, bytes: &frame.bytes });
     }

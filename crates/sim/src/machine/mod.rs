@@ -12,7 +12,7 @@ mod parameters;
 mod port;
 mod voice;
 
-pub(crate) use cpu::Level;
+pub(crate) use cpu::{Cpu, Due, Level};
 pub(crate) use parameters::MachineParameters;
 
 use crate::frame::{FrameId, Frames};
@@ -22,7 +22,6 @@ use crate::speaker::Speaker;
 use crate::trace::Look;
 use clock::MachineClock;
 use cost::Costs;
-use cpu::{Cpu, Due};
 use linerate_stack::{Budget, Capabilities, Event, Stack};
 use linerate_units::{Instant, Span, Tick};
 use port::Port;

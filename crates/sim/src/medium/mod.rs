@@ -9,12 +9,16 @@ mod bus;
 mod discipline;
 mod duplex;
 mod label;
+mod outlet;
 mod parameters;
 mod serial;
 mod switch;
 
 pub(crate) use bus::Bus;
+pub(crate) use discipline::QueueParameters;
 pub(crate) use duplex::Duplex;
+pub(crate) use outlet::Outlet;
+pub use outlet::OutletStatistics;
 pub(crate) use parameters::{BusParameters, DuplexParameters};
 pub(crate) use serial::{Serial, SerialParameters};
 pub(crate) use switch::{Cable, Switch, SwitchParameters};
@@ -158,12 +162,12 @@ impl Medium {
     }
 
     /// What has happened on it.
-    pub(crate) const fn statistics(&self) -> &MediumStatistics {
+    pub(crate) fn statistics(&self) -> MediumStatistics {
         match self {
-            Self::Bus(bus) => bus.statistics(),
-            Self::Duplex(duplex) => duplex.statistics(),
+            Self::Bus(bus) => *bus.statistics(),
+            Self::Duplex(duplex) => *duplex.statistics(),
             Self::Switch(switch) => switch.statistics(),
-            Self::Serial(line) => line.statistics(),
+            Self::Serial(line) => *line.statistics(),
         }
     }
 

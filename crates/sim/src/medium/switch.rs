@@ -1,9 +1,8 @@
 //! A switch: a cable of its own for each station, a queue in front of each cable towards it. It knows from the start
 //! who is where. A frame is passed on when it has come in as a whole.
 
-use super::discipline::{Queue, QueueParameters, Verdict, Waiting};
-use super::label::{flow_of, is_markable, mark};
-use super::{Audience, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port};
+use super::outlet::{Outlet, OutletStatistics};
+use super::{Audience, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port, QueueParameters};
 use crate::frame::{FrameId, Frames};
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
@@ -50,7 +49,6 @@ pub(crate) struct Switch {
     gap: u64,
     ports: Vec<Station>,
     counted: MediumStatistics,
-    verdicts: Vec<Verdict>,
 }
 
 /// A station's cable, and what waits for it.
@@ -62,12 +60,9 @@ struct Station {
     outgoing: Option<(FrameId, usize, Audience)>,
     /// Frames on their way to the switch.
     coming: VecDeque<(FrameId, usize, Audience)>,
-    queue: Queue,
-    /// A frame is on its way out; which one.
-    sends: Option<Waiting>,
-    /// Frames that have left the queue, and how long they waited, together.
-    passed: u64,
-    waited: Span,
+    outlet: Outlet,
+    /// The frame that is on its way out.
+    sends: Option<FrameId>,
 }
 
 impl Switch {
@@ -78,21 +73,20 @@ impl Switch {
             free: Tick::ZERO,
             outgoing: None,
             coming: VecDeque::new(),
-            queue: Queue::new(&parameters.queue, Stream::new(seed, number)),
+            outlet: Outlet::new(&parameters.queue, Stream::new(seed, number)),
             sends: None,
-            passed: 0,
-            waited: Span::ZERO,
         };
         Self {
             gap: parameters.gap,
             ports: (0..).zip(cables).map(station).collect(),
             counted: MediumStatistics::default(),
-            verdicts: Vec::new(),
         }
     }
 
-    pub(crate) const fn statistics(&self) -> &MediumStatistics {
-        &self.counted
+    pub(crate) fn statistics(&self) -> MediumStatistics {
+        let OutletStatistics { passed, waited, longest_wait, dropped, marked } =
+            OutletStatistics::of_all(self.ports.iter().map(|station| *station.outlet.statistics()));
+        MediumStatistics { passed, waited, longest_wait, dropped, marked, ..self.counted }
     }
 
     /// See [`super::Medium::handle_request`].
@@ -176,12 +170,8 @@ impl Switch {
         frames: &mut Frames,
         actions: &mut Vec<MediumAction>,
     ) {
-        let bytes = frames[frame].bytes();
-        let waiting =
-            Waiting { frame, length, flow: flow_of(bytes), markable: is_markable(bytes), since: now };
         frames.share(frame);
-        self.ports[to].queue.handle_frame(now, waiting, &mut self.verdicts);
-        self.carry_out(frames);
+        self.ports[to].outlet.handle_frame(now, frame, length, frames);
         self.send(now, to, frames, actions);
     }
 
@@ -191,54 +181,30 @@ impl Switch {
         if station.sends.is_some() {
             return;
         }
-        station.sends = station.queue.poll(now, &mut self.verdicts);
-        if let Some(next) = station.sends {
-            let waited = now.since(next.since);
-            station.passed += 1;
-            station.waited += waited;
-            if station.waited >= self.counted.waited {
-                (self.counted.passed, self.counted.waited) = (station.passed, station.waited);
-            }
-            self.counted.longest_wait = self.counted.longest_wait.max(waited);
-            let preamble = station.cable.bit * PREAMBLE_BITS;
-            let time = preamble + station.cable.bit * (8 * next.length as u64);
-            actions.push(MediumAction::Arriving { port, at: now + preamble + station.cable.delay });
-            let at = now + time + station.cable.bit * self.gap;
-            actions.push(MediumAction::Later { at, event: MediumEvent::Passed { port } });
-            let at = now + time + station.cable.delay;
-            actions.push(MediumAction::Arrived { port, at, frame: next.frame, intact: true });
-        }
-        self.carry_out(frames);
+        let Some((frame, length)) = station.outlet.poll(now, frames) else { return };
+        station.sends = Some(frame);
+        let preamble = station.cable.bit * PREAMBLE_BITS;
+        let time = preamble + station.cable.bit * (8 * length as u64);
+        actions.push(MediumAction::Arriving { port, at: now + preamble + station.cable.delay });
+        let at = now + time + station.cable.bit * self.gap;
+        actions.push(MediumAction::Later { at, event: MediumEvent::Passed { port } });
+        let at = now + time + station.cable.delay;
+        actions.push(MediumAction::Arrived { port, at, frame, intact: true });
     }
 
     /// A frame, and the gap behind it, has left towards a station.
     fn finish(&mut self, now: Tick, port: Port, frames: &mut Frames, actions: &mut Vec<MediumAction>) {
         if let Some(sent) = self.ports[port].sends.take() {
-            frames.release(sent.frame);
+            frames.release(sent);
         }
         self.send(now, port, frames, actions);
-    }
-
-    fn carry_out(&mut self, frames: &mut Frames) {
-        for verdict in self.verdicts.drain(..) {
-            match verdict {
-                Verdict::Drop(frame) => {
-                    self.counted.dropped += 1;
-                    frames.release(frame);
-                }
-                Verdict::Mark(frame) => {
-                    self.counted.marked += 1;
-                    mark(frames[frame].written());
-                }
-            }
-        }
     }
 
     /// Judges what must hold after every event.
     pub(crate) fn check(&self) {
         for station in &self.ports {
-            station.queue.check();
-            let idle = station.sends.is_some() || station.queue.len() == 0;
+            station.outlet.check();
+            let idle = station.sends.is_some() || station.outlet.is_empty();
             assert!(idle, "nobody waits for a cable that is free");
         }
     }

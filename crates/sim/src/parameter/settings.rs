@@ -7,6 +7,9 @@ use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Where the names of a scenario's parts are, which a change need not say.
+const PLACES: [&str; 5] = ["hosts", "programs", "media", "routers", "bridges"];
+
 /// A scenario's entries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
@@ -161,12 +164,19 @@ impl Settings {
         Ok(())
     }
 
+    /// A path without the place that its name is in: `sender.nic` for `hosts.sender.nic`.
+    #[must_use]
+    pub fn short_key(key: &str) -> &str {
+        let within = |place: &str| key.strip_prefix(place)?.strip_prefix('.');
+        PLACES.into_iter().find_map(within).unwrap_or(key)
+    }
+
     /// The paths that `key` stands for.
     fn resolve(&self, key: &str) -> Vec<String> {
         if self.entries.contains_key(key) {
             return vec![key.to_owned()];
         }
-        let below = ["hosts", "programs"].map(|place| format!("{place}.{key}"));
+        let below = PLACES.map(|place| format!("{place}.{key}"));
         if let Some(known) = below.into_iter().find(|key| self.entries.contains_key(key)) {
             return vec![known];
         }
@@ -181,7 +191,7 @@ impl Settings {
         let last = key.rsplit('.').next()?;
         let alike =
             |path: &&String| path.rsplit('.').next().is_some_and(|end| end == last || end.contains(last));
-        self.entries.keys().find(alike).map(|path| path.strip_prefix("hosts.").unwrap_or(path))
+        self.entries.keys().find(alike).map(|path| Self::short_key(path))
     }
 
     /// All of it.

@@ -1,38 +1,34 @@
 //! A scenario with every number read: what a world is made after, again and again.
 
+use super::media::{MediumPlan, Seat};
 use super::programs::{DialoguePlan, ProgramPlans, SpeakerPlan, TransferPlan};
+use super::relays::{RelayKind, RelayPlan, read_address};
+use super::topology::Topology;
 use crate::machine::MachineParameters;
-use crate::medium::{BusParameters, Cable, DuplexParameters, SerialParameters, SwitchParameters};
 use crate::nic::NicParameters;
 use crate::parameter::{ParameterError, Section, Settings};
 use crate::published::Published;
 use linerate_stack::Medium as Framing;
 use linerate_tcp::{AckRule, Config, EcnRule, Profile};
 use linerate_units::{Rate, Span};
+use std::net::Ipv4Addr;
 
 /// A host's number is two bytes of its addresses.
-const MOST_HOSTS: u64 = 1_000;
+const MOST_HOSTS: u64 = 10_000;
 
 /// What a world is made after.
 #[derive(Clone, Debug)]
 pub struct Blueprint {
-    pub(super) medium: MediumPlan,
+    pub(super) media: Vec<MediumPlan>,
     pub(super) hosts: Vec<HostPlan>,
+    pub(super) relays: Vec<RelayPlan>,
+    pub(super) topology: Topology,
     pub(super) transfers: Vec<TransferPlan>,
     pub(super) dialogues: Vec<DialoguePlan>,
     pub(super) speakers: Vec<SpeakerPlan>,
     published: Vec<Published>,
-    pub(super) noise: Option<NoisePlan>,
     /// A world lasts no longer.
     pub(super) limit: Span,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum MediumPlan {
-    Bus(BusParameters),
-    Duplex(DuplexParameters),
-    Switch(SwitchParameters),
-    Serial(SerialParameters),
 }
 
 #[derive(Clone, Debug)]
@@ -45,17 +41,9 @@ pub(super) struct HostPlan {
     pub(super) tcp: Config,
     /// Largest IP packet.
     pub(super) mtu: usize,
-    /// Metres from the end of a bus.
-    pub(super) position: u64,
-    /// Its cable to a switch, if that is not the medium's.
-    pub(super) cable: Option<Cable>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct NoisePlan {
-    pub(super) mean: Span,
-    pub(super) length: usize,
-    pub(super) position: u64,
+    pub(super) seat: Seat,
+    /// Its address, if that is not the next one.
+    pub(super) address: Option<Ipv4Addr>,
 }
 
 /// What a transfer is, as the scenario says it.
@@ -102,25 +90,28 @@ impl Blueprint {
     pub(super) fn new(settings: &Settings) -> Result<Self, ParameterError> {
         let root = settings.root();
         root.word("title")?;
+        let media = MediumPlan::read_all(settings)?;
         let mut hosts = Vec::new();
         for name in settings.names("hosts") {
-            hosts.extend(HostPlan::read_group(settings, &name)?);
+            hosts.extend(HostPlan::read_group(settings, &name, &media)?);
         }
         if hosts.is_empty() {
             return Err(ParameterError::Topology(
                 "a scenario needs [hosts]: give it two at least".to_owned(),
             ));
         }
+        let relays = RelayPlan::read_all(settings, &media)?;
         let programs = ProgramPlans::read(settings, &hosts)?;
         let plan = Self {
-            medium: MediumPlan::read(&root.below("medium"), root.word("medium")?)?,
             transfers: programs.transfers,
             dialogues: programs.dialogues,
             speakers: programs.speakers,
             published: Published::read_all(settings)?,
-            noise: NoisePlan::read(&root.below("noise"))?,
             limit: root.below("limit").span("time")?,
+            topology: Topology::new(&media, &hosts, &relays)?,
+            media,
             hosts,
+            relays,
         };
         settings.refuse_unread()?;
         plan.check()?;
@@ -133,29 +124,32 @@ impl Blueprint {
         &self.published
     }
 
-    /// The bit rate of the wire.
-    #[must_use]
-    pub const fn rate(&self) -> Rate {
-        match &self.medium {
-            MediumPlan::Bus(bus) => bus.rate,
-            MediumPlan::Duplex(duplex) => duplex.rate,
-            MediumPlan::Switch(switch) => switch.cable.rate,
-            MediumPlan::Serial(line) => line.rate,
-        }
+    /// The names of the wires; `wire` if there is only one.
+    pub fn wires(&self) -> impl Iterator<Item = &str> {
+        self.media.iter().map(|medium| medium.name.as_str())
     }
 
-    /// How the hosts' packets are framed.
-    pub(super) const fn framing(&self) -> Framing {
-        match self.medium {
-            MediumPlan::Serial(_) => Framing::Ip,
-            MediumPlan::Bus(_) | MediumPlan::Duplex(_) | MediumPlan::Switch(_) => Framing::Ethernet,
-        }
+    /// The bit rate of the wire: of the slowest that the first transfer crosses.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        let slowest = self.path().map(MediumPlan::rate).min_by_key(|rate| rate.bits_per_second());
+        slowest.unwrap_or_else(|| self.media[0].rate())
     }
 
-    /// Do all stations share one wire?
+    /// Does the first transfer cross a wire that all stations share?
     #[must_use]
-    pub const fn is_shared(&self) -> bool {
-        matches!(self.medium, MediumPlan::Bus(_))
+    pub fn is_shared(&self) -> bool {
+        self.path().any(MediumPlan::is_shared)
+    }
+
+    /// The media that the first transfer crosses, or the first medium if there is none.
+    fn path(&self) -> impl Iterator<Item = &MediumPlan> {
+        let medium = |host: usize| self.hosts[host].seat.medium;
+        let path = match self.transfers.first() {
+            Some(transfer) => self.topology.path(medium(transfer.from), medium(transfer.to), &self.relays),
+            None => vec![0],
+        };
+        path.into_iter().map(|number| &self.media[number])
     }
 
     /// The first bulk transfer, if there is one.
@@ -173,71 +167,87 @@ impl Blueprint {
     }
 
     fn check(&self) -> Result<(), ParameterError> {
-        let refuse = |what: &str| Err(ParameterError::Topology(what.to_owned()));
-        match &self.medium {
-            MediumPlan::Bus(bus) => {
-                let positions = self.hosts.iter().map(|host| host.position);
-                let positions = positions.chain(self.noise.as_ref().map(|noise| noise.position));
-                let longest = bus.longest(bus.metre * positions.max().unwrap_or(0));
-                if bus.reaches(longest) {
-                    Ok(())
-                } else {
-                    refuse("the bus is too long: a collision must be heard within 512 bits, so shorten it")
-                }
+        let refuse = |what: String| Err(ParameterError::Topology(what));
+        for (number, medium) in self.media.iter().enumerate() {
+            let seats = self.seats(number);
+            if seats.is_empty() {
+                return refuse(format!("nobody is on {}: leave it out, or say on = \"{0}\"", medium.name));
             }
-            MediumPlan::Duplex(_) | MediumPlan::Serial(_) if self.hosts.len() != 2 => {
-                refuse("a cable has two ends: give the scenario two hosts, or a bus")
-            }
-            MediumPlan::Duplex(_) | MediumPlan::Serial(_) if self.noise.is_some() => {
-                refuse("nobody else is on a cable with two ends: leave the noise out, or take a bus")
-            }
-            MediumPlan::Switch(_) if self.noise.is_some() => {
-                refuse("other people's traffic needs a bus: leave the noise out, or take a bus")
-            }
-            MediumPlan::Serial(_) if !self.speakers.is_empty() => {
-                refuse("a serial line carries IP packets only: leave programs out that speak in frames")
-            }
-            MediumPlan::Duplex(_) | MediumPlan::Switch(_) | MediumPlan::Serial(_) => Ok(()),
+            medium.check(&seats)?;
         }
+        for plan in self.relays.iter().filter(|relay| relay.kind == RelayKind::Bridge) {
+            if plan.cards.iter().any(|card| self.media[card.seat.medium].framing() == Framing::Ip) {
+                return refuse(format!("{} is on a serial line: a bridge joins Ethernets only", plan.name));
+            }
+        }
+        let transfers = self.transfers.iter().map(|transfer| (&transfer.name, transfer.from, transfer.to));
+        let dialogues = self.dialogues.iter().map(|dialogue| (&dialogue.name, dialogue.from, dialogue.to));
+        for (name, from, to) in transfers.chain(dialogues) {
+            let (from, to) = (&self.hosts[from], &self.hosts[to]);
+            if !self.topology.reaches(from.seat.medium, to.seat.medium) {
+                return refuse(format!(
+                    "there is no way from {} to {} for {name}: join {} and {} by a router or a bridge",
+                    from.name, to.name, self.media[from.seat.medium].name, self.media[to.seat.medium].name
+                ));
+            }
+        }
+        self.speakers.iter().try_for_each(|plan| self.check_speaker(plan))
     }
-}
 
-impl MediumPlan {
-    fn read(section: &Section<'_>, name: &str) -> Result<Self, ParameterError> {
-        section.word("title")?;
-        match section.word("kind")? {
-            "bus" => Ok(Self::Bus(BusParameters::read(section)?)),
-            "hub" => Ok(Self::Bus(BusParameters::read_hub(section)?)),
-            "duplex" => Ok(Self::Duplex(DuplexParameters::read(section)?)),
-            "serial" => Ok(Self::Serial(SerialParameters::read(section)?)),
-            "switch" => Ok(Self::Switch(SwitchParameters::read(section)?)),
-            kind => Err(ParameterError::Wrong {
-                key: "medium.kind".to_owned(),
-                file: name.to_owned(),
-                what: format!("is {kind}: it must be bus, hub, duplex, switch or serial"),
-            }),
+    /// Programs that speak in frames reach as far as frames do.
+    fn check_speaker(&self, plan: &SpeakerPlan) -> Result<(), ParameterError> {
+        let here = &self.hosts[plan.host];
+        if self.media[here.seat.medium].framing() == Framing::Ip {
+            return Err(ParameterError::Topology(
+                "a serial line carries IP packets only: leave programs out that speak in frames".to_owned(),
+            ));
         }
+        let Some(there) = plan.peer().map(|peer| &self.hosts[peer]) else { return Ok(()) };
+        if self.topology.is_one_network(here.seat.medium, there.seat.medium) {
+            return Ok(());
+        }
+        Err(ParameterError::Topology(format!(
+            "{} speaks in frames, which no router passes on: join {} and {} by bridges",
+            plan.name, self.media[here.seat.medium].name, self.media[there.seat.medium].name
+        )))
+    }
+
+    /// Who is on a medium, in the order of ports: hosts, then the cards of routers and bridges.
+    pub(super) fn seats(&self, medium: usize) -> Vec<Seat> {
+        let hosts = self.hosts.iter().map(|host| host.seat);
+        let cards = self.relays.iter().flat_map(|relay| relay.cards.iter().map(|card| card.seat));
+        hosts.chain(cards).filter(|seat| seat.medium == medium).collect()
     }
 }
 
 impl HostPlan {
     /// A host, or as many like it as the scenario says, each a step further along the cable.
-    fn read_group(settings: &Settings, name: &str) -> Result<Vec<Self>, ParameterError> {
+    fn read_group(
+        settings: &Settings,
+        name: &str,
+        media: &[MediumPlan],
+    ) -> Result<Vec<Self>, ParameterError> {
         let section = settings.section(format!("hosts.{name}"));
-        let one = Self::read(&section, name)?;
+        if !settings.names(&format!("hosts.{name}.cards")).is_empty() {
+            return Err(ParameterError::Topology(format!(
+                "{name} has several cards, and is no router: a host has one, so make it [routers.{name}], or take \
+                 [hosts.{name}.cards] out"
+            )));
+        }
+        let one = Self::read(&section, name, media)?;
         if !section.has("count") {
             return Ok(vec![one]);
         }
         let (count, step) = (section.count("count")?.min(MOST_HOSTS), section.count("step")?);
         let like = |number| Self {
             name: format!("{name}-{}", number + 1),
-            position: one.position + number * step,
+            seat: Seat { position: one.seat.position + number * step, ..one.seat },
             ..one.clone()
         };
         Ok((0..count).map(like).collect())
     }
 
-    fn read(section: &Section<'_>, name: &str) -> Result<Self, ParameterError> {
+    fn read(section: &Section<'_>, name: &str, media: &[MediumPlan]) -> Result<Self, ParameterError> {
         for part in ["machine", "nic", "tcp"] {
             section.word(part)?;
         }
@@ -259,8 +269,8 @@ impl HostPlan {
             nic,
             mtu: tcp.size("mtu")?,
             tcp: read_tcp(&tcp)?,
-            position: section.count("position")?,
-            cable: if section.has("cable.rate") { Some(Cable::read(&section.below("cable"))?) } else { None },
+            seat: Seat::read(section, name, media)?,
+            address: read_address(section)?,
         })
     }
 }
@@ -286,22 +296,4 @@ fn read_tcp(section: &Section<'_>) -> Result<Config, ParameterError> {
         *window_update_percent = percent;
     }
     Ok(config)
-}
-
-impl NoisePlan {
-    fn read(section: &Section<'_>) -> Result<Option<Self>, ParameterError> {
-        if !section.has("rate") {
-            return Ok(None);
-        }
-        let (rate, length, position) =
-            (section.rate("rate")?, section.size("frame")?, section.count("position")?);
-        if rate.bits_per_second() == 0 {
-            return Ok(None);
-        }
-        Ok(Some(Self {
-            mean: Span::of_bits(8 * length as u64, rate),
-            length: length.saturating_sub(4),
-            position,
-        }))
-    }
 }

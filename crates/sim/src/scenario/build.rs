@@ -1,30 +1,33 @@
 //! A world is made after a blueprint, and runs to its end.
 
-use super::blueprint::{Blueprint, HostPlan, MediumPlan, TransferOptions};
+use super::blueprint::{Blueprint, HostPlan, TransferOptions};
 use super::programs::{DialoguePlan, TransferPlan};
+use super::relays::{RelayKind, RelayPlan};
 use crate::machine::Machine;
-use crate::medium::{Bus, Cable, Duplex, Medium, Serial, Switch};
+use crate::medium::{Outlet, Port};
 use crate::nic::{Arbiter, Nic};
-use crate::noise::Noise;
-use crate::outcome::{MachineOutcome, Outcome, WireOutcome};
+use crate::outcome::{MachineOutcome, Outcome, RelayCardOutcome, RelayOutcome, WireOutcome};
 use crate::program::{Bulk, Dialogue, Echo, ProgramReport, Sink, Source, Typist};
+use crate::relay::{Bridge, Interface, Mind, Relay, RelayCard, Router};
 use crate::rng::Stream;
+use crate::station::station;
 use crate::timeline::Part;
 use crate::trace::{Keep, Trace};
-use crate::world::{Occupant, Place, World, station};
-use linerate_stack::{Capabilities, Offloads, Stack, StackConfig};
+use crate::world::{Occupant, Place, World};
+use linerate_stack::{Capabilities, Offloads, Route, Stack, StackConfig};
 use linerate_units::{Span, Tick};
-use linerate_wire::{Ipv4Cidr, MacAddress};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use linerate_wire::MacAddress;
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+use std::sync::Arc;
 
 /// Discard (RFC 863); of several transfers each has a port of its own.
 const PORT: u16 = 9;
 /// Login (RFC 1282), whose dialogues these are.
 const ECHO_PORT: u16 = 513;
 /// Random streams are numbered by who draws from them.
-const BUS_STREAMS: u64 = 0;
 const HOST_STREAMS: u64 = 1 << 32;
-const NOISE_STREAMS: u64 = 2 << 32;
+const RELAY_STREAMS: u64 = 3 << 32;
 /// One for each period of each machine's other bus master.
 const ARBITER_STREAMS: u64 = 1 << 62;
 
@@ -53,57 +56,138 @@ impl Blueprint {
     }
 
     fn build(&self, seed: u64, options: &TransferOptions, keep: Keep) -> World {
-        let mtu = options.mtu.or_else(|| self.hosts.iter().map(|host| host.mtu).max()).unwrap_or(0);
+        let mtus = self.hosts.iter().map(|host| options.mtu.unwrap_or(host.mtu));
+        let router_mtus = self.relays.iter().flat_map(|relay| relay.cards.iter().map(|card| card.mtu));
+        let mtu = mtus.chain(router_mtus).max().unwrap_or(0);
         let mut world = World::new(mtu + 14, Trace::new(keep), options.checks);
-        let stations = self.hosts.len();
-        let byte = Span::of_bits(8, self.rate());
-        for (number, host) in self.hosts.iter().enumerate() {
-            world.machines.push(host.machine(
-                number,
-                stations,
-                seed,
-                byte,
-                self.capabilities(host, options, keep),
-            ));
-            world.seats.push((0, number));
+        for number in 0..self.hosts.len() {
+            world.machines.push(self.machine(number, seed, options, keep));
         }
-        let mut ports = (0..).take(stations).map(Occupant::Machine).collect::<Vec<_>>();
-        if let Some(noise) = &self.noise {
-            world.noises.push(Noise::new(Stream::new(seed, NOISE_STREAMS), noise.mean, noise.length));
-            world.noise_seats.push((0, ports.len()));
-            ports.push(Occupant::Noise(0));
+        self.take_seats(&mut world, seed);
+        world.bridged = self.bridged(&world);
+        let neighbours = Arc::new(self.topology.neighbours());
+        let mut routers = 0;
+        for (number, plan) in self.relays.iter().enumerate() {
+            let mind = match plan.kind {
+                RelayKind::Router => {
+                    routers += 1;
+                    Mind::Router(self.router(routers - 1, plan, Arc::clone(&neighbours)))
+                }
+                RelayKind::Bridge => Mind::Bridge(bridge(&world, number)),
+            };
+            world.relays.push(self.relay(number, plan, mind, seed));
         }
-        world.places.push(Place { medium: self.medium(seed), ports });
         world
+    }
+
+    /// Makes the media, and puts everybody where he belongs.
+    fn take_seats(&self, world: &mut World, seed: u64) {
+        let mut ports = vec![Vec::new(); self.media.len()];
+        let mut sit = |medium: usize, occupant: Occupant| {
+            ports[medium].push(occupant);
+            (small(medium), ports[medium].len() - 1)
+        };
+        for (number, host) in self.hosts.iter().enumerate() {
+            world.seats.push(sit(host.seat.medium, Occupant::Machine(small(number))));
+        }
+        for (number, plan) in self.relays.iter().enumerate() {
+            let cards = (0..).zip(&plan.cards);
+            let seats = cards.map(|(card, plan)| sit(plan.seat.medium, Occupant::Relay(small(number), card)));
+            let seats: Vec<(u16, Port)> = seats.collect();
+            if plan.kind == RelayKind::Router {
+                world.seats.extend(&seats);
+            }
+            world.relay_seats.push(seats);
+        }
+        for (number, (plan, mut ports)) in self.media.iter().zip(ports).enumerate() {
+            if let Some(noise) = plan.noise(number, seed) {
+                world.noise_seats.push((small(number), ports.len()));
+                ports.push(Occupant::Noise(small(world.noises.len())));
+                world.noises.push(noise);
+            }
+            // Each medium draws from streams of its own; those of the first are the seed's.
+            let medium = plan.medium(&self.seats(number), seed ^ (number as u64) << 48);
+            world.places.push(Place { medium, ports });
+        }
+    }
+
+    /// By which port a bridge leads from each medium to each other one of its network.
+    fn bridged(&self, world: &World) -> BTreeMap<(u16, u16), Port> {
+        let bridges = || {
+            let all = self.relays.iter().zip(&world.relay_seats);
+            all.filter(|(plan, _)| plan.kind == RelayKind::Bridge).map(|(_, seats)| seats)
+        };
+        let mut bridged = BTreeMap::new();
+        for to in (0..).take(self.media.len()) {
+            // There is no ring: from medium to medium away from `to`, each is met once.
+            let mut near = vec![to];
+            while let Some(medium) = near.pop() {
+                for seats in bridges().filter(|seats| seats.iter().any(|&(place, _)| place == medium)) {
+                    for &(place, port) in seats.iter().filter(|&&(place, _)| place != medium) {
+                        if place != to && !bridged.contains_key(&(place, to)) {
+                            bridged.insert((place, to), port);
+                            near.push(place);
+                        }
+                    }
+                }
+            }
+        }
+        bridged
+    }
+
+    fn machine(&self, number: usize, seed: u64, options: &TransferOptions, keep: Keep) -> Machine {
+        let host = &self.hosts[number];
+        let medium = &self.media[host.seat.medium];
+        let mut random = Stream::new(seed, HOST_STREAMS + number as u64);
+        let mut config = StackConfig::new(MacAddress::new(station(number)), self.topology.cidr(number));
+        config.tcp = host.tcp;
+        let routes = self.topology.routes(host.seat.medium);
+        config.routes.extend(routes.map(|(network, gateway)| Route::via(network, gateway)));
+        let stack = Stack::new(config, random.secret());
+        let head_start = Span::from_picos(random.below(2_000_000_000_000));
+        let arbiter = Arbiter::new(host.machine.bus, seed, ARBITER_STREAMS + ((number as u64) << 40));
+        let nic = Nic::new(host.nic.clone(), Span::of_bits(8, medium.rate()), arbiter);
+        Machine::new(&host.machine, nic, stack, self.capabilities(host, options, keep), head_start)
     }
 
     /// What a host's link can do.
     fn capabilities(&self, host: &HostPlan, options: &TransferOptions, keep: Keep) -> Capabilities {
+        let framing = self.media[host.seat.medium].framing();
         Capabilities {
             // Sums are charged for, not made, but where somebody will look at them.
             offloads: Offloads {
                 checksums: !keep.frames || host.nic.offload.cuts > 0,
                 super_packet: host.nic.offload.cuts,
             },
-            ..Capabilities::new(self.framing(), options.mtu.unwrap_or(host.mtu))
+            ..Capabilities::new(framing, options.mtu.unwrap_or(host.mtu))
         }
     }
 
-    fn medium(&self, seed: u64) -> Medium {
-        match &self.medium {
-            MediumPlan::Bus(bus) => {
-                let positions = self.hosts.iter().map(|host| host.position);
-                let positions = positions.chain(self.noise.as_ref().map(|noise| noise.position));
-                let places: Vec<Span> = positions.map(|metres| bus.metre * metres).collect();
-                Medium::Bus(Bus::new(bus.clone(), &places, seed ^ BUS_STREAMS))
-            }
-            MediumPlan::Duplex(duplex) => Medium::Duplex(Duplex::new(duplex.clone(), seed)),
-            MediumPlan::Serial(line) => Medium::Serial(Box::new(Serial::new(line.clone()))),
-            MediumPlan::Switch(switch) => {
-                let cables = self.hosts.iter().map(|host| host.cable.unwrap_or(switch.cable));
-                Medium::Switch(Switch::new(switch, &cables.collect::<Vec<Cable>>(), seed))
-            }
-        }
+    fn relay(&self, number: usize, plan: &RelayPlan, mind: Mind, seed: u64) -> Relay {
+        let masters = ARBITER_STREAMS + (((self.hosts.len() + number) as u64) << 40);
+        let arbiter = Arbiter::new(plan.parameters.machine.bus, seed, masters);
+        let cards = (0..).zip(&plan.cards).map(|(card, plan)| {
+            let byte = Span::of_bits(8, self.media[plan.seat.medium].rate());
+            let stream = Stream::new(seed, RELAY_STREAMS + ((number as u64) << 16) + card);
+            let nic = Nic::new(plan.nic.clone(), byte, arbiter);
+            RelayCard { nic, outlet: Outlet::new(&plan.queue, stream) }
+        });
+        Relay::new(plan.parameters.clone(), mind, cards.collect())
+    }
+
+    /// The mind of the router with this number among the routers.
+    fn router(
+        &self,
+        number: usize,
+        plan: &RelayPlan,
+        neighbours: Arc<BTreeMap<std::net::Ipv4Addr, usize>>,
+    ) -> Router {
+        let interfaces = plan.cards.iter().enumerate().map(|(card, plan)| {
+            let station = self.topology.station(number, card);
+            let framing = self.media[plan.seat.medium].framing();
+            Interface { station, address: self.topology.address(station), framing, mtu: plan.mtu }
+        });
+        Router::new(interfaces.collect(), self.topology.ways(number), neighbours)
     }
 
     fn bulk(&self, number: u16, transfer: &TransferPlan, options: &TransferOptions) -> Bulk {
@@ -113,7 +197,7 @@ impl Blueprint {
         config.receive_buffer = options.receive_buffer.or(plan.receive_buffer).unwrap_or(4_096).into();
         Bulk {
             name: transfer.name.clone(),
-            address: SocketAddrV4::new(address(transfer.to), PORT + number),
+            address: SocketAddrV4::new(self.topology.address(transfer.to), PORT + number),
             bytes: options.bytes.or(plan.bytes).unwrap_or(1),
             write_size: options.write_size.or(plan.write_size).unwrap_or(4_096),
             super_packet: self.hosts[transfer.from].nic.offload.cuts,
@@ -126,7 +210,7 @@ impl Blueprint {
     fn dialogue(&self, number: u16, plan: &DialoguePlan, options: &TransferOptions) -> Dialogue {
         Dialogue {
             name: plan.name.clone(),
-            address: SocketAddrV4::new(address(plan.to), ECHO_PORT + number),
+            address: SocketAddrV4::new(self.topology.address(plan.to), ECHO_PORT + number),
             characters: plan.characters,
             config: options.config.unwrap_or(self.hosts[plan.from].tcp),
         }
@@ -146,16 +230,20 @@ impl Blueprint {
                 room: machine.nic().room(host.mtu + 14),
             }
         });
-        let names = self.hosts.iter().map(|host| host.name.clone());
-        let stations = names.chain(self.noise.iter().map(|_| "others".to_owned())).collect::<Vec<_>>();
-        let wires: Vec<WireOutcome> = world
-            .places
-            .iter()
-            .map(|place| WireOutcome { counted: *place.medium.statistics(), stations: stations.clone() })
-            .collect();
+        let wires = self.media.iter().zip(&world.places).map(|(plan, place)| WireOutcome {
+            name: plan.name.clone(),
+            rate: plan.rate(),
+            framing: plan.framing(),
+            counted: place.medium.statistics(),
+            stations: place.ports.iter().map(|&occupant| self.name_of(occupant)).collect(),
+        });
+        let wires: Vec<WireOutcome> = wires.collect();
         let complete = world.machines.iter().all(Machine::is_over);
         let timeline = world.trace.take_timeline(world.now, |part| match part {
-            Part::Station { wire, port } => format!("{}: wire", wires[usize::from(wire)].stations[port]),
+            Part::Station { wire, port } => {
+                let wire = &wires[usize::from(wire)];
+                format!("{}: {}", wire.stations[port], wire.name)
+            }
             Part::Inside { machine, unit } => format!("{}: {}", self.hosts[machine].name, unit.name()),
         });
         Outcome {
@@ -164,38 +252,55 @@ impl Blueprint {
             complete,
             programs: reports.collect(),
             machines: machines.collect(),
+            relays: self.relays.iter().zip(&world.relays).map(|(plan, relay)| plan.outcome(relay)).collect(),
             wires,
             frames: std::mem::take(&mut world.trace.frames),
             timeline,
         }
     }
-}
 
-impl HostPlan {
-    fn machine(
-        &self,
-        number: usize,
-        stations: usize,
-        seed: u64,
-        byte: Span,
-        capabilities: Capabilities,
-    ) -> Machine {
-        let mut random = Stream::new(seed, HOST_STREAMS + number as u64);
-        let here = address(number);
-        let prefix = if stations < 250 { 24 } else { 8 };
-        let network = Ipv4Cidr::new(here, prefix).unwrap_or_else(|| Ipv4Cidr::single(here));
-        let mut config = StackConfig::new(MacAddress::new(station(number)), network);
-        config.tcp = self.tcp;
-        let stack = Stack::new(config, random.secret());
-        let head_start = Span::from_picos(random.below(2_000_000_000_000));
-        let arbiter = Arbiter::new(self.machine.bus, seed, ARBITER_STREAMS + ((number as u64) << 40));
-        let nic = Nic::new(self.nic.clone(), byte, arbiter);
-        Machine::new(&self.machine, nic, stack, capabilities, head_start)
+    /// Who is at a port.
+    fn name_of(&self, occupant: Occupant) -> String {
+        match occupant {
+            Occupant::Machine(number) => self.hosts[usize::from(number)].name.clone(),
+            Occupant::Relay(number, _) => self.relays[usize::from(number)].name.clone(),
+            Occupant::Noise(_) => "others".to_owned(),
+        }
     }
 }
 
-/// The address of a host.
-fn address(number: usize) -> Ipv4Addr {
-    let [.., high, low] = (number + 1).to_be_bytes();
-    Ipv4Addr::new(10, 0, high, low)
+impl RelayPlan {
+    fn outcome(&self, relay: &Relay) -> RelayOutcome {
+        let (busy, levels) = relay.busy();
+        let cards = self.cards.iter().zip(relay.cards()).map(|(plan, (card, outlet))| RelayCardOutcome {
+            name: plan.name.clone(),
+            card: *card,
+            outlet: *outlet,
+        });
+        RelayOutcome {
+            name: self.name.clone(),
+            busy,
+            levels,
+            counted: *relay.statistics(),
+            cards: cards.collect(),
+        }
+    }
+}
+
+/// The mind of a bridge: behind which of its cards each station is.
+fn bridge(world: &World, number: usize) -> Bridge {
+    let own = &world.relay_seats[number];
+    let behind = world.seats.iter().map(|&(at, _)| {
+        let leads = |&(place, port): &(u16, Port)| {
+            // Towards another medium than the card's own, by a bridge that is not this one.
+            place == at || world.bridged.get(&(place, at)).is_some_and(|&other| other != port)
+        };
+        own.iter().position(leads).map(small)
+    });
+    Bridge::new(behind.collect())
+}
+
+/// Numbers of media, machines and cards, of which there are some thousands at most.
+fn small(number: usize) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
 }

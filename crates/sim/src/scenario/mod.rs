@@ -2,11 +2,14 @@
 
 mod blueprint;
 mod build;
+mod media;
 mod programs;
+mod relays;
+mod topology;
 
 pub use blueprint::{Blueprint, TransferFacts, TransferOptions};
 
-use crate::catalog::{CARDS, MACHINES, MEDIA, SCENARIOS, Shelf, TCPS};
+use crate::catalog::{CARDS, MACHINES, MEDIA, QUEUES, SCENARIOS, Shelf, TCPS};
 use crate::parameter::{ParameterError, Settings};
 
 /// A machine's file may be based on another one's, and that on another one's.
@@ -67,6 +70,18 @@ impl Scenario {
     /// The entries that name files, and where these lie.
     fn references(&self) -> Vec<(String, &'static Shelf)> {
         let mut references = vec![("medium".to_owned(), &MEDIA)];
+        let media = self.settings.names("media").into_iter();
+        references.extend(media.map(|name| (format!("media.{name}.medium"), &MEDIA)));
+        for place in ["routers", "bridges"] {
+            for relay in self.settings.names(place) {
+                references.push((format!("{place}.{relay}.machine"), &MACHINES));
+                for card in self.settings.names(&format!("{place}.{relay}.cards")) {
+                    let parts = [("nic", &CARDS), ("queue", &QUEUES)];
+                    let key = |part| format!("{place}.{relay}.cards.{card}.{part}");
+                    references.extend(parts.map(|(part, shelf)| (key(part), shelf)));
+                }
+            }
+        }
         for host in self.settings.names("hosts") {
             let parts = [("machine", &MACHINES), ("nic", &CARDS), ("tcp", &TCPS)];
             references.extend(parts.map(|(part, shelf)| (format!("hosts.{host}.{part}"), shelf)));
@@ -122,7 +137,7 @@ impl Scenario {
         let named = self
             .references()
             .into_iter()
-            .find(|(known, _)| known.strip_prefix("hosts.").unwrap_or(known) == key);
+            .find(|(known, _)| known == key || Settings::short_key(known) == key);
         let Some((key, shelf)) = named else { return self.settings.set(&self.name, change) };
         shelf.text(name)?;
         self.settings.replace_word(&key, name);

@@ -38,7 +38,7 @@ pub(super) struct TransferPlan {
 /// A program that speaks in frames, on one host.
 #[derive(Clone, Debug)]
 pub(super) struct SpeakerPlan {
-    name: String,
+    pub(super) name: String,
     pub(super) host: usize,
     kind: SpeakerKind,
 }
@@ -64,7 +64,7 @@ impl ProgramPlans {
 
     fn add(&mut self, section: &Section<'_>, name: &str, hosts: &[HostPlan]) -> Result<(), ParameterError> {
         match section.word("kind")? {
-            "bulk" => self.transfers.push(TransferPlan::read(section, name, hosts)?),
+            "bulk" => self.transfers.extend(TransferPlan::read(section, name, hosts)?),
             "dialogue" => self.dialogues.push(DialoguePlan::read(section, name, hosts)?),
             "saturate" => {
                 let parameters = SaturateParameters::read(section)?;
@@ -118,6 +118,16 @@ impl ProgramPlans {
 }
 
 impl SpeakerPlan {
+    /// The host that it speaks to, if it speaks to one.
+    pub(super) const fn peer(&self) -> Option<usize> {
+        match self.kind {
+            SpeakerKind::Saturate(_) | SpeakerKind::NfsServer(_) => None,
+            SpeakerKind::NfsClient(_, peer)
+            | SpeakerKind::BlastSender(_, peer)
+            | SpeakerKind::BlastReceiver(_, peer) => Some(peer),
+        }
+    }
+
     pub(super) fn speaker(&self) -> Box<dyn Speaker> {
         let name = self.name.clone();
         match &self.kind {
@@ -148,7 +158,8 @@ impl DialoguePlan {
 }
 
 impl TransferPlan {
-    fn read(section: &Section<'_>, name: &str, hosts: &[HostPlan]) -> Result<Self, ParameterError> {
+    /// A transfer, or one from each host of a group to the host of the other group that has its number.
+    fn read(section: &Section<'_>, name: &str, hosts: &[HostPlan]) -> Result<Vec<Self>, ParameterError> {
         let options = TransferOptions {
             bytes: Some(section.count("bytes")?),
             send_buffer: Some(section.size("send_buffer")?),
@@ -157,12 +168,18 @@ impl TransferPlan {
             read_size: Some(section.size("read_size")?),
             ..TransferOptions::default()
         };
-        let (from, to) = (host(section, "from", hosts)?, host(section, "to", hosts)?);
-        if from == to {
+        let (from, to) = (group(section, "from", hosts)?, group(section, "to", hosts)?);
+        if from.len() != to.len() {
+            let (from, to) = (from.len(), to.len());
+            let what = format!("the transfer {name} is from {from} hosts to {to}: name as many of both");
+            return Err(ParameterError::Topology(what));
+        }
+        if from.iter().zip(&to).any(|(from, to)| from == to) {
             let what = format!("the transfer {name} goes nowhere: name two hosts");
             return Err(ParameterError::Topology(what));
         }
-        Ok(Self { name: name.to_owned(), from, to, options })
+        let pairs = from.into_iter().zip(to);
+        Ok(pairs.map(|(from, to)| Self { name: name.to_owned(), from, to, options }).collect())
     }
 }
 

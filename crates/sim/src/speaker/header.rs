@@ -1,6 +1,6 @@
 //! The header in front of what speakers say: who to, who from, what kind, and four numbers of the kind's own.
 
-use crate::world::station;
+use crate::station::station;
 
 /// Bytes of it: the Ethernet header and four numbers.
 const LENGTH: usize = 14 + 16;

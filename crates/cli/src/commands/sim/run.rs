@@ -19,6 +19,7 @@ Examples:
   linerate sim run sun-3-280-to-3-60 --set transfer.send_buffer=11680 --set transfer.receive_buffer=11680
   linerate sim run sun-3-60-to-3-60 --set transfer.bytes=100000 --timeline wire.svg --pcap wire.pcapng
   linerate sim run sun-3-60-to-3-60 --timeline whole.json --timeline-from 2s --timeline-for 10s
+  linerate sim run two-cables-and-a-bridge --pcap left.pcapng --wire left
   linerate sim run my-scenario.toml --check --json run.json";
 
 /// The flags of `linerate sim run`.
@@ -43,6 +44,9 @@ pub(crate) struct RunArgs {
     /// Write every frame to this pcapng file
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Write the frames of this wire only
+    #[arg(long, value_name = "NAME", requires = "pcap")]
+    wire: Option<String>,
     /// Write who held what when to this file (wires, processors, buses, rings): a picture, or its spans as JSON
     #[arg(long, value_name = "FILE.svg|FILE.json", value_parser = timeline_file)]
     timeline: Option<PathBuf>,
@@ -72,6 +76,10 @@ impl RunArgs {
 pub(crate) fn run(args: &RunArgs, _interrupt: &Interrupt) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.set).map_err(BenchError::from)?;
     let blueprint = scenario.blueprint().map_err(|error| Failure::input(error.to_string()))?;
+    if let Some(name) = args.wire.as_deref().filter(|name| !blueprint.wires().any(|wire| wire == *name)) {
+        let known = blueprint.wires().collect::<Vec<_>>().join(", ");
+        return Err(Failure::input(format!("there is no wire `{name}`: choose one of {known}")));
+    }
     let mut capture = args.pcap.as_deref().map(create).transpose()?;
     let keep = Keep { frames: capture.is_some(), timeline: args.timeline.as_ref().map(|_| args.window()) };
     let options = TransferOptions { verify: args.check, checks: args.check, ..TransferOptions::default() };
@@ -83,7 +91,7 @@ pub(crate) fn run(args: &RunArgs, _interrupt: &Interrupt) -> Result<(), Failure>
         print(&format!("\n{published}"))?;
     }
     if let Some(capture) = &mut capture {
-        write_frames(capture, &blueprint, scenario.name(), &outcome)?;
+        write_frames(capture, &blueprint, scenario.name(), args.wire.as_deref(), &outcome)?;
     }
     write(args.json.as_deref(), || json(&Record::new(scenario.name(), args.seed, &outcome)))?;
     write_timeline(args, &scenario, &outcome)?;

@@ -3,7 +3,7 @@
 use crate::output::{Failure, print};
 use clap::Args;
 use linerate_lab::BenchError;
-use linerate_lab::simulation::{Scenario, Setting, load};
+use linerate_lab::simulation::{Scenario, Setting, Settings, load};
 use std::fmt::Write;
 
 /// The flags of `linerate sim show`.
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
     scenario.blueprint().map_err(|error| Failure::input(error.to_string()))?;
     let mut text = format!("# {}\n", scenario.question());
     for (key, setting) in scenario.settings().iter() {
-        let key = key.strip_prefix("hosts.").or_else(|| key.strip_prefix("programs.")).unwrap_or(key);
+        let key = Settings::short_key(key);
         let _ = match setting {
             Setting::Number(number) => {
                 let [low, high] = number.range;

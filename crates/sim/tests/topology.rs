@@ -1,0 +1,277 @@
+//! Worlds of more than one medium: routers and bridges pass on what must cross, and what cannot work is refused.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_sim::{Captured, Keep, Outcome, Scenario, TransferOptions};
+
+fn number(value: u64, unit: &str) -> String {
+    format!("{{ value = {value}, unit = \"{unit}\", range = [0, 1000000000], source = \"a test\" }}")
+}
+
+/// Some media, each of its kind.
+fn media(media: &[(&str, &str)]) -> String {
+    let lines = media.iter().map(|(name, file)| format!("{name} = {{ medium = \"{file}\" }}\n"));
+    format!("title = \"a test\"\n[media]\n{}", lines.collect::<String>())
+}
+
+fn host(name: &str, on: &str) -> String {
+    format!(
+        "[hosts.{name}]\nmachine = \"server\"\nnic = \"generic\"\ntcp = \"modern\"\non = \"{on}\"\nposition = {}\n",
+        number(0, "m")
+    )
+}
+
+/// A router or a bridge with a card on each of these media.
+fn relay(place: &str, name: &str, on: &[&str]) -> String {
+    let mtu = if place == "routers" { format!("mtu = {}\n", number(1_500, "B")) } else { String::new() };
+    let cards = on.iter().enumerate().map(|(card, on)| {
+        format!(
+            "[{place}.{name}.cards.c{card}]\nnic = \"generic\"\nqueue = \"tail-drop\"\non = \"{on}\"\nposition = {}\n{mtu}",
+            number(0, "m")
+        )
+    });
+    format!(
+        "[{place}.{name}]\nmachine = \"server\"\nforward = {}\ninput = {}\n{}",
+        number(1, "us"),
+        number(100, "frames"),
+        cards.collect::<String>()
+    )
+}
+
+fn transfer(from: &str, to: &str) -> String {
+    let (size, most) = (number(100_000, "B"), number(60, "s"));
+    format!(
+        "[programs.transfer]\nkind = \"bulk\"\nfrom = \"{from}\"\nto = \"{to}\"\nbytes = {size}\nsend_buffer = {size}\n\
+         receive_buffer = {size}\nwrite_size = {size}\nread_size = {size}\n[limit]\ntime = {most}\n"
+    )
+}
+
+fn parse(text: &str) -> Result<Scenario, String> {
+    Scenario::parse("s.toml", text, &|file| Err(format!("{file} is not there")))
+        .map_err(|error| error.to_string())
+}
+
+fn run(text: &str, changes: &[&str]) -> Outcome {
+    let mut scenario = parse(text).unwrap();
+    changes.iter().for_each(|change| scenario.set(change).unwrap());
+    let options = TransferOptions { verify: true, checks: true, ..TransferOptions::default() };
+    scenario.blueprint().unwrap().run(1, &options, Keep { frames: true, timeline: None })
+}
+
+fn assert_arrived(outcome: &Outcome) {
+    let sink = outcome.program("transfer: sink").unwrap();
+    assert!(outcome.complete && sink.complete, "{sink:?}");
+    assert_eq!((sink.bytes, sink.wrong_at), (100_000, None));
+}
+
+/// The first line that says why a text is no scenario.
+fn refused(text: &str) -> String {
+    let error = parse(text).and_then(|scenario| scenario.blueprint().map_err(|error| error.to_string()));
+    let line = error.map(|_| ()).unwrap_err();
+    assert!(!line.contains('\n'), "{line}");
+    line
+}
+
+/// Two hosts with two routers between them.
+fn two_routers() -> String {
+    media(&[("left", "link-1g"), ("middle", "link-1g"), ("right", "link-1g")])
+        + &host("a", "left")
+        + &relay("routers", "one", &["left", "middle"])
+        + &relay("routers", "two", &["middle", "right"])
+        + &host("b", "right")
+        + &transfer("a", "b")
+}
+
+/// How long the packets of the connection have to live, on the wire with this number.
+fn times_to_live(outcome: &Outcome, wire: u16) -> Vec<u8> {
+    let packets = |frame: &&Captured| frame.wire == wire && frame.bytes.get(12..14) == Some(&[8, 0]);
+    let mut ttls: Vec<u8> = outcome.frames.iter().filter(packets).map(|frame| frame.bytes[22]).collect();
+    ttls.sort_unstable();
+    ttls.dedup();
+    ttls
+}
+
+#[test]
+fn a_transfer_crosses_two_routers_and_each_takes_a_hop() {
+    let outcome = run(&two_routers(), &[]);
+    assert_arrived(&outcome);
+    let [left, middle, right] = [0, 1, 2].map(|wire| times_to_live(&outcome, wire));
+    assert_eq!((left, middle, right), (vec![62, 64], vec![63], vec![62, 64]));
+    let names: Vec<&str> = outcome.wires.iter().map(|wire| wire.name.as_str()).collect();
+    assert_eq!(names, ["left", "middle", "right"]);
+    for relay in &outcome.relays {
+        assert!(relay.counted.forwarded > 100 && relay.lost() == 0, "{relay:?}");
+        assert!(relay.busy > linerate_sim::Span::ZERO);
+    }
+    let (one, two) = (&outcome.relays[0].counted, &outcome.relays[1].counted);
+    assert_eq!((one.answered, two.answered), (1, 1), "each answers for itself once");
+    assert!(
+        one.forwarded.abs_diff(two.forwarded) <= 1,
+        "the last acknowledgement may be on its way: {one:?} {two:?}"
+    );
+}
+
+#[test]
+fn the_same_seed_gives_the_same_frames_on_every_wire() {
+    let (first, again) = (run(&two_routers(), &[]), run(&two_routers(), &[]));
+    assert_eq!((first.frames, first.events), (again.frames, again.events));
+}
+
+#[test]
+fn a_full_queue_of_a_router_drops_and_the_transfer_survives() {
+    let outcome = run(
+        &two_routers(),
+        &["middle.medium.rate=1", "one.cards.c1.queue.limit=5", "one.cards.c1.nic.transmit.ring=2"],
+    );
+    assert_arrived(&outcome);
+    let queue = &outcome.relays[0].cards[1].outlet;
+    assert!(queue.dropped > 0 && queue.waited > linerate_sim::Span::ZERO, "{queue:?}");
+}
+
+#[test]
+fn a_router_whose_processor_is_too_slow_overruns_and_the_transfer_survives() {
+    let outcome = run(&two_routers(), &["one.forward=2000", "one.input=4"]);
+    assert_arrived(&outcome);
+    assert!(outcome.relays[0].counted.overrun > 0, "{:?}", outcome.relays[0].counted);
+}
+
+#[test]
+fn a_sender_hears_how_long_a_packet_may_be_on_a_serial_line_behind_a_router() {
+    let text = media(&[("lan", "link-1g"), ("line", "serial-2400")])
+        + &host("a", "lan")
+        + &relay("routers", "gateway", &["lan", "line"])
+        + &host("b", "line")
+        + &transfer("a", "b");
+    let outcome = run(&text, &["line.medium.rate=100", "gateway.cards.c1.mtu=576", "b.tcp.mtu=1500"]);
+    assert_arrived(&outcome);
+    assert!(outcome.relays[0].counted.too_long > 0);
+    let longest = outcome.frames.iter().filter(|frame| frame.wire == 1).map(|frame| frame.bytes.len()).max();
+    assert_eq!(longest, Some(576), "packets without a header of Ethernet, as long as they may be");
+}
+
+#[test]
+fn bridges_join_switches_to_one_network_and_pass_on_only_what_must_cross() {
+    let text = media(&[("first", "wan"), ("second", "wan"), ("third", "wan")])
+        + &host("a", "first")
+        + &host("b", "first")
+        + &host("far", "third")
+        + &relay("bridges", "one", &["first", "second"])
+        + &relay("bridges", "two", &["second", "third"]);
+    let across = run(&(text.clone() + &transfer("a", "far")), &[]);
+    assert_arrived(&across);
+    assert_eq!(times_to_live(&across, 2), [64], "no bridge takes a hop");
+    let local = run(&(text + &transfer("a", "b")), &[]);
+    assert_arrived(&local);
+    let crossed = local.frames.iter().filter(|frame| frame.wire > 0).count();
+    assert!(crossed < 8, "{crossed} frames have left the first switch, where both hosts are");
+}
+
+#[test]
+fn one_medium_with_a_name_is_one_without() {
+    let one = "title = \"a test\"\nmedium = \"ethernet-10\"\n".to_owned();
+    let hosts = host("a", "left") + &host("b", "left") + &transfer("a", "b");
+    let plain = run(&(one + &hosts.replace("on = \"left\"\n", "")), &[]);
+    let named = run(&(media(&[("left", "ethernet-10")]) + &hosts), &[]);
+    assert_eq!((plain.frames, plain.events), (named.frames, named.events));
+}
+
+#[test]
+fn a_ring_of_bridges_is_refused_by_the_names_of_its_parts() {
+    let switches = media(&[("first", "wan"), ("second", "wan"), ("third", "wan")])
+        + &host("a", "first")
+        + &host("b", "third")
+        + &transfer("a", "b");
+    let ring = switches.clone()
+        + &relay("bridges", "x", &["first", "second"])
+        + &relay("bridges", "y", &["second", "third"])
+        + &relay("bridges", "z", &["third", "first"]);
+    let line = refused(&ring);
+    assert!(line.contains("are a ring"), "{line}");
+    assert!(["first", "second", "third", "x", "y", "z"].iter().all(|part| line.contains(part)), "{line}");
+    let twice = switches.clone() + &relay("bridges", "x", &["first", "third", "second", "second"]);
+    assert!(refused(&twice).starts_with("x, second are a ring"), "{}", refused(&twice));
+    let line = switches
+        + &relay("bridges", "x", &["first", "second"])
+        + &relay("bridges", "y", &["second", "third"]);
+    assert!(parse(&line).unwrap().blueprint().is_ok(), "a line of bridges is no ring");
+    let routed = ring
+        .replace("bridges.z", "routers.z")
+        .replace("[routers.z.cards.c0]\n", "[routers.z.cards.c0]\nmtu = {mtu}\n");
+    let routed = routed
+        .replace("[routers.z.cards.c1]\n", "[routers.z.cards.c1]\nmtu = {mtu}\n")
+        .replace("{mtu}", &number(1_500, "B"));
+    assert!(refused(&routed).contains("c0 and c1 of z are on one network"));
+}
+
+#[test]
+fn a_ring_of_routers_is_no_loop_and_the_shortest_way_is_taken() {
+    let text = media(&[("first", "wan"), ("second", "wan"), ("third", "wan")])
+        + &host("a", "first")
+        + &host("b", "third")
+        + &relay("routers", "x", &["first", "second"])
+        + &relay("routers", "y", &["second", "third"])
+        + &relay("routers", "z", &["third", "first"])
+        + &transfer("a", "b");
+    let outcome = run(&text, &[]);
+    assert_arrived(&outcome);
+    let forwarded: Vec<u64> = outcome.relays.iter().map(|relay| relay.counted.forwarded).collect();
+    assert!(forwarded[..2] == [0, 0] && forwarded[2] > 100, "{forwarded:?}");
+}
+
+#[test]
+fn what_is_joined_to_nothing_or_to_too_much_is_refused_with_a_line() {
+    let two = media(&[("left", "wan"), ("right", "wan")]);
+    let hosts = host("a", "left") + &host("b", "right") + &transfer("a", "b");
+    let router = relay("routers", "r", &["left", "right"]);
+    let whole = two.clone() + &hosts + &router;
+    assert!(parse(&whole).unwrap().blueprint().is_ok());
+    let says = |text: &str, line: &str| assert!(refused(text).contains(line), "{}", refused(text));
+    says(&(two.clone() + &hosts), "there is no way from a to b for transfer: join left and right");
+    says(&whole.replacen("on = \"left\"\n", "", 1), "the card of a is on no medium");
+    says(
+        &whole.replacen("on = \"left\"", "on = \"left, right\"", 1),
+        "the card of a is on left and on right",
+    );
+    says(
+        &whole.replacen("on = \"left\"", "on = \"up\"", 1),
+        "there is no medium `up`: choose one of left, right",
+    );
+    says(
+        &(whole.clone() + "[hosts.a.cards.c1]\nnic = \"generic\"\n"),
+        "a has several cards, and is no router",
+    );
+    let at = |host: &str, address: &str, text: &str| {
+        let named = format!("[hosts.{host}]\n");
+        text.replace(&named, &format!("{named}address = \"{address}\"\n"))
+    };
+    says(&at("a", "10.0.0.3", &whole), "a and the card c0 of r have one address, 10.0.0.3");
+    says(&at("a", "10.1.0.9", &whole), "a cannot have the address 10.1.0.9: its network is 10.0.0.0/16");
+    says(&at("a", "ten", &whole), "`ten` is no address");
+    says(&whole.replace("routers.r", "routers.a"), "two machines are called a");
+    says(&(two + &hosts + &relay("routers", "r", &["left"])), "r joins nothing");
+    says(&whole.replace("[media]\n", "[media]\nspare = { medium = \"wan\" }\n"), "nobody is on spare");
+    says(&format!("medium = \"wan\"\n{whole}"), "one medium or several");
+    says(&(whole + "[noise]\nword = \"x\"\n"), "noise.word means nothing here");
+}
+
+#[test]
+fn every_number_of_a_router_can_be_changed_and_what_it_cannot_be_is_refused() {
+    let mut scenario = parse(&two_routers()).unwrap();
+    for change in [
+        "one.forward=5",
+        "one.machine=sun-3-180",
+        "one.machine.cost.interrupt=10",
+        "one.cards.c0.nic=lance",
+        "lance.transmit.start=20",
+        "one.cards.c1.queue=codel",
+        "one.cards.c1.queue.target=4",
+        "middle.medium=ethernet-10",
+        "middle.medium.collisions=off",
+    ] {
+        assert_eq!(scenario.set(change), Ok(()), "{change}");
+    }
+    assert!(scenario.blueprint().is_ok());
+    let refused = |scenario: &mut Scenario, change: &str| scenario.set(change).unwrap_err().to_string();
+    assert!(refused(&mut scenario, "one.cards.c1.queue=fifo").contains("there is no queue `fifo`"));
+    assert!(refused(&mut scenario, "one.forwards=5").contains("there is no parameter `one.forwards`"));
+}
