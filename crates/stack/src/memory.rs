@@ -16,6 +16,10 @@
 //! Who has something to write, nothing in its buffer whose acknowledgement would wake it, and gets no memory,
 //! waits in a queue, and is given some before anybody else is. While one waits, the others may fill half
 //! of what they hold, and the other half comes free as their peers acknowledge.
+//!
+//! A connection itself takes memory, too: four times as much awake as at rest. Who idles rests after a second,
+//! and of those that have held nothing since they were opened, only the last stay awake for so long: however
+//! many are opened at once, and say nothing, they never take that memory all together.
 
 use crate::list::{Links, List};
 use crate::stack::Stack;
@@ -35,12 +39,19 @@ const PART: usize = 16;
 /// Holders of one class that are asked in one go.
 const ASKED: usize = 4;
 
+/// How many connections that have held nothing since they were opened stay awake.
+const NEWCOMERS: usize = 1_024;
+
+/// The class of those.
+const NEW: usize = 0;
+
 /// The budget.
 #[derive(Debug)]
 pub(crate) struct Memory {
     limit: usize,
     /// Invariant: the sum over all connections, and at most `limit`.
     held: usize,
+    /// Invariant: each connection that holds something is in its class, and at most [`NEWCOMERS`] are in [`NEW`].
     holders: Links,
     classes: [List; CLASSES],
     writers: Links,
@@ -148,13 +159,24 @@ impl Memory {
         self.held = self.held - before + after;
         let (from, to) = (class_of(before), class_of(after));
         if from != to {
-            if from > 0 {
+            if self.holders.contains(connection) {
                 self.holders.remove(&mut self.classes[from], connection);
             }
             if to > 0 {
                 self.holders.push_back(&mut self.classes[to], connection);
             }
         }
+    }
+
+    /// A connection was opened. The newcomer that is none any more, if there are too many.
+    pub(crate) fn welcome(&mut self, connection: u32) -> Option<u32> {
+        if !self.holders.contains(connection) {
+            self.holders.push_back(&mut self.classes[NEW], connection);
+        }
+        if self.classes[NEW].len() <= NEWCOMERS {
+            return None;
+        }
+        self.holders.pop_front(&mut self.classes[NEW])
     }
 
     /// The next holder of a class to be asked; after it all others of the class have their turn.
@@ -167,6 +189,9 @@ impl Memory {
     /// A connection is gone.
     fn forget(&mut self, connection: u32, held: usize) {
         self.follow(connection, held, 0);
+        if self.holders.contains(connection) {
+            self.holders.remove(&mut self.classes[NEW], connection);
+        }
         self.stop_waiting(connection);
     }
 
@@ -202,6 +227,14 @@ impl Memory {
         assert_eq!(self.held, held.sum::<usize>(), "what connections hold is counted");
         assert!(self.held <= self.limit, "{} bytes of {} are held", self.held, self.limit);
         assert!(self.waiting.is_empty() || self.is_out(), "somebody waits for memory, and there is some");
+    }
+
+    /// Panics if there are too many newcomers, or one that is gone or `holds` something.
+    pub(crate) fn check_newcomers(&self, holds: impl Fn(u32) -> Option<usize>) {
+        assert!(self.classes[NEW].len() <= NEWCOMERS, "newcomers are limited");
+        for newcomer in self.holders.iter(&self.classes[NEW]) {
+            assert_eq!(holds(newcomer), Some(0), "newcomers are connections that hold nothing");
+        }
     }
 }
 
@@ -335,6 +368,20 @@ mod tests {
         assert_eq!([memory.ask(class), memory.ask(class)], [Some(2), Some(2)]);
         memory.forget(2, 8_192);
         memory.check([4_096, 4_096].into_iter());
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_newcomers_is_none_any_more_and_who_holds_something_is_none_either() {
+        let mut memory = Memory::new(1_000_000);
+        let limit = u32::try_from(NEWCOMERS).unwrap();
+        assert!((0..limit).all(|connection| memory.welcome(connection).is_none()));
+        assert_eq!((memory.welcome(3), memory.welcome(limit)), (None, Some(0)));
+        memory.follow(1, 0, 4_096);
+        memory.follow(1, 4_096, 0);
+        memory.forget(2, 0);
+        assert!([limit + 1, limit + 2].iter().all(|&connection| memory.welcome(connection).is_none()));
+        assert_eq!(memory.welcome(limit + 3), Some(3));
+        memory.check_newcomers(|_| Some(0));
     }
 
     #[test]

@@ -98,8 +98,35 @@ impl Crowd {
     }
 }
 
+/// One after the other, because all memory of this program is counted.
 #[test]
-fn an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through() {
+fn an_idle_connection_takes_little_memory() {
+    let [busy, idle] = an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through();
+    println!("{idle} bytes for an idle connection, {busy} soon after a conversation");
+    let silent = of_many_that_are_opened_at_once_only_the_last_are_awake();
+    println!("{silent} bytes for a connection of many that have just been opened");
+}
+
+fn of_many_that_are_opened_at_once_only_the_last_are_awake() -> usize {
+    let mut crowd = Crowd::new();
+    let mut pairs = crowd.open();
+    let before = MEMORY.current_usage();
+    while pairs.len() < CONNECTIONS {
+        pairs.extend(crowd.open());
+    }
+    let silent = (MEMORY.current_usage() - before) / (2 * pairs.len());
+    // No time has passed. A thousand are awake, in two and a half kilobytes each.
+    assert!(silent + MARGIN <= IDLE + 1_024 * 2_560 / CONNECTIONS, "{silent} bytes");
+    crowd.hosts.iter().for_each(|host| host.stack().check());
+    // Those that rest hear and speak, as the others do.
+    for pairs in [&pairs[..BATCH], &pairs[pairs.len() - BATCH..]] {
+        crowd.converse(pairs);
+    }
+    crowd.hosts.iter().for_each(|host| host.stack().check());
+    silent
+}
+
+fn an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through() -> [usize; 2] {
     let mut crowd = Crowd::new();
     let mut pairs = Vec::with_capacity(CONNECTIONS + BATCH);
     // What a host keeps of which nothing belongs to a connection.
@@ -115,7 +142,6 @@ fn an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through() {
     let busy = (MEMORY.current_usage() - before) / (2 * pairs.len());
     crowd.pass_time(Duration::from_secs(5));
     let idle = (MEMORY.current_usage() - before) / (2 * pairs.len());
-    println!("{idle} bytes for an idle connection, {busy} soon after a conversation");
     assert!(idle + MARGIN <= IDLE, "{idle} bytes");
     crowd.hosts.iter().for_each(|host| host.stack().check());
     // They are all still there.
@@ -125,4 +151,5 @@ fn an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through() {
     crowd.pass_time(Duration::from_secs(5));
     let again = (MEMORY.current_usage() - before) / (2 * pairs.len());
     assert!(again + MARGIN <= IDLE, "{again} bytes after the second conversation");
+    [busy, idle]
 }

@@ -208,6 +208,7 @@ impl Stack {
         let (_, listener) = self.sockets.listener_mut(handle).ok()?;
         let index = self.queues.pop_front(&mut listener.acceptable)?;
         self.wake(index);
+        self.welcome(index);
         let socket = self.sockets.tcp_at(index)?;
         socket.owner = Owner::Application;
         let (connection, peer) = (&socket.connection, socket.peer);

@@ -145,6 +145,8 @@ impl Stack {
         }
         if is_over {
             self.retire(index);
+        } else if is_established && !was_established {
+            self.welcome(index);
         }
     }
 
@@ -262,6 +264,8 @@ impl Stack {
         let count = |is: fn(&TcpSocket) -> bool| connections().filter(|socket| is(socket)).count();
         assert_eq!(self.flows.len(), count(|socket| !socket.retired), "flows are connections");
         self.memory.check(connections().map(|socket| socket.held));
+        let held = |index| Some(self.sockets.get(index)?.as_tcp()?.held);
+        self.memory.check_newcomers(held);
         assert_eq!(self.orphans, count(TcpSocket::is_orphan), "orphans are counted");
         assert_eq!(
             self.time_wait.len(),

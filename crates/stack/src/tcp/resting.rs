@@ -106,6 +106,15 @@ impl Stack {
         }
     }
 
+    /// A connection was opened, or accepted. The newcomer that leaves its place for it rests, if it is quiet.
+    pub(crate) fn welcome(&mut self, index: u32) {
+        let Some(oldest) = self.memory.welcome(index) else { return };
+        if let Some(socket) = self.sockets.awake_at(oldest) {
+            socket.connection.hasten_rest();
+            self.let_rest(oldest);
+        }
+    }
+
     /// Nothing was due of a connection but to look at it: if nothing has happened either, it rests. The
     /// timer that it rests with is armed anew, or the one of its busy life would wake it.
     pub(super) fn let_rest(&mut self, index: u32) {

@@ -39,7 +39,21 @@ impl Connection {
     /// Holds it no memory, has it nothing to say, and waits for nothing that could be soon?
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        let waits = |&timer: &Timer| self.timers.is_set(timer) && !LONG.contains(&timer);
+        !self.timers.is_set(Timer::IdleBuffers) && self.is_quiet_for_now()
+    }
+
+    /// One that is quiet for now shall not be looked at again before it rests: [`Connection::rest`] has
+    /// something at once.
+    pub fn hasten_rest(&mut self) {
+        if self.is_quiet_for_now() {
+            self.timers.clear(Timer::IdleBuffers);
+        }
+    }
+
+    /// Is it quiet, but perhaps not for long enough?
+    fn is_quiet_for_now(&self) -> bool {
+        let is_soon = |timer: Timer| timer != Timer::IdleBuffers && !LONG.contains(&timer);
+        let waits = |&timer: &Timer| self.timers.is_set(timer) && is_soon(timer);
         let has_news = self.output_due || !self.events.is_empty();
         self.buffer_memory() == 0 && !has_news && !Timer::ALL.iter().any(waits)
     }
