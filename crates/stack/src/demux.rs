@@ -4,6 +4,9 @@
 //! Bulk data comes in trains, so the question is answered with yes nearly always and saves the
 //! hash. Where it is not, a lookup costs the same for one flow and for a million; a peer who could
 //! predict the hash could make them all collide, and does not know the key.
+//!
+//! A flow that begins is asked for, found missing and entered, and its next packet comes soon: so what was
+//! hashed last is remembered, found or not, and who was entered last is who comes next.
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use hashbrown::HashTable;
@@ -42,8 +45,10 @@ struct Entry {
 pub(crate) struct Demux {
     hasher: SipHasher13,
     table: HashTable<Entry>,
-    /// What the last successful lookup found. Invariant: an entry of the table.
+    /// What the last successful lookup found, or what was entered since. Invariant: an entry of the table.
     last: Option<Entry>,
+    /// The flow that was hashed last, and its hash.
+    hashed: Option<(Flow, u64)>,
     repeats: u64,
     lookups: u64,
 }
@@ -51,7 +56,7 @@ pub(crate) struct Demux {
 impl Demux {
     /// A table without a flow.
     pub(crate) const fn new(hasher: SipHasher13) -> Self {
-        Self { hasher, table: HashTable::new(), last: None, repeats: 0, lookups: 0 }
+        Self { hasher, table: HashTable::new(), last: None, hashed: None, repeats: 0, lookups: 0 }
     }
 
     /// The socket of an arrived packet.
@@ -64,7 +69,8 @@ impl Demux {
         if self.table.is_empty() {
             return None;
         }
-        let found = self.find(self.hash(flow), flow)?;
+        let own = self.hash(flow);
+        let found = self.find(own, flow)?;
         self.last = Some(found);
         Some(found.socket)
     }
@@ -87,23 +93,34 @@ impl Demux {
         if self.table.is_empty() {
             return None;
         }
-        self.last(flow).or_else(|| self.find(self.hash(flow), flow).map(|entry| entry.socket))
+        self.last(flow).or_else(|| self.find(hash(&self.hasher, flow), flow).map(|entry| entry.socket))
+    }
+
+    /// Does nobody have the flow? It is perhaps about to be entered.
+    pub(crate) fn is_free(&mut self, flow: Flow) -> bool {
+        if self.table.is_empty() {
+            return true;
+        }
+        let own = self.hash(flow);
+        self.find(own, flow).is_none()
     }
 
     /// Leads `flow` to `socket`; false if it leads to one already.
     pub(crate) fn insert(&mut self, flow: Flow, socket: u32) -> bool {
-        let (hasher, own) = (self.hasher, self.hash(flow));
+        let (hasher, own, entry) = (self.hasher, self.hash(flow), Entry { flow, socket });
         if self.find(own, flow).is_some() {
             return false;
         }
-        self.table.insert_unique(own, Entry { flow, socket }, |entry| hash(&hasher, entry.flow));
+        self.table.insert_unique(own, entry, |entry| hash(&hasher, entry.flow));
+        self.last = Some(entry);
         true
     }
 
     /// Forgets `flow` if it leads to `socket`.
     pub(crate) fn remove(&mut self, flow: Flow, socket: u32) {
         let matches = |entry: &Entry| entry.flow == flow && entry.socket == socket;
-        if let Ok(entry) = self.table.find_entry(self.hash(flow), matches) {
+        let own = self.hash(flow);
+        if let Ok(entry) = self.table.find_entry(own, matches) {
             entry.remove();
         }
         if self.last.is_some_and(|last| last.flow == flow) {
@@ -125,8 +142,11 @@ impl Demux {
         self.table.find(hash, |entry| entry.flow == flow).copied()
     }
 
-    fn hash(&self, flow: Flow) -> u64 {
-        hash(&self.hasher, flow)
+    fn hash(&mut self, flow: Flow) -> u64 {
+        let known = self.hashed.filter(|hashed| hashed.0 == flow);
+        let (_, hash) = known.unwrap_or_else(|| (flow, hash(&self.hasher, flow)));
+        self.hashed = Some((flow, hash));
+        hash
     }
 }
 
@@ -162,6 +182,15 @@ mod tests {
         }
         assert_eq!(demux.lookup(flow(2)), Some(20));
         assert_eq!(demux.repeats(), (8, 10));
+    }
+
+    #[test]
+    fn the_first_packet_of_a_flow_that_was_just_entered_is_none_to_be_hashed_for() {
+        let mut demux = demux();
+        assert!(demux.is_free(flow(1)) && demux.insert(flow(1), 10) && !demux.is_free(flow(1)));
+        assert_eq!((demux.lookup(flow(1)), demux.repeats()), (Some(10), (1, 1)));
+        assert!(demux.is_free(flow(2)) && demux.insert(flow(2), 20));
+        assert_eq!((demux.lookup(flow(1)), demux.repeats()), (Some(10), (1, 2)));
     }
 
     #[test]

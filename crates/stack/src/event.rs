@@ -166,7 +166,7 @@ impl Event {
     pub(crate) fn of(sockets: &Sockets, index: u32, kind: u8) -> Option<Self> {
         let (key, socket) = sockets.entry(index)?;
         Some(match socket {
-            Socket::Tcp(_) | Socket::Resting(_) => {
+            Socket::Tcp(_) | Socket::Resting(_) | Socket::Waiting(_) => {
                 Self::Tcp(TcpHandle(key), *TcpEvent::ALL.get(usize::from(kind))?)
             }
             Socket::Listen(_) => Self::Incoming(ListenHandle(key)),

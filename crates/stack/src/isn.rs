@@ -2,7 +2,7 @@
 //! the clock in timestamps (RFC 7323 §5.4).
 
 use crate::keys::Keys;
-use core::net::SocketAddrV4;
+use core::net::{Ipv4Addr, SocketAddrV4};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 use siphasher::sip::SipHasher24;
@@ -12,12 +12,18 @@ use siphasher::sip::SipHasher24;
 pub(crate) struct InitialNumbers {
     sequence: SipHasher24,
     timestamp: SipHasher24,
+    /// The two hosts whose offset was asked for last, and that offset.
+    last_offset: Option<([Ipv4Addr; 2], u32)>,
 }
 
 impl InitialNumbers {
     /// Numbers under the secrets of a host.
     pub(crate) fn new(keys: &Keys) -> Self {
-        Self { sequence: keys.visible("initial sequence numbers"), timestamp: keys.visible("timestamps") }
+        Self {
+            sequence: keys.visible("initial sequence numbers"),
+            timestamp: keys.visible("timestamps"),
+            last_offset: None,
+        }
     }
 
     /// ISN = M + F(localip, localport, remoteip, remoteport, secretkey), where M counts every four
@@ -35,11 +41,17 @@ impl InitialNumbers {
 
     /// What is added to the clock in timestamps. It is the same for all connections of two hosts,
     /// so that the timestamps of a new incarnation are later than those of the one before it.
-    pub(crate) fn timestamp_offset(&self, local: SocketAddrV4, remote: SocketAddrV4) -> u32 {
+    pub(crate) fn timestamp_offset(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> u32 {
+        let hosts = [*local.ip(), *remote.ip()];
+        if let Some((_, offset)) = self.last_offset.filter(|last| last.0 == hosts) {
+            return offset;
+        }
         let mut key = [0; 8];
         key[..4].copy_from_slice(&local.ip().octets());
         key[4..].copy_from_slice(&remote.ip().octets());
-        low_half(self.timestamp.hash(&key))
+        let offset = low_half(self.timestamp.hash(&key));
+        self.last_offset = Some((hosts, offset));
+        offset
     }
 }
 
@@ -51,7 +63,6 @@ const fn low_half(number: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::net::Ipv4Addr;
     use linerate_units::Duration;
 
     fn at(address: u8, port: u16) -> SocketAddrV4 {
@@ -79,9 +90,10 @@ mod tests {
 
     #[test]
     fn the_timestamps_of_two_hosts_have_one_offset_whatever_the_ports() {
-        let numbers = InitialNumbers::new(&Keys::new([1; 32]));
+        let mut numbers = InitialNumbers::new(&Keys::new([1; 32]));
         let offset = numbers.timestamp_offset(at(1, 80), at(2, 5_000));
         assert_eq!(offset, numbers.timestamp_offset(at(1, 81), at(2, 9)));
         assert_ne!(offset, numbers.timestamp_offset(at(1, 80), at(3, 5_000)));
+        assert_eq!(offset, numbers.timestamp_offset(at(1, 80), at(2, 5_000)));
     }
 }

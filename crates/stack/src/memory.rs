@@ -187,8 +187,10 @@ impl Memory {
     }
 
     /// A connection is gone.
-    fn forget(&mut self, connection: u32, held: usize) {
-        self.follow(connection, held, 0);
+    pub(crate) fn forget(&mut self, connection: u32, held: usize) {
+        if held > 0 {
+            self.follow(connection, held, 0);
+        }
         if self.holders.contains(connection) {
             self.holders.remove(&mut self.classes[NEW], connection);
         }

@@ -87,6 +87,8 @@ struct Neighbor {
 pub(crate) struct Neighbors {
     table: AddressTable,
     entries: Slab<Neighbor>,
+    /// Where the neighbour was that was looked up last; another one, or none, may be there now.
+    last: u32,
     timers: TimerWheel,
     /// Each entry is in one of these three, in the order of its coming or its last lookup.
     order: Links,
@@ -110,6 +112,7 @@ impl Neighbors {
         Self {
             table: AddressTable::new(hasher),
             entries: Slab::new(),
+            last: 0,
             timers: TimerWheel::new(),
             order: Links::new(),
             unresolved: List::EMPTY,
@@ -128,10 +131,13 @@ impl Neighbors {
     /// The station that has `address`. If it is not known, or has not been heard of for long, it is
     /// asked for.
     pub(crate) fn lookup(&mut self, now: Instant, address: Ipv4Addr) -> Option<MacAddress> {
-        let Some(index) = self.table.get(address) else {
+        let is_last = self.entries.get(self.last).is_some_and(|entry| entry.address == address);
+        let found = if is_last { Some(self.last) } else { self.table.get(address) };
+        let Some(index) = found else {
             self.begin(now, address);
             return None;
         };
+        self.last = index;
         let entry = self.entries.get_mut(index)?;
         let (state, station) = (entry.state, entry.station);
         match state {

@@ -6,6 +6,7 @@ use crate::slab::{Key, Slab};
 use crate::tcp::{Owner, RestingSocket, Seen, TcpSocket};
 use crate::udp::UdpSocket;
 use alloc::boxed::Box;
+use linerate_tcp::Waiting;
 use linerate_units::Instant;
 
 /// Names a TCP connection. One that the application has let go of names nothing any more, even if its
@@ -35,6 +36,8 @@ pub(crate) enum Socket {
     Tcp(Box<TcpSocket>),
     /// A connection to which nothing happens.
     Resting(Box<RestingSocket>),
+    /// One in TIME-WAIT that nobody holds.
+    Waiting(Box<RestingSocket<Waiting>>),
     Listen(Box<Listener>),
     Udp(Box<UdpSocket>),
 }
@@ -50,6 +53,7 @@ impl Socket {
         match self {
             Self::Tcp(socket) => Some(socket.owner),
             Self::Resting(socket) => Some(socket.owner),
+            Self::Waiting(socket) => Some(socket.owner),
             Self::Listen(_) | Self::Udp(_) => None,
         }
     }
@@ -62,13 +66,12 @@ impl Socket {
 
     #[cold]
     fn wake(&mut self, now: Instant) -> Option<&mut TcpSocket> {
-        if let Self::Resting(socket) = self {
-            *self = Self::Tcp(socket.wake(now));
-        }
         match self {
-            Self::Tcp(socket) => Some(socket),
-            Self::Resting(_) | Self::Listen(_) | Self::Udp(_) => None,
+            Self::Resting(socket) => *self = Self::Tcp(socket.wake(now)),
+            Self::Waiting(socket) => *self = Self::Tcp(socket.wake(now)),
+            Self::Tcp(_) | Self::Listen(_) | Self::Udp(_) => {}
         }
+        if let Self::Tcp(socket) = self { Some(socket) } else { None }
     }
 }
 
@@ -140,18 +143,23 @@ impl Sockets {
         if let Some(Socket::Tcp(socket)) = self.slab.get_mut(index) { Some(socket) } else { None }
     }
 
-    /// The connection with this number rests.
-    pub(crate) fn put_to_rest(&mut self, index: u32, resting: RestingSocket) {
+    /// The connection with this number rests, as `resting`.
+    pub(crate) fn put_to_rest(&mut self, index: u32, resting: Socket) {
         if let Some(socket) = self.slab.get_mut(index) {
-            *socket = Socket::Resting(Box::new(resting));
+            *socket = resting;
         }
+    }
+
+    /// When TIME-WAIT of the connection with this number is over, if nothing else is kept of it.
+    pub(crate) fn waits_until(&self, index: u32) -> Option<Instant> {
+        if let Some(Socket::Waiting(socket)) = self.slab.get(index) { Some(socket.deadline()) } else { None }
     }
 
     /// The listener with this number.
     pub(crate) fn listener_at(&mut self, index: u32) -> Option<&mut Listener> {
         match self.slab.get_mut(index)? {
             Socket::Listen(listener) => Some(listener),
-            Socket::Tcp(_) | Socket::Resting(_) | Socket::Udp(_) => None,
+            Socket::Tcp(_) | Socket::Resting(_) | Socket::Waiting(_) | Socket::Udp(_) => None,
         }
     }
 
@@ -159,7 +167,7 @@ impl Sockets {
     pub(crate) fn udp_at(&mut self, index: u32) -> Option<&mut UdpSocket> {
         match self.slab.get_mut(index)? {
             Socket::Udp(socket) => Some(socket),
-            Socket::Tcp(_) | Socket::Resting(_) | Socket::Listen(_) => None,
+            Socket::Tcp(_) | Socket::Resting(_) | Socket::Waiting(_) | Socket::Listen(_) => None,
         }
     }
 

@@ -274,7 +274,7 @@ impl Stack {
         for (index, socket) in self.sockets.iter() {
             match socket {
                 Socket::Tcp(socket) => self.check_tcp(index, socket),
-                Socket::Resting(_) => {
+                Socket::Resting(_) | Socket::Waiting(_) => {
                     socket.as_tcp().iter().for_each(|socket| self.check_tcp(index, socket));
                 }
                 Socket::Listen(listener) => self.check_listener(index, listener),

@@ -122,7 +122,7 @@ impl Stack {
         match self.sockets.get(index) {
             Some(Socket::Tcp(_)) => self.transmit_segment(now, index, frame),
             Some(Socket::Udp(_)) => self.transmit_datagram(now, index, frame),
-            Some(Socket::Resting(_) | Socket::Listen(_)) | None => Turned::Nothing,
+            Some(Socket::Resting(_) | Socket::Waiting(_) | Socket::Listen(_)) | None => Turned::Nothing,
         }
     }
 

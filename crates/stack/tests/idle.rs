@@ -103,8 +103,33 @@ impl Crowd {
 fn an_idle_connection_takes_little_memory() {
     let [busy, idle] = an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through();
     println!("{idle} bytes for an idle connection, {busy} soon after a conversation");
+    let waiting = a_connection_in_time_wait_takes_at_most_256_bytes_beside_its_numbers();
+    println!("{waiting} bytes for one in TIME-WAIT");
     let silent = of_many_that_are_opened_at_once_only_the_last_are_awake();
     println!("{silent} bytes for a connection of many that have just been opened");
+}
+
+/// The server's ends close first, and wait; the clients' are gone.
+fn a_connection_in_time_wait_takes_at_most_256_bytes_beside_its_numbers() -> usize {
+    let mut crowd = Crowd::new();
+    let mut pairs = crowd.open();
+    while pairs.len() < CONNECTIONS {
+        pairs.extend(crowd.open());
+    }
+    let hosts = [1, 0];
+    for end in hosts {
+        for pair in &pairs {
+            crowd.hosts[end].stack_mut().tcp_close(crowd.now, pair[end]).expect("an open connection");
+        }
+        while crowd.turn() {}
+    }
+    crowd.hosts.iter().for_each(|host| host.stack().check());
+    let waiting = MEMORY.current_usage();
+    crowd.pass_time(Duration::from_secs(61));
+    crowd.hosts.iter().for_each(|host| host.stack().check());
+    let each = (waiting - MEMORY.current_usage()) / pairs.len();
+    assert!(each + MARGIN / 2 <= 256, "{each} bytes");
+    each
 }
 
 fn of_many_that_are_opened_at_once_only_the_last_are_awake() -> usize {

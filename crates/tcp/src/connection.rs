@@ -210,7 +210,7 @@ impl Connection {
         connection
     }
 
-    fn new(config: SharedConfig, path: Path, seeds: Seeds, state: State, now: Instant) -> Self {
+    pub(crate) fn new(config: SharedConfig, path: Path, seeds: Seeds, state: State, now: Instant) -> Self {
         let clamp = path.window_clamp.map_or(LARGEST_BUFFER, |clamp| clamp.max(1) as usize);
         let preferences = Preferences::of(&config, clamp);
         let receive_buffer = preferences.receive_buffer;
@@ -586,7 +586,12 @@ impl Connection {
         self.ecn.forget();
         self.timers.clear_all();
         self.timers.set(Timer::TimeWait, now, self.config.msl * 2);
-        self.watch_idle_buffers(now);
+        if self.released && self.receiver.buffer.is_empty() {
+            self.receiver.buffer.give_back();
+            self.sender.buffer.give_back();
+        } else {
+            self.watch_idle_buffers(now);
+        }
     }
 
     /// An acknowledgement must leave at the next opportunity.

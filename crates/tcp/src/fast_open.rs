@@ -138,9 +138,9 @@ impl Connection {
         self.room_beside(&self.options_of_syn())
     }
 
-    /// How much of what was written leaves with the SYN that bears `options`.
-    pub(crate) fn data_for_syn(&self, options: &TcpOptions) -> u32 {
-        self.room_beside(options).min(saturated(self.sender.buffer.len()))
+    /// How much of what was written leaves with the SYN.
+    pub(crate) fn data_for_syn(&self) -> u32 {
+        if self.fast_open.is_none() { 0 } else { self.room_on_syn().min(saturated(self.sender.buffer.len())) }
     }
 
     /// How much data a SYN that bears `options` can bring. The end of urgent data could not be told there.
@@ -154,9 +154,13 @@ impl Connection {
         mss.min(self.path.mss()).saturating_sub(saturated(options.length()))
     }
 
-    /// The first SYN of an active open has left with `cookie` and so much data.
-    pub(crate) fn note_fast_open_syn(&mut self, cookie: Option<FastOpenCookie>, length: u32) {
-        if let Some(fast_open) = self.fast_open.as_mut().filter(|_| self.state == State::SynSent) {
+    /// The first SYN of an active open has left with its cookie and so much data.
+    pub(crate) fn note_fast_open_syn(&mut self, length: u32) {
+        if self.fast_open.is_none() || self.state != State::SynSent {
+            return;
+        }
+        let cookie = self.options_of_syn().fast_open;
+        if let Some(fast_open) = &mut self.fast_open {
             (fast_open.tried, fast_open.data_sent) = (cookie, length);
         }
     }

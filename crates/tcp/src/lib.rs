@@ -93,7 +93,7 @@ pub use output::burst::Continuation;
 pub use output::gather::Lent;
 pub use output::reset::Reset;
 pub use receive::ack_policy::AckRule;
-pub use rest::Resting;
+pub use rest::{Resting, Waiting};
 pub use ring::SMALLEST_BUFFER_MEMORY;
 pub use send::busy_time::BusyTime;
 pub use send::pacing::PacingRule;

@@ -87,9 +87,18 @@ impl Timers {
             Timer::Pacing => Duration::ZERO,
             _ => self.slow_tick,
         };
-        let deadline = (now + span).round_up(tick);
+        self.set_deadline(timer, (now + span).round_up(tick));
+    }
+
+    /// Sets `timer` to expire at `deadline`.
+    pub(crate) fn set_deadline(&mut self, timer: Timer, deadline: Instant) {
         self.deadlines[timer as usize] = deadline;
         self.floor.0 = self.floor.0.min(deadline);
+    }
+
+    /// When `timer` expires.
+    pub(crate) const fn deadline(&self, timer: Timer) -> Instant {
+        self.deadlines[timer as usize]
     }
 
     pub(crate) fn clear(&mut self, timer: Timer) {

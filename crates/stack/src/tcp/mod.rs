@@ -179,6 +179,9 @@ impl Stack {
 
     /// Takes a connection off the network. Its memory stays as long as an application holds it.
     pub(crate) fn retire(&mut self, index: u32) {
+        if self.end_waiting(index) {
+            return;
+        }
         let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else { return };
         let (was_established, was_orphan) = (socket.is_established(), socket.is_orphan());
         let (owner, flow) = (socket.owner, Flow::new(socket.local, socket.peer));
@@ -217,6 +220,7 @@ impl Stack {
         }
         self.orphans += usize::from(socket.is_orphan());
         self.settle(index);
+        self.wait_out(index);
     }
 
     /// Lets one timer of a connection expire, if one is due.
@@ -229,6 +233,14 @@ impl Stack {
 
     #[inline(never)]
     fn expire_connection(&mut self, now: Instant, index: u32) {
+        if let Some(end) = self.sockets.waits_until(index) {
+            if end <= now {
+                self.end_waiting(index);
+            } else {
+                self.timers.arm(index, end);
+            }
+            return;
+        }
         // The deadline may have moved later since the timer was armed; then it is armed anew.
         if let Some(socket) = self.sockets.tcp_at(index) {
             socket.connection.handle_timeout(now);

@@ -8,7 +8,7 @@ use crate::receive::Arrival;
 use crate::stack::Stack;
 use crate::transmit::{Gathering, Station, Turned};
 use core::net::Ipv4Addr;
-use linerate_tcp::Transmit;
+use linerate_tcp::{State, Transmit};
 use linerate_units::Instant;
 use linerate_wire::{Ipv4Header, TcpFlags};
 
@@ -108,6 +108,7 @@ impl Stack {
         self.counted.tcp.out_resets +=
             u64::from(u16::from(frame[medium + FLAGS]) & TcpFlags::RST.bits() != 0);
         let (goes_on, is_local) = (socket.connection.wants_transmit(), socket.is_local);
+        let is_waiting = socket.state == State::TimeWait;
         if concerned!(self).settle(index, socket) == Settled::Not {
             self.follow(index);
         }
@@ -116,6 +117,9 @@ impl Stack {
         } else {
             let ready = if is_local { &mut self.local_ready } else { &mut self.ready };
             ready.remove(Sender::Socket(index));
+            if is_waiting {
+                self.wait_out(index);
+            }
         }
         Some(written)
     }

@@ -1,20 +1,50 @@
-//! A connection to which nothing has happened for a while, in a fifth of the memory. Whoever wants to change
-//! anything about it wakes it, and whoever looks at it is shown what it would be awake.
+//! A connection to which nothing has happened for a while, in a fifth of the memory; and what must be kept of one
+//! in TIME-WAIT, in a tenth. Whoever wants to change anything about it wakes it, and whoever looks at it is shown
+//! what it would be awake.
 
 use super::{Owner, TcpSocket, headers::Headers};
+use crate::demux::Flow;
 use crate::memory::Granted;
 use crate::sockets::Socket;
 use crate::stack::Stack;
 use alloc::boxed::Box;
 use core::net::SocketAddrV4;
 use core::ops::Deref;
-use linerate_tcp::{MemoryGrant, Resting, State};
+use linerate_tcp::{Connection, MemoryGrant, Resting, State, Waiting};
 use linerate_units::Instant;
+
+/// What can be kept of a connection in its place.
+pub(crate) trait Kept {
+    /// The connection as it was, to be looked at.
+    fn look(&self) -> Connection;
+    /// The connection as it was: something happens to it.
+    fn wake(&self, now: Instant) -> Connection;
+}
+
+impl Kept for Resting {
+    fn look(&self) -> Connection {
+        self.look()
+    }
+
+    fn wake(&self, now: Instant) -> Connection {
+        self.wake(now)
+    }
+}
+
+impl Kept for Waiting {
+    fn look(&self) -> Connection {
+        self.look()
+    }
+
+    fn wake(&self, now: Instant) -> Connection {
+        self.wake(now)
+    }
+}
 
 /// What is kept of a [`TcpSocket`].
 #[derive(Debug)]
-pub(crate) struct RestingSocket {
-    connection: Resting,
+pub(crate) struct RestingSocket<C = Resting> {
+    connection: C,
     pub(crate) owner: Owner,
     local: SocketAddrV4,
     peer: SocketAddrV4,
@@ -31,8 +61,33 @@ impl RestingSocket {
         // The host says what it grants before each step that may take memory.
         socket.connection.grant_memory(MemoryGrant::UNLIMITED);
         socket.granted = Granted::NOTHING;
+        Self::with_kept(socket.connection.rest()?, socket)
+    }
+}
+
+impl RestingSocket<Waiting> {
+    /// What there is to keep of `socket` in TIME-WAIT, if nobody holds it.
+    fn of(socket: &TcpSocket) -> Option<Self> {
+        if socket.owner != Owner::Nobody || socket.retired {
+            return None;
+        }
+        Self::with_kept(socket.connection.wait_out()?, socket)
+    }
+
+    /// When TIME-WAIT is over.
+    pub(crate) const fn deadline(&self) -> Instant {
+        self.connection.deadline()
+    }
+
+    pub(crate) fn flow(&self) -> Flow {
+        Flow::new(self.local, self.peer)
+    }
+}
+
+impl<C: Kept> RestingSocket<C> {
+    fn with_kept(connection: C, socket: &TcpSocket) -> Option<Self> {
         Some(Self {
-            connection: socket.connection.rest()?,
+            connection,
             owner: socket.owner,
             local: socket.local,
             peer: socket.peer,
@@ -44,7 +99,7 @@ impl RestingSocket {
     }
 
     /// The socket as it was. Its way to the peer is looked up anew.
-    fn with(&self, connection: linerate_tcp::Connection) -> TcpSocket {
+    fn with(&self, connection: Connection) -> TcpSocket {
         let mut headers = Headers::new(self.local, self.peer);
         headers.set_service(self.service);
         TcpSocket {
@@ -67,6 +122,11 @@ impl RestingSocket {
     pub(crate) fn wake(&self, now: Instant) -> Box<TcpSocket> {
         Box::new(self.with(self.connection.wake(now)))
     }
+
+    /// The socket as it would be awake.
+    fn look(&self) -> Box<TcpSocket> {
+        Box::new(self.with(self.connection.look()))
+    }
 }
 
 /// A connection that is looked at, awake or not.
@@ -81,7 +141,8 @@ impl<'a> Seen<'a> {
     pub(crate) fn of(socket: &'a Socket) -> Option<Self> {
         match socket {
             Socket::Tcp(socket) => Some(Self::Awake(socket)),
-            Socket::Resting(socket) => Some(Self::Resting(Box::new(socket.with(socket.connection.look())))),
+            Socket::Resting(socket) => Some(Self::Resting(socket.look())),
+            Socket::Waiting(socket) => Some(Self::Resting(socket.look())),
             Socket::Listen(_) | Socket::Udp(_) => None,
         }
     }
@@ -120,11 +181,42 @@ impl Stack {
     pub(super) fn let_rest(&mut self, index: u32) {
         let may = |socket: &&mut TcpSocket| !socket.retired && socket.connection.is_quiet();
         let Some(socket) = self.sockets.tcp_at(index).filter(may) else { return };
+        if socket.state == State::TimeWait && socket.owner == Owner::Nobody {
+            self.wait_out(index);
+            return;
+        }
         let deadline = socket.connection.poll_timeout();
-        let Some(resting) = RestingSocket::of(socket) else { return };
-        self.sockets.put_to_rest(index, resting);
+        let Some(resting) = RestingSocket::<Resting>::of(socket) else { return };
+        self.lay_down(index, Socket::Resting(Box::new(resting)), deadline);
+    }
+
+    /// A connection is in TIME-WAIT: if it has said all, and nobody holds it, only that is kept of it which
+    /// TIME-WAIT needs.
+    pub(crate) fn wait_out(&mut self, index: u32) {
+        let Some(socket) = self.sockets.awake_at(index) else { return };
+        let Some(waiting) = RestingSocket::<Waiting>::of(socket) else { return };
+        let deadline = waiting.deadline();
+        self.lay_down(index, Socket::Waiting(Box::new(waiting)), deadline);
+    }
+
+    fn lay_down(&mut self, index: u32, socket: Socket, deadline: Instant) {
+        self.sockets.put_to_rest(index, socket);
         self.burst.forget();
+        if self.timers.deadline(index) != deadline {
+            self.timers.disarm(index);
+            self.timers.arm(index, deadline);
+        }
+    }
+
+    /// TIME-WAIT of a connection of which nothing else is kept has come to its end, or its place is wanted.
+    /// False if it is not such a one.
+    pub(crate) fn end_waiting(&mut self, index: u32) -> bool {
+        let Some(Socket::Waiting(socket)) = self.sockets.get(index) else { return false };
+        self.flows.remove(socket.flow(), index);
         self.timers.disarm(index);
-        self.timers.arm(index, deadline);
+        self.queues.remove(&mut self.time_wait, index);
+        self.memory.forget(index, 0);
+        self.sockets.remove(index);
+        true
     }
 }

@@ -72,13 +72,13 @@ impl Stack {
     /// The port that was asked for, if no conversation with `remote` has it; else one that nobody has.
     fn choose_tcp_port(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> Result<SocketAddrV4, Error> {
         let at = |port| SocketAddrV4::new(*local.ip(), port);
-        let (flows, listeners) = (&self.flows, &self.listeners);
+        let (flows, listeners) = (&mut self.flows, &self.listeners);
         // What this host sends to itself stays in the shard, whoever's flow it would be on the link.
         let is_local = self.interface.is_ours(*remote.ip());
         let owner = |port| self.steering.of_connection(at(port), remote);
         let is_others = |port| !is_local && owner(port) != self.shard.number;
         // A connection with itself would be a simultaneous open that nobody asked for.
-        let talks = |port| at(port) == remote || flows.get(Flow::new(at(port), remote)).is_some();
+        let mut talks = |port| at(port) == remote || !flows.is_free(Flow::new(at(port), remote));
         if local.port() != 0 {
             return match () {
                 () if is_others(local.port()) => Err(Error::OtherShard { local, shard: owner(local.port()) }),

@@ -74,7 +74,7 @@ impl Connection {
         if self.state.is_synchronized() {
             Choice::BareAck
         } else {
-            Choice::Syn { length: self.data_for_syn(&self.options_of_syn()) }
+            Choice::Syn { length: self.data_for_syn() }
         }
     }
 

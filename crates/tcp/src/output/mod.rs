@@ -206,7 +206,7 @@ impl Connection {
         self.syn_due = false;
         if self.snd.max == self.snd.iss {
             self.sender.rtt.start_timing(self.snd.iss + 1, now);
-            self.note_fast_open_syn(self.options_of_syn().fast_open, length);
+            self.note_fast_open_syn(length);
             self.snd.nxt = self.snd.iss + 1 + length;
             self.snd.max = self.snd.nxt;
         } else {

@@ -6,12 +6,15 @@
 //! their declaration, and what cannot be packed keeps a connection from resting.
 
 pub(crate) mod pack;
+mod waiting;
 
 use crate::timers::Timer;
 use crate::{Connection, SharedConfig};
 use alloc::boxed::Box;
 use linerate_units::Instant;
 use pack::{Pack, Packer, Unpacker};
+
+pub use waiting::Waiting;
 
 /// What may be waited for at rest: these timers are seldom, and expire after long.
 const LONG: [Timer; 4] = [Timer::KeepAlive, Timer::TimeWait, Timer::Orphan, Timer::UserTimeout];

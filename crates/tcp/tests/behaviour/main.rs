@@ -24,6 +24,7 @@ mod requirements;
 mod reset;
 mod rest;
 mod retransmission;
+mod time_wait;
 mod timestamps;
 mod transfer;
 mod urgent;

@@ -375,6 +375,12 @@ impl Script {
         ISS + relative
     }
 
+    /// The peer's number of a segment that it sends.
+    #[must_use]
+    pub fn peer_number(&self, relative: u32) -> SeqNum {
+        PEER_ISS + relative
+    }
+
     fn next_moment(&self) -> Instant {
         self.connection.poll_timeout()
     }

@@ -1,0 +1,98 @@
+//! What a connection in TIME-WAIT is for: to answer the peer if it repeats its FIN, and to tell old segments from
+//! a new incarnation (RFC 9293 §3.10.7.4, RFC 1337, RFC 6191). Numbers and timestamps, and the time at which all
+//! is over; nobody will read, write or ask any more.
+//!
+//! No rule of TIME-WAIT is here: whatever arrives is judged by a connection that is made anew of this.
+
+use crate::connection::Seeds;
+use crate::options::{Agreement, TimestampState};
+use crate::receive::ReceiveSequence;
+use crate::send::SendSequence;
+use crate::timers::Timer;
+use crate::{Connection, Path, SharedConfig, State};
+use linerate_units::Instant;
+
+/// What is left of a connection that no application holds, in TIME-WAIT.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    config: SharedConfig,
+    path: Path,
+    rcv: ReceiveSequence,
+    snd: SendSequence,
+    timestamps: TimestampState,
+    agreement: Agreement,
+    receive_capacity: usize,
+    /// The largest segment of the peer.
+    segment: u32,
+    heard: Instant,
+    next_challenge: Instant,
+    deadline: Instant,
+}
+
+impl Connection {
+    /// What there is to keep of it in TIME-WAIT, once it has said all and the application has let go.
+    #[must_use]
+    pub fn wait_out(&self) -> Option<Waiting> {
+        let is_waiting = self.state == State::TimeWait && self.released;
+        if !is_waiting || self.output_due || self.buffer_memory() > 0 {
+            return None;
+        }
+        Some(Waiting {
+            config: self.config.clone(),
+            path: self.path,
+            rcv: self.rcv.clone(),
+            snd: self.snd.clone(),
+            timestamps: self.timestamps.clone(),
+            agreement: self.agreement.clone(),
+            receive_capacity: self.receiver.buffer.capacity(),
+            segment: self.receiver.largest_segment,
+            heard: self.heard,
+            next_challenge: self.next_challenge,
+            deadline: self.timers.deadline(Timer::TimeWait),
+        })
+    }
+}
+
+impl Waiting {
+    /// When TIME-WAIT is over.
+    #[must_use]
+    pub const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// A connection that answers as the one in TIME-WAIT would.
+    #[must_use]
+    pub fn look(&self) -> Connection {
+        // The last number of ours is the FIN's, and nothing lies before it any more.
+        let initial_sequence = self.snd.max - 2;
+        let seeds = Seeds { initial_sequence, timestamp_offset: self.timestamps.offset() };
+        let (config, state) = (self.config.clone(), State::TimeWait);
+        let mut connection = Connection::new(config, self.path, seeds, state, self.heard);
+        connection.rcv = self.rcv.clone();
+        connection.snd = self.snd.clone();
+        connection.timestamps = self.timestamps.clone();
+        connection.agreement = self.agreement.clone();
+        connection.next_challenge = self.next_challenge;
+        connection.sender.fin = true;
+        connection.sender.scoreboard.clear(self.snd.max);
+        connection.receiver.buffer.set_capacity(self.receive_capacity, 0);
+        connection.receiver.largest_segment = self.segment;
+        connection.receiver.largest_window = u32::from(u16::MAX) << self.agreement.receive_shift;
+        connection.receiver.shut();
+        connection.ecn.forget();
+        connection.user_timeouts.due = false;
+        connection.syn_due = false;
+        connection.output_due = false;
+        connection.released = true;
+        connection.timers.set_deadline(Timer::TimeWait, self.deadline);
+        connection
+    }
+
+    /// The same, to which something happens. If nothing more does, it will be looked at after a while.
+    #[must_use]
+    pub fn wake(&self, now: Instant) -> Connection {
+        let mut connection = self.look();
+        connection.watch_idle_buffers(now);
+        connection
+    }
+}

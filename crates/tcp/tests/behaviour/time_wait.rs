@@ -1,0 +1,161 @@
+//! What is kept of a connection in TIME-WAIT that nobody holds answers as the connection would.
+
+use crate::{SYN_ACK, ms, secs};
+use linerate_tcp::{Config, Connection, Disposition, State, Waiting};
+use linerate_testkit::Script;
+use linerate_units::{Duration, Instant};
+use linerate_wire::{Segment, TcpFlags, TcpOptions, Timestamps};
+use proptest::prelude::*;
+
+/// Everything is over, and the application has let go.
+fn in_time_wait(config: &Config) -> Script {
+    let mut host = Script::established(config, &format!("{SYN_ACK} wscale 7 sackOK ts 1000 0"));
+    host.write(100);
+    host.expect("P. 1:101(100) ack 1");
+    host.send(". 1:1(0) ack 101");
+    host.application(Connection::close);
+    host.expect("F. 101:101(0) ack 1");
+    host.send(". 1:1(0) ack 102");
+    host.send("F. 1:1(0) ack 102");
+    assert_eq!(host.connection.state(), State::TimeWait);
+    assert!(host.connection.wait_out().is_none(), "it has something to say yet");
+    host.expect(". 102:102(0) ack 2");
+    host
+}
+
+fn kept(host: &Script) -> Waiting {
+    host.connection.wait_out().expect("TIME-WAIT is all that is left")
+}
+
+#[test]
+fn what_is_kept_is_small_and_ends_with_time_wait() {
+    let host = in_time_wait(&Config::modern());
+    let waiting = kept(&host);
+    assert_eq!(waiting.deadline(), host.now + secs(60));
+    assert!(size_of_val(&waiting) <= 192, "{} bytes", size_of_val(&waiting));
+    waiting.look().check();
+    let mut woken = waiting.wake(host.now);
+    woken.handle_timeout(waiting.deadline() - Duration::from_nanos(1));
+    assert_eq!(woken.state(), State::TimeWait);
+    woken.handle_timeout(waiting.deadline());
+    assert!(woken.is_released());
+}
+
+#[test]
+fn a_connection_that_somebody_holds_or_that_goes_on_is_kept_whole() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    assert!(host.connection.wait_out().is_none());
+    host.application(Connection::shutdown_write);
+    host.expect("F. 1:1(0) ack 1");
+    host.send("F. 1:1(0) ack 2");
+    host.expect(". 2:2(0) ack 2");
+    assert_eq!(host.connection.state(), State::TimeWait);
+    assert!(host.connection.wait_out().is_none(), "its application may still ask");
+    host.application(Connection::close);
+    assert!(host.connection.wait_out().is_some());
+}
+
+/// A segment somewhere around the numbers of a connection.
+#[derive(Clone, Debug)]
+struct Arriving {
+    after: Duration,
+    flags: TcpFlags,
+    seq: i32,
+    ack: i32,
+    window: u16,
+    payload: usize,
+    /// TSval beside TS.Recent, and TSecr beside our clock.
+    timestamps: Option<(i32, i32)>,
+}
+
+fn arriving() -> impl Strategy<Value = Arriving> {
+    let flags = prop::sample::select(vec![
+        TcpFlags::ACK,
+        TcpFlags::ACK,
+        TcpFlags::FIN | TcpFlags::ACK,
+        TcpFlags::PSH | TcpFlags::ACK,
+        TcpFlags::SYN,
+        TcpFlags::SYN | TcpFlags::ACK,
+        TcpFlags::RST,
+        TcpFlags::RST | TcpFlags::ACK,
+        TcpFlags::FIN,
+        TcpFlags::URG | TcpFlags::ACK,
+        TcpFlags::empty(),
+    ]);
+    let near = || prop_oneof![4 => -3..4_i32, 1 => -70_000..70_000_i32, 1 => any::<i32>()];
+    let timestamps = prop::option::weighted(0.8, (near(), near()));
+    let after = (0..5_000_u64).prop_map(ms);
+    (after, flags, near(), near(), any::<u16>(), prop_oneof![Just(0), 0..20_usize], timestamps).prop_map(
+        |(after, flags, seq, ack, window, payload, timestamps)| Arriving {
+            after,
+            flags,
+            seq,
+            ack,
+            window,
+            payload,
+            timestamps,
+        },
+    )
+}
+
+/// What a connection does when this arrives: its verdict, and all that it then sends.
+fn answers(connection: &mut Connection, now: Instant, segment: &Segment<'_>) -> (Disposition, Vec<Vec<u8>>) {
+    let mut frame = [0; 1_480];
+    connection.handle_timeout(now);
+    let disposition = connection.handle_segment(now, segment);
+    let sent = std::iter::from_fn(|| {
+        connection.poll_transmit(now, &mut frame).map(|sent| frame[..sent.length].to_vec())
+    });
+    (disposition, sent.collect())
+}
+
+proptest! {
+    #[test]
+    fn a_connection_and_what_is_kept_of_it_answer_alike(
+        arrivals in prop::collection::vec(arriving(), 1..12),
+        timestamps in any::<bool>(),
+        selective_acks in any::<bool>(),
+        time_wait_outlives_resets in any::<bool>(),
+    ) {
+        let config = Config { timestamps, selective_acks, time_wait_outlives_resets, ..Config::modern() };
+        let host = in_time_wait(&config);
+        let (mut whole, mut waiting, mut now) = (host.connection.clone(), kept(&host), host.now);
+        let (peer, own) = (host.peer_number(2), host.number(102));
+        let (heard, clock) = (host.clock(), host.stamp_at(now));
+        for arriving in arrivals {
+            now += arriving.after;
+            let mut options = [0; 40];
+            let stamps = arriving.timestamps.map(|(value, echo)| Timestamps {
+                value: heard.wrapping_add_signed(value),
+                echo: clock.wrapping_add_signed(echo),
+            });
+            let length = TcpOptions { timestamps: stamps, ..TcpOptions::default() }.emit(&mut options);
+            let payload = [7; 20];
+            let words = u16::try_from(5 + length / 4).expect("at most fifteen words");
+            let segment = Segment {
+                source_port: 1,
+                destination_port: 2,
+                seq: peer + arriving.seq.cast_unsigned(),
+                ack: own + arriving.ack.cast_unsigned(),
+                offset_and_flags: words << 12 | arriving.flags.bits(),
+                window: arriving.window,
+                urgent: 1,
+                options: &options[..length],
+                payload: &payload[..arriving.payload],
+                joined: None,
+            };
+            // It is laid down after each segment, as a host does.
+            let mut woken = waiting.wake(now);
+            let expected = answers(&mut whole, now, &segment);
+            prop_assert_eq!(&answers(&mut woken, now, &segment), &expected);
+            woken.check();
+            prop_assert_eq!(woken.state(), whole.state());
+            if expected.0 == Disposition::OpenAgain || whole.state() == State::Closed {
+                break;
+            }
+            waiting = woken.wait_out().expect("all was said");
+            let kept = whole.wait_out().expect("all was said");
+            prop_assert_eq!(waiting.deadline(), kept.deadline());
+        }
+    }
+}
