@@ -1,7 +1,8 @@
 // gVisor's netstack as a peer: two stacks joined by its own pipe, blocking connections of its adapter for
 // Go's net package, one processor. Reads what to do from standard input, a run a line ("bulk 100000 0":
 // work, amount, compare the bytes?), and answers with "ok", nanoseconds of this process on a processor and
-// segments there and back, or with "error" and a sentence.
+// segments there and back, or with "error" and a sentence. With an interface, an address there and the descriptor of a
+// listener of the kernel's as arguments it is one stack, on a packet socket (packet.go).
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/link/pipe"
+	"gvisor.dev/gvisor/pkg/tcpip/network/arp"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
@@ -50,9 +52,9 @@ func address(number byte) tcpip.Address {
 }
 
 // newHost is a stack with one interface, and buffers of the size that all contenders have.
-func newHost(number byte, link stack.LinkEndpoint) (*stack.Stack, error) {
+func newHost(own tcpip.Address, link stack.LinkEndpoint) (*stack.Stack, error) {
 	host := stack.New(stack.Options{
-		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
+		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, arp.NewProtocol},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
 	})
 	send := tcpip.TCPSendBufferSizeRangeOption{Min: 4096, Default: buffer, Max: buffer}
@@ -67,11 +69,11 @@ func newHost(number byte, link stack.LinkEndpoint) (*stack.Stack, error) {
 	if err := host.CreateNIC(nic, link); err != nil {
 		return nil, fmt.Errorf("no interface: %s", err)
 	}
-	own := tcpip.ProtocolAddress{
+	with := tcpip.ProtocolAddress{
 		Protocol:          ipv4.ProtocolNumber,
-		AddressWithPrefix: tcpip.AddressWithPrefix{Address: address(number), PrefixLen: 24},
+		AddressWithPrefix: tcpip.AddressWithPrefix{Address: own, PrefixLen: 24},
 	}
-	if err := host.AddProtocolAddress(nic, own, stack.AddressProperties{}); err != nil {
+	if err := host.AddProtocolAddress(nic, with, stack.AddressProperties{}); err != nil {
 		return nil, fmt.Errorf("no address: %s", err)
 	}
 	host.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}})
@@ -85,11 +87,11 @@ type pair struct {
 
 func newPair() (*pair, error) {
 	leftEnd, rightEnd := pipe.New("\x02\x00\x00\x00\x00\x01", "\x02\x00\x00\x00\x00\x02", 1500)
-	left, err := newHost(1, leftEnd)
+	left, err := newHost(address(1), leftEnd)
 	if err != nil {
 		return nil, err
 	}
-	right, err := newHost(2, rightEnd)
+	right, err := newHost(address(2), rightEnd)
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +116,17 @@ func (p *pair) bulk(amount uint64, verify bool) error {
 	if err != nil {
 		return err
 	}
+	return transfer(client, server, amount, verify)
+}
+
+// end is what both gVisor's connections and the kernel's can do.
+type end interface {
+	io.ReadWriteCloser
+	CloseWrite() error
+}
+
+// transfer moves so many segments' worth from one end of a connection to the other, and closes both.
+func transfer(client, server end, amount uint64, verify bool) error {
 	total := amount * segment
 	written := make(chan error, 1)
 	go func() {
@@ -236,11 +249,25 @@ func version() string {
 	return "of an unknown version"
 }
 
+// worker is what does the runs: a pair of stacks, or a stack and the kernel.
+type worker interface {
+	run(work string, amount uint64, verify bool) error
+	sent() (out, back uint64)
+}
+
+// begin is the pair of stacks, or what works with the kernel if the program was told where that is.
+func begin() (worker, error) {
+	if len(os.Args) == 4 {
+		return newOutside(os.Args[1], os.Args[2], os.Args[3])
+	}
+	return newPair()
+}
+
 func main() {
 	runtime.GOMAXPROCS(1)
-	pair, err := newPair()
+	pair, err := begin()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Printf("error %s\n", err)
 		os.Exit(1)
 	}
 	fmt.Printf("%s, %s\n", version(), runtime.Version())

@@ -115,7 +115,7 @@ pub fn serve<T>(
 ) -> Result<(), String> {
     let (version, mut begun) = match begin() {
         Ok(begun) => begun,
-        Err(reason) => return answer(&format!("error {reason}")),
+        Err(reason) => return refuse(&reason),
     };
     answer(&version)?;
     for line in io::stdin().lines() {
@@ -127,6 +127,14 @@ pub fn serve<T>(
         ))?;
     }
     Ok(())
+}
+
+/// Says, instead of what it is, why it cannot take part.
+///
+/// # Errors
+/// A sentence that says why nobody listens any more.
+pub fn refuse(reason: &str) -> Result<(), String> {
+    answer(&format!("error {reason}"))
 }
 
 fn answer(line: &str) -> Result<(), String> {

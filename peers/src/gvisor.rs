@@ -4,6 +4,7 @@ use crate::build::{Build, finish};
 use crate::child::Child;
 use crate::contender::{Candidate, Missing};
 use crate::work::Work;
+use std::path::PathBuf;
 use std::process::Command;
 
 const NAME: &str = "gvisor";
@@ -17,8 +18,16 @@ pub fn candidate() -> Candidate {
 }
 
 fn start() -> Result<Child, String> {
+    Child::start(NAME, Command::new(program()?), &[Work::Bulk, Work::PingPong, Work::Connect], 10)
+}
+
+/// Its program, compiled if it has changed.
+///
+/// # Errors
+/// Why it cannot be.
+pub fn program() -> Result<PathBuf, String> {
     let Build { folder, output } = Build::of(NAME)?;
     let mut compiler = Command::new("go");
     finish(compiler.args(["build", "-o"]).arg(&output).arg(".").current_dir(folder))?;
-    Child::start(NAME, Command::new(output), &[Work::Bulk, Work::PingPong, Work::Connect], 10)
+    Ok(output)
 }

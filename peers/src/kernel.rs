@@ -20,12 +20,14 @@ const NAME: &str = "kernel";
 pub const SERVE: &str = "serve-kernel";
 const PORT: u16 = 9;
 /// What is done on the cable without offloads, and, as what is compared with, on the one with them.
-const WORKS: [Work; 7] = [
+const WORKS: [Work; 9] = [
     Work::Bulk,
     Work::PingPong,
     Work::Connect,
     Work::TapVnetSend,
     Work::TapVnetReceive,
+    Work::PacketVnetSend,
+    Work::PacketVnetReceive,
     Work::XdpSend,
     Work::XdpReceive,
 ];
@@ -61,7 +63,7 @@ pub fn serve_cables() -> Result<(), String> {
             let cables = [Cable::new(WITHOUT)?, Cable::new(WITH)?];
             Ok((format!("Linux {}, virtual cables", facts::kernel()), cables))
         },
-        |[without, with], run| if run.work.is_on_tap() { with.run(run) } else { without.run(run) },
+        |[without, with], run| if run.work.has_offloads() { with.run(run) } else { without.run(run) },
     )
 }
 

@@ -108,7 +108,7 @@ impl Contender for Linerate {
 
     fn can(&self, work: Work) -> bool {
         match self.name {
-            "linerate" => !work.is_on_tap() && !work.is_by_xdp(),
+            "linerate" => work.is_inside(),
             "linerate-shards" => work == Work::Shards,
             "linerate-plain" => matches!(work, Work::Bulk | Work::BulkBatch),
             "linerate-loss" => work == Work::Path,

@@ -5,6 +5,7 @@
 
 mod bars;
 mod build;
+mod cable;
 mod child;
 mod contender;
 mod facts;
@@ -14,6 +15,7 @@ mod gvisor;
 mod kernel;
 mod linerate;
 mod lwip;
+mod packet;
 mod pattern;
 mod record;
 mod report;
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         [kernel::SERVE] => kernel::serve_cables().map_err(Failure::from),
+        [packet::SERVE, name] => packet::serve_contender(name).map_err(Failure::from),
         [xdp::SERVE, name] => xdp::serve_contender(name).map_err(Failure::from),
         [tap::SERVE, name] => tap::serve_contender(name).map_err(Failure::from),
         _ => run(&Arguments::parse()),
@@ -147,7 +150,10 @@ fn candidates() -> Vec<Entry> {
     vec![
         ("linerate", || Ok(Box::new(linerate::Linerate::as_shipped()))),
         ("linerate", tap::linerate),
+        ("linerate", packet::linerate),
         ("linerate", xdp::linerate),
+        ("linerate-lent", tap::linerate_lent),
+        ("linerate-shared", tap::linerate_shared),
         ("linerate-plain", || Ok(Box::new(linerate::Linerate::without_options()))),
         ("linerate-beside", || Ok(Box::new(linerate::Linerate::beside_idle()))),
         ("linerate-apart", || Ok(Box::new(linerate::Linerate::apart()))),
@@ -156,8 +162,10 @@ fn candidates() -> Vec<Entry> {
         ("linerate-shards", || Ok(Box::new(linerate::Linerate::in_two_shards()))),
         ("smoltcp", || Ok(Box::new(smoltcp::Smoltcp))),
         ("smoltcp", tap::smoltcp),
+        ("smoltcp-lent", tap::smoltcp_lent),
         ("lwip", lwip::candidate),
         ("gvisor", gvisor::candidate),
+        ("gvisor", packet::gvisor),
         ("kernel", kernel::candidate),
         ("bare", xdp::bare),
         ("floor", || Ok(Box::new(floor::Floor))),

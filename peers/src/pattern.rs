@@ -1,12 +1,13 @@
 //! The bytes that are sent: such that whoever receives them can tell at which place they belong.
 
 use crate::work::PIECE;
+use bytes::Bytes;
 
 /// A prime, so that no buffer, segment or frame is a multiple of it.
 const PERIOD: usize = 251;
 
 /// A stretch of the endless pattern.
-pub struct Pattern(Vec<u8>);
+pub struct Pattern(Bytes);
 
 impl Pattern {
     pub fn new() -> Self {
@@ -18,6 +19,11 @@ impl Pattern {
     pub fn at(&self, place: u64, length: u64) -> &[u8] {
         let start = (place % PERIOD as u64) as usize;
         &self.0[start..start + length.min(PIECE as u64) as usize]
+    }
+
+    /// The same to be kept, without a copy.
+    pub fn shared_at(&self, place: u64, length: u64) -> Bytes {
+        self.0.slice_ref(self.at(place, length))
     }
 
     /// Is this what belongs at `place`?

@@ -32,7 +32,7 @@ impl Contender for Smoltcp {
 
     /// It searches a list of all sockets for every frame: with 10,000 there is nothing to be compared.
     fn can(&self, work: Work) -> bool {
-        !matches!(work, Work::Flows | Work::Path | Work::Shards) && !work.is_on_tap() && !work.is_by_xdp()
+        !matches!(work, Work::Flows | Work::Path | Work::Shards) && work.is_inside()
     }
 
     fn run(&mut self, run: Run) -> Result<Taken, String> {

@@ -40,6 +40,10 @@ pub enum Work {
     TapVnetSend,
     /// The same from the kernel.
     TapVnetReceive,
+    /// A bulk transfer to the kernel by a packet socket, over a virtual cable with all offloads: super-frames.
+    PacketVnetSend,
+    /// The same from the kernel.
+    PacketVnetReceive,
     /// A bulk transfer over a virtual cable by AF_XDP at both ends, and frames that are only carried.
     XdpFrames,
     /// A bulk transfer to the kernel by AF_XDP, over a virtual cable without offloads.
@@ -64,6 +68,8 @@ impl Work {
             Self::TapReceive => "tap-receive",
             Self::TapVnetSend => "tap-vnet-send",
             Self::TapVnetReceive => "tap-vnet-receive",
+            Self::PacketVnetSend => "packet-vnet-send",
+            Self::PacketVnetReceive => "packet-vnet-receive",
             Self::XdpFrames => "xdp-frames",
             Self::XdpSend => "xdp-send",
             Self::XdpReceive => "xdp-receive",
@@ -85,7 +91,9 @@ impl Work {
         let full = match self {
             Self::Bulk | Self::BulkBatch | Self::BulkInPlace | Self::Path => 400_000,
             Self::Shards => 800_000,
-            Self::TapVnetSend | Self::TapVnetReceive => 400_000,
+            Self::TapVnetSend | Self::TapVnetReceive | Self::PacketVnetSend | Self::PacketVnetReceive => {
+                400_000
+            }
             Self::PingPong | Self::Flows => 200_000,
             Self::TapSend | Self::TapReceive => 100_000,
             Self::XdpFrames | Self::XdpSend | Self::XdpReceive => 200_000,
@@ -94,14 +102,23 @@ impl Work {
         if quick { full / 4 } else { full }
     }
 
-    /// Is it done by AF_XDP?
-    pub const fn is_by_xdp(self) -> bool {
-        matches!(self, Self::XdpFrames | Self::XdpSend | Self::XdpReceive)
+    /// Is it done inside of this process, over a link in memory?
+    pub const fn is_inside(self) -> bool {
+        !matches!(self, Self::TapSend | Self::TapReceive | Self::XdpFrames | Self::XdpSend | Self::XdpReceive)
+            && !self.has_offloads()
     }
 
-    /// Is it done on a TAP device, against the kernel?
-    pub const fn is_on_tap(self) -> bool {
-        matches!(self, Self::TapSend | Self::TapReceive | Self::TapVnetSend | Self::TapVnetReceive)
+    /// Do super-frames pass, and frames without checksums?
+    pub const fn has_offloads(self) -> bool {
+        matches!(
+            self,
+            Self::TapVnetSend | Self::TapVnetReceive | Self::PacketVnetSend | Self::PacketVnetReceive
+        )
+    }
+
+    /// Does the stack send to the kernel?
+    pub const fn is_to_kernel(self) -> bool {
+        matches!(self, Self::TapSend | Self::TapVnetSend | Self::PacketVnetSend | Self::XdpSend)
     }
 
     /// Frames that a receiver takes in before it may answer.
@@ -126,6 +143,8 @@ impl fmt::Display for Work {
             Self::TapReceive => "from the kernel over a TAP device",
             Self::TapVnetSend => "to the kernel over a TAP device with offloads",
             Self::TapVnetReceive => "from the kernel over a TAP device with offloads",
+            Self::PacketVnetSend => "to the kernel by a packet socket with offloads",
+            Self::PacketVnetReceive => "from the kernel by a packet socket with offloads",
             Self::XdpFrames => "by AF_XDP at both ends of a virtual cable",
             Self::XdpSend => "to the kernel by AF_XDP, no offloads",
             Self::XdpReceive => "from the kernel by AF_XDP, no offloads",

@@ -1,7 +1,7 @@
 //! AF_XDP on virtual cables, in a process of its own: linerate's hosts at both ends, or the kernel at one; and the same
 //! sockets with nobody on them, which carry as many frames and look at none.
 
-use crate::build::program;
+use crate::cable::{self, set_up};
 use crate::child::{Child, serve};
 use crate::contender::{Candidate, Missing, Run, Taken};
 use crate::facts;
@@ -11,7 +11,7 @@ use crate::pattern::Pattern;
 use crate::stopwatch::Stopwatch;
 use crate::tap::ends::{Ends, sentence};
 use crate::tap::linerate::{Linerate, ToKernel};
-use crate::tap::{Device, transfer};
+use crate::tap::{Device, Hands, transfer};
 use crate::work::{BATCH, PIECE, SEGMENT, Work};
 use linerate_link::namespace::{Network, enter_private_network};
 use linerate_link::{KernelInterface, MonotonicClock, XdpConfig, XdpLink};
@@ -72,7 +72,7 @@ pub fn serve_contender(name: &str) -> Result<(), String> {
             || {
                 enter()?;
                 choose_control()?;
-                Ok((version, (Pair::new()?, Ends::<Linerate<XdpLink>>::new(Device::Cable)?)))
+                Ok((version, (Pair::new()?, Ends::<Linerate<XdpLink>>::new(Device::Cable, Hands::Copy)?)))
             },
             |(pair, ends), run| match run.work {
                 Work::XdpFrames => pair.bulk(run),
@@ -93,36 +93,18 @@ pub fn serve_contender(name: &str) -> Result<(), String> {
 impl ToKernel for XdpLink {
     fn open(device: Device) -> Result<(Self, [u8; 6], Option<Network>), String> {
         let [kernel, own] = device.addresses();
-        let network = Network::new().map_err(sentence)?;
-        let (near, far) = KernelInterface::create_veth("near", "far").map_err(sentence)?;
-        far.move_to_process(network.id()).map_err(sentence)?;
-        network.run(move || {
-            let far = KernelInterface::named("far").map_err(sentence)?;
-            far.add_address(kernel, 24).map_err(sentence)?;
-            set_up(&far)
-        })?;
-        set_up(&near)?;
-        let link = Self::open(&XdpConfig::new("near", own)).map_err(sentence)?;
+        let network = cable::to_kernel(kernel, false)?;
+        let link = Self::open(&XdpConfig::new(cable::NEAR, own)).map_err(sentence)?;
         let mac = link.mac();
         Ok((link, mac, Some(network)))
     }
 }
 
-/// A cable that saves the kernel nothing, as that of kernel to kernel.
-fn set_up(end: &KernelInterface) -> Result<(), String> {
-    end.disable_ipv6().map_err(sentence)?;
-    let offloads = ["rx", "tx", "sg", "tso", "gso", "gro"];
-    let switches = offloads.iter().flat_map(|offload| [offload, "off"]);
-    let words: Vec<&str> = ["-K", end.name()].into_iter().chain(switches).collect();
-    program("ethtool", &words)?;
-    end.set_up().map_err(sentence)
-}
-
 /// Both ends of a cable.
 fn cable() -> Result<[XdpLink; 2], String> {
     let (one, two) = KernelInterface::create_veth(OURS[0].0, OURS[1].0).map_err(sentence)?;
-    set_up(&one)?;
-    set_up(&two)?;
+    set_up(&one, false)?;
+    set_up(&two, false)?;
     let open = |(name, address)| {
         XdpLink::open(&XdpConfig { frames: FRAMES, ..XdpConfig::new(name, address) }).map_err(sentence)
     };

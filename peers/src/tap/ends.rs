@@ -1,6 +1,6 @@
 //! The two ends of a connection across a device: a stack's, and the kernel's socket.
 
-use super::{Device, OnTap};
+use super::{Device, Hands, OnTap};
 use crate::work::BUFFER;
 use linerate_link::kernel_socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,15 +23,11 @@ pub struct Ends<S> {
 }
 
 impl<S: OnTap> Ends<S> {
-    pub fn new(device: Device) -> Result<Self, String> {
-        let stack = S::new(device)?;
+    pub fn new(device: Device, hands: Hands) -> Result<Self, String> {
+        let stack = S::new(device, hands)?;
         let [kernel, _] = device.addresses();
         let listener = stack.listen(SocketAddrV4::new(kernel, 0))?;
-        // Accepted sockets have its options.
-        for option in [SEND_BUFFER, RECEIVE_BUFFER] {
-            let size = i32::try_from(BUFFER).map_err(sentence)?;
-            kernel_socket::set_option(&listener, SOCKET, option, &size.to_ne_bytes()).map_err(sentence)?;
-        }
+        set_buffers(&listener)?;
         listener.set_nonblocking(true).map_err(sentence)?;
         Ok(Self { stack, listener })
     }
@@ -69,6 +65,15 @@ impl<S: OnTap> Ends<S> {
         }
         Ok(())
     }
+}
+
+/// Gives a listener the buffers that all contenders have; accepted sockets have its options.
+pub fn set_buffers(listener: &TcpListener) -> Result<(), String> {
+    for option in [SEND_BUFFER, RECEIVE_BUFFER] {
+        let size = i32::try_from(BUFFER).map_err(sentence)?;
+        kernel_socket::set_option(listener, SOCKET, option, &size.to_ne_bytes()).map_err(sentence)?;
+    }
+    Ok(())
 }
 
 fn wait(what: &mut [PollFd<'_>]) -> Result<(), String> {

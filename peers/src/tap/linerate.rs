@@ -1,9 +1,10 @@
 //! linerate on its own link to the kernel, as shipped.
 
 use super::ends::sentence;
-use super::{Device, OnTap, take_up};
+use super::{Device, Hands, OnTap, take_up};
 use crate::linerate::rules;
-use crate::work::BATCH;
+use crate::pattern::Pattern;
+use crate::work::{BATCH, PIECE};
 use linerate_link::namespace::Network;
 use linerate_link::{MonotonicClock, Readiness, Tap, TapConfig};
 use linerate_stack::{Budget, ConnectOptions, Error, Host, Link, Stack, StackConfig, TcpHandle};
@@ -14,6 +15,7 @@ use std::os::fd::BorrowedFd;
 
 pub struct Linerate<L> {
     host: Host<L>,
+    hands: Hands,
     /// The kernel's network, where that is another one.
     network: Option<Network>,
     kernel: Ipv4Addr,
@@ -49,7 +51,7 @@ impl<L: ToKernel> OnTap for Linerate<L> {
         "this tree; as shipped: timestamps, selective acknowledgements, CUBIC".to_owned()
     }
 
-    fn new(device: Device) -> Result<Self, String> {
+    fn new(device: Device, hands: Hands) -> Result<Self, String> {
         let (link, mac, network) = L::open(device)?;
         let [kernel, own] = device.addresses();
         let mut config =
@@ -57,7 +59,7 @@ impl<L: ToKernel> OnTap for Linerate<L> {
         config.tcp = rules();
         let budget = Budget { receive: BATCH, transmit: BATCH, ..Budget::default() };
         let host = Host::new(Stack::new(config, [2; 32]), link).with_budget(budget);
-        Ok(Self { host, network, kernel, connection: None })
+        Ok(Self { host, hands, network, kernel, connection: None })
     }
 
     fn listen(&self, address: SocketAddrV4) -> Result<TcpListener, String> {
@@ -91,14 +93,38 @@ impl<L: ToKernel> OnTap for Linerate<L> {
         Ok(())
     }
 
-    fn write(&mut self, piece: &[u8]) -> Result<usize, String> {
-        let handle = self.connection()?;
-        self.host.stack_mut().tcp_write(MonotonicClock.now(), handle, piece).map_err(sentence)
+    fn write(&mut self, pattern: &Pattern, place: u64, left: u64, verify: bool) -> Result<usize, String> {
+        let (handle, now, piece) = (self.connection()?, MonotonicClock.now(), pattern.at(place, left));
+        let stack = self.host.stack_mut();
+        match self.hands {
+            Hands::Copy => stack.tcp_write(now, handle, piece),
+            Hands::Lend => stack.tcp_write_with(now, handle, piece.len(), |room| {
+                if verify {
+                    room.copy_from_slice(&piece[..room.len()]);
+                }
+                room.len()
+            }),
+            Hands::Share => stack.tcp_write_shared(now, handle, &mut pattern.shared_at(place, left)),
+        }
+        .map_err(sentence)
     }
 
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, String> {
-        let handle = self.connection()?;
-        match self.host.stack_mut().tcp_read(MonotonicClock.now(), handle, into) {
+    fn read(&mut self, into: &mut [u8], verify: bool) -> Result<usize, String> {
+        let (handle, now) = (self.connection()?, MonotonicClock.now());
+        let stack = self.host.stack_mut();
+        let mut take = |bytes: &[u8]| {
+            let count = bytes.len().min(into.len());
+            if verify {
+                into[..count].copy_from_slice(&bytes[..count]);
+            }
+            count
+        };
+        let taken = match self.hands {
+            Hands::Copy => stack.tcp_read(now, handle, into),
+            Hands::Lend => stack.tcp_read_with(now, handle, take),
+            Hands::Share => stack.tcp_read_shared(now, handle, PIECE).map(|bytes| take(&bytes)),
+        };
+        match taken {
             Ok(count) => Ok(count),
             Err(Error::WouldBlock) => Ok(0),
             Err(error) => Err(sentence(error)),

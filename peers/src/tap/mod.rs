@@ -29,6 +29,8 @@ pub enum Device {
     Offloads,
     /// No device, but a virtual cable on whose near end we work at the driver.
     Cable,
+    /// One with all offloads, on whose near end we work by a packet socket.
+    Packets,
 }
 
 impl Device {
@@ -45,9 +47,22 @@ impl Device {
             Self::Plain => 2,
             Self::Offloads => 3,
             Self::Cable => 4,
+            Self::Packets => 6,
         };
         [Ipv4Addr::new(192, 0, third, 1), Ipv4Addr::new(192, 0, third, 2)]
     }
+}
+
+/// How the application gives its data to a stack, and takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hands {
+    /// It writes and reads: a copy each.
+    Copy,
+    /// It is lent the stack's buffer. Where bytes are not verified it touches none: what making and using them in
+    /// place costs is its own affair.
+    Lend,
+    /// It owns what it sends, and gets what has arrived, by reference.
+    Share,
 }
 
 /// The works that are done on a device.
@@ -62,7 +77,7 @@ pub trait OnTap: Sized {
     ///
     /// # Errors
     /// What this machine does not grant.
-    fn new(device: Device) -> Result<Self, String>;
+    fn new(device: Device, hands: Hands) -> Result<Self, String>;
 
     /// A listener of the kernel's, in the network where it is.
     ///
@@ -90,17 +105,18 @@ pub trait OnTap: Sized {
     /// The stack's word.
     fn turn(&mut self) -> Result<(), String>;
 
-    /// Gives the connection something to send, and says how much it took.
+    /// Gives the connection what belongs at `place` of the pattern, no more than `left` bytes, and says how much it
+    /// took. In place of lent bytes that nobody will `verify` anything may be sent.
     ///
     /// # Errors
     /// The stack's word.
-    fn write(&mut self, piece: &[u8]) -> Result<usize, String>;
+    fn write(&mut self, pattern: &Pattern, place: u64, left: u64, verify: bool) -> Result<usize, String>;
 
-    /// Takes what has arrived; nothing, if there is nothing.
+    /// Takes what has arrived, and says how much; nothing, if there is nothing. To `verify` it, it is copied.
     ///
     /// # Errors
     /// The stack's word.
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, String>;
+    fn read(&mut self, into: &mut [u8], verify: bool) -> Result<usize, String>;
 
     /// Nothing more will be written.
     ///
@@ -120,9 +136,24 @@ pub fn linerate() -> Candidate {
     start("linerate")
 }
 
+/// The same through the interface that lends its buffers.
+pub fn linerate_lent() -> Candidate {
+    start("linerate-lent")
+}
+
+/// The same with data that are shared.
+pub fn linerate_shared() -> Candidate {
+    start("linerate-shared")
+}
+
 /// smoltcp on TAP devices.
 pub fn smoltcp() -> Candidate {
     start("smoltcp")
+}
+
+/// The same through the interface that lends its buffers.
+pub fn smoltcp_lent() -> Candidate {
+    start("smoltcp-lent")
 }
 
 fn start(name: &'static str) -> Candidate {
@@ -142,23 +173,26 @@ fn start(name: &'static str) -> Candidate {
 /// A sentence that says why this machine does not let it.
 pub fn serve_contender(name: &str) -> Result<(), String> {
     match name {
-        "linerate" => serve_on_tap::<linerate::Linerate<Tap>>(),
-        "smoltcp" => serve_on_tap::<smoltcp::Smoltcp>(),
+        "linerate" => serve_on_tap::<linerate::Linerate<Tap>>(Hands::Copy),
+        "linerate-lent" => serve_on_tap::<linerate::Linerate<Tap>>(Hands::Lend),
+        "linerate-shared" => serve_on_tap::<linerate::Linerate<Tap>>(Hands::Share),
+        "smoltcp" => serve_on_tap::<smoltcp::Smoltcp>(Hands::Copy),
+        "smoltcp-lent" => serve_on_tap::<smoltcp::Smoltcp>(Hands::Lend),
         _ => Err(format!("nobody called {name} works on a TAP device")),
     }
 }
 
-fn serve_on_tap<S: OnTap>() -> Result<(), String> {
+fn serve_on_tap<S: OnTap>(hands: Hands) -> Result<(), String> {
     serve(
         || {
             enter_private_network().map_err(|error| error.to_string())?;
             choose_control()?;
-            let ends = [Ends::<S>::new(Device::Plain)?, Ends::new(Device::Offloads)?];
+            let ends = [Ends::<S>::new(Device::Plain, hands)?, Ends::new(Device::Offloads, hands)?];
             Ok((format!("{}; against Linux {}", S::version(), facts::kernel()), ends))
         },
         |[plain, offloads], run| match Device::of(run.work) {
             Device::Plain => transfer(plain, run),
-            Device::Offloads | Device::Cable => transfer(offloads, run),
+            _ => transfer(offloads, run),
         },
     )
 }
@@ -171,9 +205,10 @@ pub fn transfer<S: OnTap>(ends: &mut Ends<S>, run: Run) -> Result<Taken, String>
     let mut kernel = ends.open()?;
     let before = ends.stack.frames();
     let stopwatch = Stopwatch::start();
-    match run.work {
-        Work::TapSend | Work::TapVnetSend | Work::XdpSend => send(ends, &mut kernel, run)?,
-        _ => receive(ends, &mut kernel, run)?,
+    if run.work.is_to_kernel() {
+        send(ends, &mut kernel, run)?
+    } else {
+        receive(ends, &mut kernel, run)?
     }
     let processor = stopwatch.elapsed();
     let after = ends.stack.frames();
@@ -191,7 +226,7 @@ fn send<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Resul
     while read < total {
         let before = (written, read);
         while written < total {
-            match ends.stack.write(pattern.at(written, total - written))? {
+            match ends.stack.write(&pattern, written, total - written, run.verify)? {
                 0 => break,
                 count => written += count as u64,
             }
@@ -230,7 +265,7 @@ fn receive<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Re
         }
         ends.stack.turn()?;
         loop {
-            match ends.stack.read(&mut heard)? {
+            match ends.stack.read(&mut heard, run.verify)? {
                 0 => break,
                 count => {
                     if run.verify {

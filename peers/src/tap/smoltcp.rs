@@ -6,7 +6,8 @@
 //! to be cut.
 
 use super::ends::sentence;
-use super::{Device, OnTap, take_up};
+use super::{Device, Hands, OnTap, take_up};
+use crate::pattern::Pattern;
 use crate::work::{BATCH, BUFFER, SEGMENT};
 use linerate_link::{Readiness, Tap, TapConfig};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
@@ -144,6 +145,7 @@ fn allow_large_segments(frame: &mut [u8]) {
 
 pub struct Smoltcp {
     interface: Interface,
+    hands: Hands,
     driver: Driver,
     sockets: SocketSet<'static>,
     handle: SocketHandle,
@@ -162,7 +164,7 @@ impl OnTap for Smoltcp {
         "0.14.0; as shipped: no timestamps, no congestion control; a driver of this program's".to_owned()
     }
 
-    fn new(device: Device) -> Result<Self, String> {
+    fn new(device: Device, hands: Hands) -> Result<Self, String> {
         let offloads = device == Device::Offloads;
         let tap = Tap::open(&TapConfig { offloads, ..TapConfig::default() }).map_err(sentence)?;
         take_up(tap.interface(), device)?;
@@ -180,7 +182,7 @@ impl OnTap for Smoltcp {
         let mut sockets = SocketSet::new(Vec::new());
         let buffer = || SocketBuffer::new(vec![0; BUFFER]);
         let handle = sockets.add(Socket::new(buffer(), buffer()));
-        Ok(Self { interface, driver, sockets, handle, kernel, port: FIRST_PORT })
+        Ok(Self { interface, hands, driver, sockets, handle, kernel, port: FIRST_PORT })
     }
 
     fn link(&self) -> BorrowedFd<'_> {
@@ -204,13 +206,38 @@ impl OnTap for Smoltcp {
         Ok(())
     }
 
-    fn write(&mut self, piece: &[u8]) -> Result<usize, String> {
-        self.socket().send_slice(piece).map_err(sentence)
+    fn write(&mut self, pattern: &Pattern, place: u64, left: u64, verify: bool) -> Result<usize, String> {
+        let piece = pattern.at(place, left);
+        if self.hands == Hands::Copy {
+            return self.socket().send_slice(piece).map_err(sentence);
+        }
+        let fill = |room: &mut [u8]| {
+            let count = room.len().min(piece.len());
+            if verify {
+                room[..count].copy_from_slice(&piece[..count]);
+            }
+            (count, count)
+        };
+        self.socket().send(fill).map_err(sentence)
     }
 
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, String> {
+    fn read(&mut self, into: &mut [u8], verify: bool) -> Result<usize, String> {
+        let hands = self.hands;
         let socket = self.socket();
-        if socket.can_recv() { socket.recv_slice(into).map_err(sentence) } else { Ok(0) }
+        if !socket.can_recv() {
+            return Ok(0);
+        }
+        if hands == Hands::Copy {
+            return socket.recv_slice(into).map_err(sentence);
+        }
+        let take = |bytes: &mut [u8]| {
+            let count = bytes.len().min(into.len());
+            if verify {
+                into[..count].copy_from_slice(&bytes[..count]);
+            }
+            (count, count)
+        };
+        socket.recv(take).map_err(sentence)
     }
 
     fn close(&mut self) -> Result<(), String> {

@@ -1,0 +1,116 @@
+// A stack on a packet socket with super-frames, and the kernel's socket at the other end of the cable.
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// Bytes of memory for frames that wait to be received, as linerate's link asks for.
+const queue = 8 << 20
+
+// outside is a stack, and a listener of the kernel's that it can reach.
+type outside struct {
+	host     *stack.Stack
+	listener *net.TCPListener
+	kernel   tcpip.FullAddress
+}
+
+func newOutside(name, own, descriptor string) (*outside, error) {
+	number, err := strconv.Atoi(descriptor)
+	if err != nil {
+		return nil, err
+	}
+	generic, err := net.FileListener(os.NewFile(uintptr(number), "listener"))
+	if err != nil {
+		return nil, err
+	}
+	listener, ok := generic.(*net.TCPListener)
+	if !ok {
+		return nil, fmt.Errorf("descriptor %d is no listener of TCP", number)
+	}
+	at := listener.Addr().(*net.TCPAddr)
+	socket, station, err := openSocket(name)
+	if err != nil {
+		return nil, err
+	}
+	// As runsc has it: super-frames both ways, whose checksums are left to the link, and what arrives is taken for verified.
+	link, err := fdbased.New(&fdbased.Options{
+		FDs:                []int{socket},
+		MTU:                1500,
+		EthernetHeader:     true,
+		Address:            tcpip.LinkAddress(station),
+		PacketDispatchMode: fdbased.RecvMMsg,
+		GSOMaxSize:         65536,
+		RXChecksumOffload:  true,
+		GRO:                true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	host, err := newHost(tcpip.AddrFrom4Slice(net.ParseIP(own).To4()), link)
+	if err != nil {
+		return nil, err
+	}
+	kernel := tcpip.FullAddress{NIC: nic, Addr: tcpip.AddrFrom4Slice(at.IP.To4()), Port: uint16(at.Port)}
+	return &outside{host, listener, kernel}, nil
+}
+
+// openSocket is a packet socket on the interface, with the header that says what is still to be done about a frame.
+func openSocket(name string) (int, net.HardwareAddr, error) {
+	found, err := net.InterfaceByName(name)
+	if err != nil {
+		return 0, nil, err
+	}
+	all := (unix.ETH_P_ALL&0xff)<<8 | unix.ETH_P_ALL>>8
+	socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
+	if err != nil {
+		return 0, nil, fmt.Errorf("no packet socket: %w", err)
+	}
+	for _, option := range []struct{ level, name, value int }{
+		{unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1},
+		{unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1},
+		{unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1},
+		{unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, queue},
+		{unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, queue},
+	} {
+		if err := unix.SetsockoptInt(socket, option.level, option.name, option.value); err != nil {
+			return 0, nil, fmt.Errorf("an option of the packet socket is refused: %w", err)
+		}
+	}
+	place := unix.SockaddrLinklayer{Protocol: uint16(all), Ifindex: found.Index}
+	return socket, found.HardwareAddr, unix.Bind(socket, &place)
+}
+
+func (o *outside) run(work string, amount uint64, verify bool) error {
+	ours, err := gonet.DialTCP(o.host, o.kernel, ipv4.ProtocolNumber)
+	if err != nil {
+		return err
+	}
+	kernels, err := o.listener.AcceptTCP()
+	if err != nil {
+		return err
+	}
+	switch work {
+	case "packet-vnet-send":
+		return transfer(ours, kernels, amount, verify)
+	case "packet-vnet-receive":
+		return transfer(kernels, ours, amount, verify)
+	}
+	return fmt.Errorf("there is no work called %s", work)
+}
+
+// sent is how many frames have left, and how many have come.
+func (o *outside) sent() (out, back uint64) {
+	counted := o.host.NICInfo()[nic].Stats
+	return counted.Tx.Packets.Value(), counted.Rx.Packets.Value()
+}

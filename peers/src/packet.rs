@@ -1,0 +1,99 @@
+//! Packet sockets with super-frames, on a virtual cable with all offloads: linerate's link, and gVisor's link for
+//! descriptors. At the other end of the cable, in a network of its own, is the kernel's socket, in the same process.
+
+use crate::cable;
+use crate::child::{Child, refuse, serve};
+use crate::contender::{Candidate, Missing};
+use crate::facts;
+use crate::gvisor;
+use crate::kernel::choose_control;
+use crate::tap::ends::{Ends, sentence, set_buffers};
+use crate::tap::linerate::{Linerate, ToKernel};
+use crate::tap::{Device, Hands, transfer};
+use crate::work::Work;
+use linerate_link::namespace::{Network, enter_private_network};
+use linerate_link::{PacketConfig, PacketLink};
+use rustix::io::{FdFlags, fcntl_setfd};
+use std::net::{SocketAddrV4, TcpListener};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// The word that makes this program a contender on packet sockets.
+pub const SERVE: &str = "serve-packet";
+const WORKS: [Work; 2] = [Work::PacketVnetSend, Work::PacketVnetReceive];
+
+/// linerate on packet sockets.
+pub fn linerate() -> Candidate {
+    start("linerate", 1)
+}
+
+/// gVisor on packet sockets.
+pub fn gvisor() -> Candidate {
+    start("gvisor", 4)
+}
+
+fn start(name: &'static str, share: u64) -> Candidate {
+    let own = std::env::current_exe().map_err(|error| format!("this program is not found: {error}"));
+    let child = own.and_then(|own| {
+        let mut command = Command::new(own);
+        command.args([SERVE, name]);
+        Child::start(name, command, &WORKS, share)
+    });
+    let reason = |reason| format!("on a packet socket: {reason}");
+    child.map(|child| Box::new(child) as _).map_err(|error| Missing { name, reason: reason(error) })
+}
+
+/// Does what standard input says with this contender, until it ends.
+///
+/// # Errors
+/// A sentence that says why this machine does not let it.
+pub fn serve_contender(name: &str) -> Result<(), String> {
+    match name {
+        "linerate" => serve(
+            || {
+                enter_private_network().map_err(sentence)?;
+                choose_control()?;
+                let version = format!("this tree, on a virtual cable of Linux {}", facts::kernel());
+                Ok((version, Ends::<Linerate<PacketLink>>::new(Device::Packets, Hands::Copy)?))
+            },
+            transfer,
+        ),
+        // It only comes back if it could not go on as another program.
+        "gvisor" => refuse(&become_gvisor()),
+        _ => Err(format!("nobody called {name} works on packet sockets")),
+    }
+}
+
+impl ToKernel for PacketLink {
+    fn open(device: Device) -> Result<(Self, [u8; 6], Option<Network>), String> {
+        let [kernel, _] = device.addresses();
+        let network = cable::to_kernel(kernel, true)?;
+        let link = Self::open(&PacketConfig::new(cable::NEAR)).map_err(sentence)?;
+        let mac = link.mac();
+        Ok((link, mac, Some(network)))
+    }
+}
+
+/// Goes on as gVisor's program, which finds the cable in the network that it is started in, and gets the kernel's
+/// listener. That keeps the other network alive.
+fn become_gvisor() -> String {
+    let prepared = || -> Result<_, String> {
+        enter_private_network().map_err(sentence)?;
+        choose_control()?;
+        let [kernel, own] = Device::Packets.addresses();
+        let network = cable::to_kernel(kernel, true)?;
+        let listener =
+            network.run(move || TcpListener::bind(SocketAddrV4::new(kernel, 0))).map_err(sentence)?;
+        set_buffers(&listener)?;
+        let program = gvisor::program()?;
+        fcntl_setfd(&listener, FdFlags::empty()).map_err(sentence)?;
+        let mut command = Command::new(program);
+        command.arg(cable::NEAR).arg(own.to_string()).arg(listener.as_raw_fd().to_string());
+        Ok((command, listener, network))
+    };
+    match prepared() {
+        Ok((mut command, _listener, _network)) => command.exec().to_string(),
+        Err(reason) => reason,
+    }
+}
