@@ -169,3 +169,19 @@ fn a_blast_moves_every_byte_with_one_acknowledgement_for_32_frames() {
     assert_eq!((report.bytes, report.counted.clone()), (100_000, vec![("blasts", 4), ("repeated", 0)]));
     assert_eq!(outcome.wires[0].counted.frames, 98 + 4);
 }
+
+#[test]
+fn a_vms_host_on_a_quiet_wire_repeats_nothing_and_beside_two_transfers_all_is_accounted_for() {
+    let quiet = run(
+        "vms-linear",
+        &["first.bytes=1", "second.bytes=1", "noise.rate=0", "vms.time=10", "limit.time=10"],
+    );
+    let count = |outcome: &Outcome, what: &str| measure(outcome, &format!("counted vms {what}"));
+    assert_eq!((count(&quiet, "repeated"), count(&quiet, "refused")), (0.0, 0.0));
+    assert!(count(&quiet, "acknowledged") >= 20.0 * 48.0, "{}", count(&quiet, "acknowledged"));
+    let busy = run("vms-linear", &["limit.time=20"]);
+    let open = count(&busy, "messages") - count(&busy, "acknowledged");
+    assert!((0.0..=20.0 * 8.0).contains(&open), "no more than the windows are unacknowledged: {open}");
+    let small = run("vms-linear", &["limit.time=20", "vms.pool=1000"]);
+    assert!(count(&small, "refused") > 0.0 && count(&small, "pool") <= 1_000.0);
+}

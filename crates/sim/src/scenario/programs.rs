@@ -3,8 +3,8 @@
 use super::blueprint::{HostPlan, TransferOptions};
 use crate::parameter::{ParameterError, Section, Settings};
 use crate::speaker::{
-    BlastParameters, BlastReceiver, BlastSender, NfsClient, NfsClientParameters, NfsServer,
-    NfsServerParameters, Saturate, SaturateParameters, Speaker,
+    BlastParameters, BlastReceiver, BlastSender, DecnetParameters, DecnetReceiver, DecnetSender, NfsClient,
+    NfsClientParameters, NfsServer, NfsServerParameters, Saturate, SaturateParameters, Speaker,
 };
 
 /// All programs.
@@ -50,6 +50,8 @@ enum SpeakerKind {
     NfsServer(NfsServerParameters),
     BlastSender(BlastParameters, usize),
     BlastReceiver(BlastParameters, usize),
+    DecnetSender(DecnetParameters, Vec<usize>),
+    DecnetReceiver(DecnetParameters, usize),
 }
 
 impl ProgramPlans {
@@ -78,6 +80,14 @@ impl ProgramPlans {
                 self.speak(name, from, SpeakerKind::BlastSender(parameters, to));
                 self.speak(name, to, SpeakerKind::BlastReceiver(parameters, from));
             }
+            "decnet" => {
+                let parameters = DecnetParameters::read(section)?;
+                let (from, to) = (host(section, "from", hosts)?, group(section, "to", hosts)?);
+                for &peer in &to {
+                    self.speak(name, peer, SpeakerKind::DecnetReceiver(parameters, from));
+                }
+                self.speak(name, from, SpeakerKind::DecnetSender(parameters, to));
+            }
             "nfs-client" => {
                 let parameters = NfsClientParameters::read(section)?;
                 let server = host(section, "server", hosts)?;
@@ -93,7 +103,7 @@ impl ProgramPlans {
                 return Err(ParameterError::Unknown {
                     what: "kind of program",
                     name: kind.to_owned(),
-                    known: "bulk, blast, dialogue, saturate, nfs-client, nfs-server".to_owned(),
+                    known: "bulk, blast, decnet, dialogue, saturate, nfs-client, nfs-server".to_owned(),
                 });
             }
         }
@@ -121,10 +131,11 @@ impl SpeakerPlan {
     /// The host that it speaks to, if it speaks to one.
     pub(super) const fn peer(&self) -> Option<usize> {
         match self.kind {
-            SpeakerKind::Saturate(_) | SpeakerKind::NfsServer(_) => None,
+            SpeakerKind::Saturate(_) | SpeakerKind::NfsServer(_) | SpeakerKind::DecnetSender(..) => None,
             SpeakerKind::NfsClient(_, peer)
             | SpeakerKind::BlastSender(_, peer)
-            | SpeakerKind::BlastReceiver(_, peer) => Some(peer),
+            | SpeakerKind::BlastReceiver(_, peer)
+            | SpeakerKind::DecnetReceiver(_, peer) => Some(peer),
         }
     }
 
@@ -137,6 +148,12 @@ impl SpeakerPlan {
             }
             SpeakerKind::BlastReceiver(parameters, from) => {
                 Box::new(BlastReceiver::new(*parameters, name, self.host, *from))
+            }
+            SpeakerKind::DecnetSender(parameters, to) => {
+                Box::new(DecnetSender::new(*parameters, name, self.host, to))
+            }
+            SpeakerKind::DecnetReceiver(parameters, from) => {
+                Box::new(DecnetReceiver::new(*parameters, name, self.host, *from))
             }
             SpeakerKind::NfsClient(parameters, server) => {
                 Box::new(NfsClient::new(*parameters, name, self.host, *server))

@@ -5,11 +5,13 @@
 //! theirs to say ([`Labour`]).
 
 mod blast;
+mod decnet;
 mod header;
 mod nfs;
 mod saturate;
 
 pub(crate) use blast::{BlastParameters, BlastReceiver, BlastSender};
+pub(crate) use decnet::{DecnetParameters, DecnetReceiver, DecnetSender};
 pub(crate) use header::Header;
 pub(crate) use nfs::{NfsClient, NfsClientParameters, NfsServer, NfsServerParameters};
 pub(crate) use saturate::{Saturate, SaturateParameters};
