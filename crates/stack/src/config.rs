@@ -27,6 +27,11 @@ pub struct StackConfig {
     /// Take a frame with the header of the frame before straight to the same connection? Off, every frame is
     /// judged from its first byte on, which does the same.
     pub frame_prediction: bool,
+    /// Count packets with segments up in IPv4's identification, as 4.3BSD did? Off, it is zero, because nobody may make
+    /// fragments of them (RFC 6864 §4.1). On, compression of headers on a serial line says nothing of it where it would
+    /// say three bytes that it stays (RFC 1144 §3.2.2), but whoever hears the host can count how much it sends to others,
+    /// and each segment of a burst is chosen by itself.
+    pub count_packets: bool,
     /// The rules of TCP connections that do not get their own.
     pub tcp: linerate_tcp::Config,
     /// How much the host may hold, and how often it may answer.
@@ -46,6 +51,7 @@ impl StackConfig {
             ephemeral_ports: 32_768..=60_999,
             answer_broadcast_echo: false,
             frame_prediction: true,
+            count_packets: false,
             tcp: linerate_tcp::Config::modern(),
             limits: Limits::default(),
             shard: Shard::ONLY,

@@ -87,6 +87,7 @@ mod event;
 mod fast_open;
 mod host;
 mod icmp;
+mod identification;
 mod interface;
 mod ipv4;
 mod isn;

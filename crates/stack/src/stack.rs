@@ -10,6 +10,7 @@ use crate::echo::EchoFlows;
 use crate::event::{Event, EventQueue};
 use crate::fast_open::FastOpenCache;
 use crate::fast_open::cookie::FastOpenMint;
+use crate::identification::Identification;
 use crate::interface::Interface;
 use crate::isn::InitialNumbers;
 use crate::keys::Keys;
@@ -82,6 +83,8 @@ pub struct Stack {
     pub(crate) orphans: usize,
     /// Who wants to send to the link.
     pub(crate) ready: Ready,
+    /// What segments have in IPv4's identification.
+    pub(crate) identification: Identification,
     /// The headers of the burst that leaves.
     pub(crate) burst: BurstHeaders,
     /// Where the data of the frame are that leaves, if not in it.
@@ -145,6 +148,7 @@ impl Stack {
             time_wait: List::EMPTY,
             orphans: 0,
             ready: Ready::new(),
+            identification: Identification::new(config.count_packets),
             burst: BurstHeaders::new(),
             gathering: Gathering::Unwanted,
             local_ready: Ready::new(),

@@ -36,8 +36,14 @@ struct Hands {
 impl Hands {
     /// An open connection over a link that does so much for the client's host.
     fn new(offloads: Offloads) -> Self {
+        Self::with(offloads, false)
+    }
+
+    /// The same; or the hosts count their packets.
+    fn with(offloads: Offloads, count_packets: bool) -> Self {
         let host = |side: Side| {
             let mut config = side.config();
+            config.count_packets = count_packets;
             config.tcp =
                 Config { send_buffer: (1 << 20).into(), receive_buffer: (1 << 20).into(), ..config.tcp };
             Stack::new(config, [side as u8; 32])
@@ -162,6 +168,9 @@ fn cut(frame: &[u8], sent: TxFrame) -> Vec<Vec<u8>> {
             let mut piece = [&frame[..headers], payload].concat();
             let total = (piece.len() - MEDIUM) as u16;
             piece[MEDIUM + 2..MEDIUM + 4].copy_from_slice(&total.to_be_bytes());
+            let number = u16::from_be_bytes([frame[MEDIUM + 4], frame[MEDIUM + 5]]);
+            let number = if number > 0 { number + index as u16 } else { 0 };
+            piece[MEDIUM + 4..MEDIUM + 6].copy_from_slice(&number.to_be_bytes());
             piece[MEDIUM + 10..MEDIUM + 12].fill(0);
             let sum = Sum::of(&piece[MEDIUM..TCP]).finish();
             piece[MEDIUM + 10..MEDIUM + 12].copy_from_slice(&sum.to_be_bytes());
@@ -245,6 +254,25 @@ fn a_link_that_cuts_puts_on_the_wire_what_the_host_would_have() {
             assert!(is_fewer, "{handed_over} frames, {packets} otherwise: {offloads:?}");
         }
     }
+}
+
+#[test]
+fn a_host_that_counts_its_packets_counts_each_by_one_whoever_cuts_them_and_others_say_zero() {
+    let numbers = |offloads, counts: bool| -> Vec<u16> {
+        let mut hands = Hands::with(offloads, counts);
+        hands.write(20 * MSS as usize);
+        let Hands { now, here, there, .. } = &mut hands;
+        let sent = carry(*now, here, there, |_| true);
+        assert_eq!(there.counters().ip.in_header_errors, 0, "a checksum is wrong");
+        sent.iter().map(|frame| Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().header.identification).collect()
+    };
+    let large = Offloads { checksums: true, super_packet: 65_535 };
+    let counted = numbers(Offloads::NONE, true);
+    let first = counted[0];
+    assert!(counted.len() >= 20 && first > 0, "the handshake had the first ones");
+    assert!(counted.iter().zip(first..).all(|(&number, expected)| number == expected), "{counted:?}");
+    assert_eq!(counted, numbers(large, true));
+    assert!(numbers(Offloads::NONE, false).iter().all(|&number| number == 0));
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub(super) struct HostPlan {
     pub(super) machine: MachineParameters,
     pub(super) nic: NicParameters,
     pub(super) tcp: Config,
+    /// Its IP counts packets in their identification.
+    pub(super) count_packets: bool,
     /// Largest IP packet.
     pub(super) mtu: usize,
     pub(super) seat: Seat,
@@ -269,6 +271,7 @@ impl HostPlan {
             nic,
             mtu: tcp.size("mtu")?,
             tcp: read_tcp(&tcp)?,
+            count_packets: tcp.has("identification") && tcp.switch("identification")?,
             seat: Seat::read(section, name, media)?,
             address: read_address(section)?,
         })

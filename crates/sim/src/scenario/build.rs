@@ -140,7 +140,7 @@ impl Blueprint {
         let medium = &self.media[host.seat.medium];
         let mut random = Stream::new(seed, HOST_STREAMS + number as u64);
         let mut config = StackConfig::new(MacAddress::new(station(number)), self.topology.cidr(number));
-        config.tcp = host.tcp;
+        (config.tcp, config.count_packets) = (host.tcp, host.count_packets);
         let routes = self.topology.routes(host.seat.medium);
         config.routes.extend(routes.map(|(network, gateway)| Route::via(network, gateway)));
         let stack = Stack::new(config, random.secret());

@@ -98,6 +98,7 @@ impl Stack {
             Finish::Host => TxFrame::whole(socket.headers.complete(medium, &sent, frame)),
             Finish::Link => socket.headers.complete_but_for_checksum(medium, &sent, frame),
         };
+        self.identification.write(&mut frame[medium..], sent.segments());
         if let Some(data) = sent.lent {
             self.gathering = Gathering::Of(index, data);
         }
@@ -130,7 +131,8 @@ impl Stack {
         let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
         // A burst for a link that cuts it takes the turns of all its segments.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
-        if !socket.is_local && socket.connection.is_in_burst() {
+        // The headers of a burst say all the same.
+        if !socket.is_local && socket.connection.is_in_burst() && !self.identification.counts() {
             self.burst.keep(index, socket, sent, medium, frame);
         }
     }
