@@ -1,6 +1,7 @@
 //! A virtual cable whose near end a stack works on; the kernel has its far end, in a network of its own.
 
 use crate::build::program;
+use crate::kernel::choose_control;
 use crate::tap::ends::sentence;
 use linerate_link::KernelInterface;
 use linerate_link::namespace::Network;
@@ -20,6 +21,8 @@ pub fn to_kernel(kernel: Ipv4Addr, offloads: bool) -> Result<Network, String> {
     let (near, far) = KernelInterface::create_veth(NEAR, "far").map_err(sentence)?;
     far.move_to_process(network.id()).map_err(sentence)?;
     network.run(move || {
+        // Each network begins with the machine's.
+        choose_control()?;
         let far = KernelInterface::named("far").map_err(sentence)?;
         far.add_address(kernel, 24).map_err(sentence)?;
         set_up(&far, offloads)

@@ -58,6 +58,7 @@ mod bell;
 mod capture;
 pub mod capture_file;
 mod clock;
+mod departure;
 pub mod impair;
 pub mod kernel_interface;
 pub mod kernel_socket;

@@ -10,16 +10,20 @@
 //! not. With offloads we send such ones, too; what the interface cannot cut the kernel cuts for it.
 
 use crate::MonotonicClock;
+use crate::arrivals::Arrivals;
+use crate::departure::{Departure, leave};
 use crate::kernel_interface::{InterfaceError, KernelInterface};
 use crate::sys::packet::{BATCH, Instruction, attach_filter, bind, join_station, receive, send};
 use crate::sys::socket_option;
 use crate::virtio::{self, FRAME, HEADER, LARGEST_FRAME, LARGEST_PACKET};
 use crate::wait::Readiness;
-use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, RxFrame, TxFrame};
 use linerate_units::Clock;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-use std::io;
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sendmsg, socket_with,
+};
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use thiserror::Error;
 
@@ -58,8 +62,9 @@ pub struct PacketLink {
     interface: KernelInterface,
     mac: [u8; 6],
     capabilities: Capabilities,
-    arrivals: Vec<Box<[u8]>>,
-    departures: Vec<Departure>,
+    /// What arrived last, behind its header; what a host has kept.
+    arrivals: Arrivals,
+    departures: Vec<Leaving>,
     /// Frames of `departures` that were filled and not sent: from the first of these to before the second.
     waiting: (usize, usize),
     dropped: u64,
@@ -69,7 +74,7 @@ pub struct PacketLink {
 
 /// A frame that leaves.
 #[derive(Debug)]
-struct Departure {
+struct Leaving {
     memory: Box<[u8]>,
     length: usize,
 }
@@ -115,14 +120,14 @@ impl PacketLink {
         let offloads = virtio::offloads(offloads);
         let capabilities = Capabilities { offloads, ..Capabilities::new(Medium::Ethernet, mtu) };
         let room = FRAME + capabilities.room() + 4;
-        let departure = || Departure { memory: vec![0; room].into(), length: 0 };
+        let leaving = || Leaving { memory: vec![0; room].into(), length: 0 };
         Self {
             socket,
             interface,
             mac,
             capabilities,
-            arrivals: (0..BATCH).map(|_| vec![0; FRAME + LARGEST_FRAME].into()).collect(),
-            departures: (0..BATCH).map(|_| departure()).collect(),
+            arrivals: Arrivals::new(FRAME + LARGEST_FRAME, BATCH),
+            departures: (0..BATCH).map(|_| leaving()).collect(),
             waiting: (0, 0),
             dropped: 0,
             refused: 0,
@@ -170,15 +175,15 @@ impl PacketLink {
     fn depart(&mut self) -> Result<bool, LinkError> {
         while self.waiting.0 < self.waiting.1 {
             let frames = self.departures[self.waiting.0..self.waiting.1].iter();
-            match send(&self.socket, frames.map(|frame| &frame.memory[HEADER..FRAME + frame.length])) {
-                Ok(sent) => self.waiting.0 += sent,
-                Err(Errno::AGAIN) => return Ok(false),
-                Err(Errno::INTR) => {}
-                Err(Errno::NOBUFS | Errno::NOMEM | Errno::MSGSIZE) => {
+            let frames = frames.map(|frame| &frame.memory[HEADER..FRAME + frame.length]);
+            match leave(|| send(&self.socket, frames.clone())) {
+                Departure::Left(sent) => self.waiting.0 += sent,
+                Departure::Again => return Ok(false),
+                Departure::Refused => {
                     self.waiting.0 += 1;
                     self.refused += 1;
                 }
-                Err(errno) => {
+                Departure::Failed(errno) => {
                     self.waiting = (0, 0);
                     return Err(explain("send a frame", errno));
                 }
@@ -186,6 +191,35 @@ impl PacketLink {
         }
         self.waiting = (0, 0);
         Ok(true)
+    }
+
+    /// Has the frame at the end of those that wait, of which `rest` is to follow, leave from where it is, behind the
+    /// others. If there is no room for all, what is left waits whole.
+    fn depart_with(&mut self, rest: [&[u8]; 2]) -> Result<(), LinkError> {
+        let place = self.waiting.1 - 1;
+        self.waiting.1 = place;
+        let is_first = self.depart()?;
+        let last = &mut self.departures[place];
+        if is_first {
+            let parts = [&last.memory[HEADER..FRAME + last.length], rest[0], rest[1]].map(IoSlice::new);
+            let mut nothing_else = SendAncillaryBuffer::default();
+            match leave(|| sendmsg(&self.socket, &parts, &mut nothing_else, SendFlags::DONTWAIT)) {
+                Departure::Left(_) => return Ok(()),
+                Departure::Again => self.waiting = (place, place),
+                Departure::Refused => {
+                    self.refused += 1;
+                    return Ok(());
+                }
+                Departure::Failed(errno) => return Err(explain("send a frame", errno)),
+            }
+        }
+        for part in rest {
+            let end = last.length + part.len();
+            last.memory[FRAME + last.length..FRAME + end].copy_from_slice(part);
+            last.length = end;
+        }
+        self.waiting.1 = place + 1;
+        Ok(())
     }
 }
 
@@ -196,16 +230,17 @@ impl Link for PacketLink {
         while received < budget {
             let wanted = (budget - received).min(BATCH);
             // The kernel writes from the header's place on.
-            let came = match receive(&self.socket, &mut self.arrivals[..wanted], HEADER, &mut lengths) {
+            let came = match receive(&self.socket, self.arrivals.next(wanted), HEADER, &mut lengths) {
                 Ok(came) => came,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(explain("receive a frame", errno)),
             };
             let now = MonotonicClock.now();
-            for (memory, &length) in self.arrivals.iter().zip(&lengths).take(came) {
+            for (place, &length) in lengths.iter().enumerate().take(came) {
+                let memory = self.arrivals.memory(place);
                 match virtio::arrived(memory, length) {
-                    Some(frame) => on_frame(RxFrame { arrived: now, ..frame }),
+                    Some(frame) => on_frame(RxFrame { arrived: now, memory: Some(memory), ..frame }),
                     None => self.malformed += 1,
                 }
             }
@@ -226,7 +261,7 @@ impl Link for PacketLink {
         let mut more = true;
         while self.depart()? && more && sent < budget {
             while self.waiting.1 < BATCH.min(budget - sent) {
-                let Departure { memory, length } = &mut self.departures[self.waiting.1];
+                let Leaving { memory, length } = &mut self.departures[self.waiting.1];
                 let Some(frame) = fill(&mut memory[FRAME..]) else {
                     more = false;
                     break;
@@ -236,6 +271,30 @@ impl Link for PacketLink {
                 self.waiting.1 += 1;
             }
             sent += self.waiting.1;
+        }
+        Ok(sent)
+    }
+
+    /// What is lent goes to the kernel from where it is, alone; whole frames go in batches.
+    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+        let mut sent = 0;
+        let mut more = true;
+        while self.depart()? && more && sent < budget {
+            while self.waiting.1 < BATCH && sent < budget {
+                let Leaving { memory, length } = &mut self.departures[self.waiting.1];
+                let Some(LentFrame { frame, rest }) = source.lend(&mut memory[FRAME..]) else {
+                    more = false;
+                    break;
+                };
+                *length = frame.length.min(memory.len() - FRAME);
+                virtio::write_header(&frame, memory);
+                self.waiting.1 += 1;
+                sent += 1;
+                if !rest[0].is_empty() {
+                    self.depart_with(rest)?;
+                    break;
+                }
+            }
         }
         Ok(sent)
     }

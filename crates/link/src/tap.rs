@@ -8,6 +8,7 @@
 
 use crate::MonotonicClock;
 use crate::arrivals::Arrivals;
+use crate::departure::{Departure, leave};
 use crate::kernel_interface::{InterfaceError, KernelInterface, check_name};
 use crate::sys::tun::{
     MULTI_QUEUE, NO_PACKET_INFORMATION, TAP, TUN, VIRTIO_HEADER, attach, set_header_length, set_offloads,
@@ -132,7 +133,7 @@ impl Tap {
             interface,
             capabilities,
             header: if config.offloads { virtio::LENGTH } else { 0 },
-            arrivals: Arrivals::new(FRAME + LARGEST_FRAME),
+            arrivals: Arrivals::new(FRAME + LARGEST_FRAME, 1),
             departure: vec![0; FRAME + capabilities.room() + 4].into(),
             waiting: 0,
             refused: 0,
@@ -162,13 +163,12 @@ impl Tap {
     fn depart(&mut self) -> Result<bool, LinkError> {
         if self.waiting > 0 {
             let frame = &self.departure[FRAME - self.header..FRAME + self.waiting];
-            match leave(|| write(&self.device, frame)) {
-                Departure::Again => return Ok(false),
-                departure => {
-                    self.waiting = 0;
-                    departure.count(&mut self.refused)?;
-                }
+            let departure = leave(|| write(&self.device, frame));
+            if departure == Departure::Again {
+                return Ok(false);
             }
+            self.waiting = 0;
+            self.note(departure)?;
         }
         Ok(true)
     }
@@ -177,17 +177,27 @@ impl Tap {
     fn depart_with(&mut self, length: usize, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let frame = &self.departure[FRAME - self.header..FRAME + length];
         let parts = [frame, rest[0], rest[1]].map(IoSlice::new);
-        match leave(|| writev(&self.device, &parts)) {
-            Departure::Again => {
-                self.waiting = length;
-                for part in rest {
-                    let end = self.waiting + part.len();
-                    self.departure[FRAME + self.waiting..FRAME + end].copy_from_slice(part);
-                    self.waiting = end;
-                }
+        let departure = leave(|| writev(&self.device, &parts));
+        if departure == Departure::Again {
+            self.waiting = length;
+            for part in rest {
+                let end = self.waiting + part.len();
+                self.departure[FRAME + self.waiting..FRAME + end].copy_from_slice(part);
+                self.waiting = end;
+            }
+        }
+        self.note(departure)
+    }
+
+    /// Counts a frame that is lost.
+    fn note(&mut self, departure: Departure) -> Result<(), LinkError> {
+        match departure {
+            Departure::Left(_) | Departure::Again => Ok(()),
+            Departure::Refused => {
+                self.refused += 1;
                 Ok(())
             }
-            departure => departure.count(&mut self.refused),
+            Departure::Failed(errno) => Err(explain("write a frame", errno)),
         }
     }
 
@@ -199,49 +209,13 @@ impl Tap {
     }
 }
 
-/// What has become of a frame.
-enum Departure {
-    Left,
-    /// The system has no room for it now.
-    Again,
-    /// The system has no memory for it.
-    Refused,
-    Failed(Errno),
-}
-
-impl Departure {
-    /// Counts one that is lost.
-    fn count(self, refused: &mut u64) -> Result<(), LinkError> {
-        match self {
-            Self::Failed(errno) => Err(explain("write a frame", errno)),
-            departure => {
-                *refused += u64::from(matches!(departure, Self::Refused));
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Writes a frame, however often that is interrupted.
-fn leave(mut write: impl FnMut() -> Result<usize, Errno>) -> Departure {
-    loop {
-        return match write() {
-            Ok(_) => Departure::Left,
-            Err(Errno::INTR) => continue,
-            Err(Errno::AGAIN) => Departure::Again,
-            Err(Errno::NOBUFS | Errno::NOMEM) => Departure::Refused,
-            Err(errno) => Departure::Failed(errno),
-        };
-    }
-}
-
 impl Link for Tap {
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
         let mut received = 0;
         let mut now = Instant::ZERO;
         while received < budget {
-            match read(&self.device, &mut self.arrivals.next()[FRAME - self.header..]) {
-                Ok(length) => match arrived(self.arrivals.current(), self.header, length) {
+            match read(&self.device, &mut self.arrivals.next_one()[FRAME - self.header..]) {
+                Ok(length) => match arrived(self.arrivals.memory(0), self.header, length) {
                     Some(frame) => {
                         if received.is_multiple_of(STAMPED_AT_ONCE) {
                             now = MonotonicClock.now();
@@ -418,6 +392,7 @@ mod tests {
     use super::*;
     use crate::Waiter;
     use crate::namespace::{isolated_test, skip_test};
+    use crate::testing::lent_frames_leave_whole;
     use crate::testing::{arp_reply, next, packet_sent_back, send, sent_back};
     use linerate_stack::{PartialChecksum, RxChecksum};
     use std::net::{Ipv4Addr, UdpSocket};
@@ -607,57 +582,11 @@ mod tests {
         assert_eq!(tap.malformed(), 5);
     }
 
-    /// Frames of a number, four bytes of filling, and the rest, which is lent in two parts.
-    struct Lender {
-        next: u32,
-        rest: Vec<u8>,
-    }
-
-    impl FrameSource for Lender {
-        fn now(&self) -> Instant {
-            Instant::ZERO
-        }
-
-        fn fill(&mut self, _: &mut [u8]) -> Option<TxFrame> {
-            panic!("the link gathers");
-        }
-
-        fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
-            frame[..4].copy_from_slice(&self.next.to_be_bytes());
-            frame[4..8].fill(7);
-            self.next += 1;
-            let (first, second) = self.rest.split_at(1_000);
-            Some(LentFrame { frame: TxFrame::whole(8), rest: [first, second] })
-        }
-    }
-
     #[test]
     fn what_is_lent_leaves_behind_what_was_written_also_if_it_has_to_wait() {
-        let (ours, theirs) = UnixDatagram::pair().unwrap();
-        ours.set_nonblocking(true).unwrap();
-        theirs.set_nonblocking(true).unwrap();
-        let interface = KernelInterface::loopback().unwrap();
-        let mut tap = Tap::over(ours.into(), interface, &TapConfig::default());
-        let mut lender = Lender { next: 0, rest: (0..3_000_u16).map(|at| (at % 251) as u8).collect() };
-        let expected = lender.rest.clone();
-        let mut seen = 0;
-        let mut drain = |most: usize| {
-            let mut bytes = [0; 4_000];
-            for _ in 0..most {
-                let Ok(length) = theirs.recv(&mut bytes) else { break };
-                let (header, frame) = bytes[..length].split_at(virtio::LENGTH);
-                assert_eq!((header, &frame[..4]), (&[0; virtio::LENGTH][..], &u32::to_be_bytes(seen)[..]));
-                assert!(frame[4..8] == [7; 4] && frame[8..] == expected, "frame {seen}");
-                seen += 1;
-            }
-            seen
-        };
-        let sent = tap.transmit_from(100_000, &mut lender).unwrap();
-        assert!(sent < 100_000 && tap.wants_room());
-        assert_eq!(tap.transmit_from(100, &mut lender), Ok(0), "one frame waits already");
-        drain(usize::MAX);
-        assert_eq!(tap.transmit_from(2, &mut lender), Ok(2));
-        assert_eq!(drain(usize::MAX) as usize, sent + 2);
+        lent_frames_leave_whole(|ours| {
+            Tap::over(ours, KernelInterface::loopback().unwrap(), &TapConfig::default())
+        });
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! What tests of links do with frames.
 
+use crate::virtio;
 use crate::{Readiness, Waiter};
-use linerate_stack::{Link, LinkError, TxFrame};
+use linerate_stack::{FrameSource, LentFrame, Link, LinkError, TxFrame};
 use linerate_units::Instant;
 use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 
 /// Sends frames: how many have left.
 pub(crate) fn send(
@@ -56,4 +59,73 @@ pub(crate) fn packet_sent_back(packet: &[u8]) -> Vec<u8> {
         back[to..to + length].copy_from_slice(&packet[from..from + length]);
     }
     back
+}
+
+/// Frames of a number, four bytes of filling, and a rest, which is lent in two parts; every third has none.
+struct Lender {
+    next: u32,
+    rest: Vec<u8>,
+}
+
+impl Lender {
+    const fn has_rest(number: u32) -> bool {
+        number % 3 != 2
+    }
+}
+
+impl FrameSource for Lender {
+    fn now(&self) -> Instant {
+        Instant::ZERO
+    }
+
+    fn fill(&mut self, _: &mut [u8]) -> Option<TxFrame> {
+        panic!("the link gathers");
+    }
+
+    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+        frame[..4].copy_from_slice(&self.next.to_be_bytes());
+        frame[4..8].fill(7);
+        let rest = if Self::has_rest(self.next) { &self.rest[..] } else { &[] };
+        self.next += 1;
+        let (first, second) = rest.split_at(rest.len().min(1_000));
+        Some(LentFrame { frame: TxFrame::whole(8), rest: [first, second] })
+    }
+}
+
+/// A link with the virtio-net header, over one end of a pair of sockets, gathers what it is lent: every frame leaves
+/// whole, once and in its order, also if it had to wait.
+pub(crate) fn lent_frames_leave_whole<L: Link + Readiness>(over: impl FnOnce(OwnedFd) -> L) {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let mut link = over(ours.into());
+    let mut lender = Lender { next: 0, rest: (0..3_000_u16).map(|at| (at % 251) as u8).collect() };
+    let expected = lender.rest.clone();
+    let mut seen = 0;
+    let mut drain = |most: usize| {
+        let mut bytes = [0; 4_000];
+        for _ in 0..most {
+            let Ok(length) = theirs.recv(&mut bytes) else { break };
+            let (header, frame) = bytes[..length].split_at(virtio::LENGTH);
+            assert_eq!((header, &frame[..4]), (&[0; virtio::LENGTH][..], &u32::to_be_bytes(seen)[..]));
+            let rest = if Lender::has_rest(seen) { &expected[..] } else { &[] };
+            assert!(frame[4..8] == [7; 4] && frame[8..] == *rest, "frame {seen}");
+            seen += 1;
+        }
+        seen
+    };
+    let mut sent = link.transmit_from(100_000, &mut lender).unwrap();
+    assert!(sent < 100_000 && link.wants_room());
+    assert_eq!(link.transmit_from(100, &mut lender), Ok(0), "some wait already");
+    for taken in 1..40 {
+        // So much room that what waits leaves in parts.
+        drain(taken % 5);
+        sent += link.transmit_from(4, &mut lender).unwrap();
+    }
+    while link.wants_room() {
+        drain(usize::MAX);
+        link.transmit_from(0, &mut lender).unwrap();
+    }
+    assert_eq!(drain(usize::MAX) as usize, sent);
+    assert_eq!(lender.next as usize, sent);
 }

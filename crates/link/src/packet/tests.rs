@@ -3,10 +3,11 @@
 use super::*;
 use crate::Waiter;
 use crate::namespace::{Network, isolated_test};
-use crate::testing::{arp_reply, next, send, sent_back};
+use crate::testing::{arp_reply, lent_frames_leave_whole, next, send, sent_back};
 use linerate_stack::RxChecksum;
 use linerate_units::Instant;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::Arc;
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -164,5 +165,35 @@ fn what_is_missing_is_said() {
     isolated_test(|| {
         let missing = PacketLink::open(&PacketConfig::new("nowhere")).unwrap_err();
         assert!(matches!(missing, PacketError::Interface(InterfaceError::Missing(_))), "{missing}");
+    });
+}
+
+#[test]
+fn what_is_lent_leaves_behind_what_was_written_among_frames_that_are_whole() {
+    lent_frames_leave_whole(|ours| {
+        PacketLink::over(ours, KernelInterface::loopback().unwrap(), [2; 6], 1_500, true)
+    });
+}
+
+#[test]
+fn what_has_arrived_can_be_kept_and_is_not_written_over() {
+    isolated_test(|| {
+        let (mut link, network) = cable(&config());
+        let socket = ask(&network);
+        let (request, mac) = (next(&mut link), link.mac());
+        send(&mut link, &[arp_reply(&request, OURS, mac)]).unwrap();
+        drop(next(&mut link));
+        for number in 0..100_u8 {
+            socket.send_to(&[number; 600], (OURS, 7)).unwrap();
+        }
+        let (mut waiter, mut kept) = (Waiter::new().unwrap(), Vec::new());
+        while kept.len() < 100 {
+            waiter.wait(&mut link, Instant::NEVER).unwrap();
+            link.receive(64, |frame| kept.push((Arc::clone(frame.memory.unwrap()), frame.bytes.len())))
+                .unwrap();
+        }
+        for ((memory, length), number) in kept.iter().zip(0_u8..) {
+            assert_eq!(memory[FRAME..FRAME + length][42..], [number; 600]);
+        }
     });
 }

@@ -68,19 +68,19 @@ pub(crate) fn join_station(socket: impl AsFd, interface: u32, mac: [u8; 6]) -> i
 
 /// Takes in as many frames as there are, one into each of `buffers` from byte `start` on, [`BATCH`] at most,
 /// without waiting. How many came; `lengths` says how long each is.
-pub(crate) fn receive(
+pub(crate) fn receive<'a>(
     socket: impl AsFd,
-    buffers: &mut [Box<[u8]>],
+    buffers: impl ExactSizeIterator<Item = &'a mut [u8]>,
     start: usize,
     lengths: &mut [usize; BATCH],
 ) -> Result<usize, Errno> {
     let mut pieces = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; BATCH];
-    for (piece, buffer) in pieces.iter_mut().zip(buffers.iter_mut()) {
+    let count = u32::try_from(buffers.len().min(BATCH)).unwrap_or(0);
+    for (piece, buffer) in pieces.iter_mut().zip(buffers) {
         let room = buffer.get_mut(start..).unwrap_or_default();
         *piece = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
     }
     let mut messages = pieces.each_mut().map(message);
-    let count = u32::try_from(buffers.len().min(BATCH)).unwrap_or(0);
     // SAFETY: the first `count` messages have each one piece, which is the end of a buffer that is borrowed
     // for the call; the kernel writes there, and into the messages, and keeps no pointer.
     let result = unsafe {
