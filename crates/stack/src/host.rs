@@ -110,6 +110,11 @@ impl FrameSource for Turning<'_> {
     }
 
     #[inline]
+    fn has_frames(&self) -> bool {
+        self.stack.wants_transmit()
+    }
+
+    #[inline]
     fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
         self.stack.fill(self.now, frame)
     }

@@ -55,6 +55,11 @@ pub trait FrameSource {
     /// stamps frames need ask no clock of its own.
     fn now(&self) -> Instant;
 
+    /// May there be a frame to be sent, as far as is known without looking for it? If not, none need be offered.
+    fn has_frames(&self) -> bool {
+        true
+    }
+
     /// Writes the next frame into the offered one; `None` if there is no more to send.
     fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame>;
 

@@ -60,11 +60,22 @@ impl Links {
         self.nodes.get(item as usize).is_some_and(|node| node.previous != OUTSIDE)
     }
 
-    /// Puts an item that is in no list at the back of `list`.
-    #[inline(never)]
+    /// Puts an item that is in no list at the back of `list`, which is empty more often than not.
+    #[inline]
     pub(crate) fn push_back(&mut self, list: &mut List, item: u32) {
-        self.make_room_for(item);
         debug_assert!(!self.contains(item), "an item is in one list at a time");
+        match self.nodes.get_mut(item as usize) {
+            Some(node) if list.is_empty() => {
+                *node = Node { previous: END, next: END };
+                *list = List { first: item, last: item, length: 1 };
+            }
+            _ => self.push_behind(list, item),
+        }
+    }
+
+    #[inline(never)]
+    fn push_behind(&mut self, list: &mut List, item: u32) {
+        self.make_room_for(item);
         self.nodes[item as usize] = Node { previous: list.last, next: END };
         match list.last {
             END => list.first = item,
@@ -75,8 +86,19 @@ impl Links {
     }
 
     /// Takes an item out of `list`, which must be the one that it is in.
+    #[inline]
     pub(crate) fn remove(&mut self, list: &mut List, item: u32) {
         debug_assert!(self.contains(item), "only what is in a list can leave it");
+        if list.length == 1 {
+            self.nodes[item as usize].previous = OUTSIDE;
+            *list = List::EMPTY;
+        } else {
+            self.remove_between(list, item);
+        }
+    }
+
+    #[inline(never)]
+    fn remove_between(&mut self, list: &mut List, item: u32) {
         let Node { previous, next } = self.nodes[item as usize];
         match previous {
             END => list.first = next,

@@ -59,6 +59,7 @@ impl Ready {
     }
 
     /// Who may send a frame now. One that has had its frames goes to the back first.
+    #[inline]
     pub(crate) fn turn(&mut self) -> Option<Sender> {
         let mut item = self.ring.first()?;
         if self.had >= FRAMES_A_TURN {
@@ -82,6 +83,7 @@ impl Ready {
     }
 
     /// Takes out a sender that wants to send no more.
+    #[inline]
     pub(crate) fn remove(&mut self, sender: Sender) {
         if self.contains(sender) {
             if self.ring.first() == Some(sender.item()) {

@@ -203,6 +203,7 @@ impl Stack {
         if self.events.is_empty() { None } else { self.next_event() }
     }
 
+    #[inline]
     fn next_event(&mut self) -> Option<Event> {
         while let Some((index, kind)) = self.events.poll_socket() {
             if let Some(event) = Event::of(&self.sockets, index, kind) {

@@ -356,6 +356,7 @@ impl Connection {
         let (taken, had_room) = add(&mut self.sender.buffer, &self.memory);
         self.output_due |= taken > 0;
         self.sender.write_refused = !had_room;
+        self.sender.room_awaited |= !had_room;
         if was_empty {
             self.start_business(now);
         }
@@ -438,6 +439,7 @@ impl Connection {
     }
 
     /// What the acknowledgement policy wants to know.
+    #[inline]
     pub(crate) fn received(&self) -> Received {
         Received {
             pending: self.rcv.pending(),

@@ -25,7 +25,8 @@ pub enum Event {
     Urgent,
     /// The peer will send no more; what has arrived can still be read.
     EndOfStream,
-    /// Acknowledged data has left the send buffer: there is room to write.
+    /// Acknowledged data has left the send buffer, and there was not room for all that was to be written: there
+    /// is more of it now. Told with each acknowledgement until the buffer is empty.
     Writable,
     /// The network has reported a problem, or the peer does not answer:
     /// [`crate::Connection::trouble`] says which. It may pass.

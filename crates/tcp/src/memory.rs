@@ -122,6 +122,7 @@ impl Connection {
         if !self.receiver.autotune.is_on() || !self.state.takes_data() {
             return;
         }
+        let waited = self.receiver.autotune.wants_echo();
         let (known, segment) = (self.sender.rtt.smoothed(), self.receiver.largest_segment);
         let wanted =
             self.receiver.autotune.on_read(now, saturated(count), known, segment, self.timestamps.on);
@@ -132,7 +133,9 @@ impl Connection {
                 self.receiver.autotune.start_over();
             }
         }
-        self.refresh_prediction();
+        if self.receiver.autotune.wants_echo() != waited {
+            self.refresh_prediction();
+        }
     }
 
     /// A segment may tell how long a timestamp of ours took to come back. One that does not is not worth

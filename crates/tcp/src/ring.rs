@@ -137,6 +137,7 @@ impl Ring {
     }
 
     /// Copies the bytes at `offset` from the head out.
+    #[inline]
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
         let (first, second) = self.slices(offset, into.len());
         let (front, back) = into.split_at_mut(first.len());
@@ -145,6 +146,7 @@ impl Ring {
     }
 
     /// Copies the bytes at `offset` from the head out and sums them on the way.
+    #[inline]
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
         let at = self.at(offset);
         if let Some(bytes) = self.storage.get(at..at + into.len()) {
@@ -161,6 +163,7 @@ impl Ring {
     }
 
     /// The bytes at `offset` from the head, as they lie in one or two parts.
+    #[inline]
     pub(crate) fn slices(&self, offset: usize, length: usize) -> (&[u8], &[u8]) {
         if length == 0 {
             return (&[], &[]);

@@ -78,7 +78,7 @@ impl Headers {
     /// # Panics
     /// If the segment is not in the frame.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete(&self, medium: usize, sent: &Transmit, frame: &mut [u8]) -> usize {
         let tcp_sum = (self.tcp_sum + sent.sum).add_u16(sent.length as u16);
         self.write(medium, sent, tcp_sum.finish(), frame)
@@ -116,7 +116,7 @@ impl Headers {
 
     /// Writes everything that is not the connection's, with this checksum of TCP.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
-    #[inline]
+    #[inline(always)]
     fn write(&self, medium: usize, sent: &Transmit, tcp_checksum: u16, frame: &mut [u8]) -> usize {
         let total = Ipv4Header::LENGTH + sent.length;
         let ecn = sent.ecn as u8;

@@ -66,6 +66,7 @@ impl Stack {
     }
 
     /// Writes the next segment with its headers, or a burst of them for a link that cuts it.
+    #[inline(always)]
     fn write_segment(
         &mut self,
         now: Instant,

@@ -108,6 +108,7 @@ impl Controller for Cubic {
         }
     }
 
+    #[inline]
     fn on_acknowledged_unused(&mut self, ack: &Acknowledged) {
         self.observe(ack);
         if let Some(stage) = &mut self.stage {

@@ -175,7 +175,10 @@ impl Connection {
         let released = self.sender.buffer.release_to(ack);
         if released > 0 {
             self.statistics.bytes_acknowledged += released as u64;
-            self.events |= Events::WRITABLE;
+            if self.sender.room_awaited {
+                self.events |= Events::WRITABLE;
+                self.sender.room_awaited = self.sender.buffer.len() > 0;
+            }
             if self.sender.buffer.len() == 0 {
                 self.note_occupation(now);
             }

@@ -103,6 +103,7 @@ impl Connection {
     }
 
     /// What is the sender waiting for?
+    #[inline]
     fn occupation(&self) -> Occupation {
         if self.sender.buffer.len() == 0 {
             return Occupation::Idle;

@@ -105,6 +105,9 @@ pub(crate) struct Sender {
     pub(crate) busy: Option<Box<BusyTime>>,
     /// There was no room for all that the application has written last.
     pub(crate) write_refused: bool,
+    /// The same of any write since the buffer was last empty: somebody may wait for room, though another has
+    /// found some.
+    pub(crate) room_awaited: bool,
     /// The end of the last segment that was sent although not full (Minshall's SND.SML).
     pub(crate) small_end: SeqNum,
     /// SND.UP while urgent data is not acknowledged: the number after it.
@@ -154,6 +157,7 @@ packed!(Sender {
     last_sent,
     busy,
     write_refused,
+    room_awaited,
 });
 
 impl Sender {
@@ -177,6 +181,7 @@ impl Sender {
             usage: Usage::new(iss),
             busy: None,
             write_refused: false,
+            room_awaited: false,
             small_end: iss,
             urgent: None,
             probe_due: false,
@@ -190,7 +195,7 @@ impl Sender {
     }
 
     /// `left` up to `right` leaves now, perhaps `again`: scoreboard and account remember it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn depart(&mut self, now: Instant, left: SeqNum, right: SeqNum, again: bool) {
         let in_flight = self.scoreboard.in_flight();
         let then = in_flight.saturating_add(right - left);

@@ -51,6 +51,7 @@ impl TailProbe {
 impl Connection {
     /// Sets the timer for what is in flight: for a probe of its tail if one is allowed and would come
     /// first, else for the timeout.
+    #[inline]
     pub(crate) fn watch_with_probe(&mut self, now: Instant) {
         let timeout = self.sender.rtt.timeout();
         let probe = self.probe_timeout().filter(|&probe| probe < timeout);
@@ -88,6 +89,7 @@ impl Connection {
     }
 
     /// TLP_calc_PTO (§7.2); `None` where a probe could tell nothing.
+    #[inline]
     fn probe_timeout(&self) -> Option<Duration> {
         let loss = &self.sender.loss;
         let smoothed = self.sender.rtt.smoothed()?;

@@ -117,7 +117,7 @@ impl Scoreboard {
     }
 
     /// `left` up to `right` leaves: at the end of what was sent, or once more, or both.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note_sent(&mut self, left: SeqNum, right: SeqNum, departure: Departure) {
         if self.stretches.is_empty() {
             self.span = (left, left);
@@ -166,6 +166,7 @@ impl Scoreboard {
         self.stretches.push_back(Stretch { left, right, fate: Fate::InFlight, departure });
     }
 
+    #[cold]
     fn note_sent_again(&mut self, left: SeqNum, right: SeqNum, mut departure: Departure) {
         self.departures += 1;
         departure.order = self.departures;

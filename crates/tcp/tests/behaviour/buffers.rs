@@ -1,7 +1,7 @@
 //! How the socket buffers grow, keep to a size that was chosen, and give their memory back.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{BufferSize, Config, Connection, Disposition, MemoryGrant, MissReason, Refusal};
+use linerate_tcp::{BufferSize, Config, Connection, Disposition, Event, MemoryGrant, MissReason, Refusal};
 use linerate_testkit::{Connections, End, Network, Script};
 use linerate_units::Duration;
 
@@ -52,6 +52,28 @@ fn a_size_that_was_chosen_stays() {
     pair.server().set_receive_buffer(60_000);
     transfer(&mut pair, secs(1));
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (50_000, 60_000));
+}
+
+/// Two may write: the room that one of them waits for is what the other has found.
+#[test]
+fn who_found_too_little_room_hears_of_more_until_the_buffer_is_empty() {
+    let config = Config { send_buffer: 4_000.into(), ..Config::modern() };
+    let mut host = Script::established(&config, SYN_ACK);
+    host.application(|connection, _| connection.set_no_delay(true));
+    let events_after = |host: &mut Script, ack: &str| {
+        host.take_sent();
+        host.send(ack);
+        host.events()
+    };
+    host.write(1_000);
+    assert_eq!(events_after(&mut host, ". 1:1(0) ack 1001"), [], "there was room for all");
+    assert_eq!(host.try_write(5_000), Ok(4_000));
+    assert_eq!(events_after(&mut host, ". 1:1(0) ack 2001"), [Event::Writable]);
+    host.write(500);
+    assert_eq!(events_after(&mut host, ". 1:1(0) ack 3001"), [Event::Writable]);
+    assert_eq!(events_after(&mut host, ". 1:1(0) ack 5501"), [Event::Writable]);
+    host.write(100);
+    assert_eq!(events_after(&mut host, ". 1:1(0) ack 5601"), []);
 }
 
 /// What matters is what the application reads, not what the peer sends.

@@ -57,7 +57,7 @@ fn sum(bytes: &[u8]) -> u16 {
         return fold(sum_part(bytes));
     }
     let (parts, rest) = bytes.as_chunks::<PART>();
-    let rest = if rest.len() < BLOCK { sum_short(rest) } else { sum_part(rest) };
+    let rest = if rest.len() < BLOCK { fold(sum_short(rest)).into() } else { sum_part(rest) };
     fold(parts.iter().map(|part| sum_part(part)).sum::<u64>() + rest)
 }
 

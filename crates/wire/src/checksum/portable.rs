@@ -12,17 +12,38 @@ pub(super) fn sum(bytes: &[u8]) -> u16 {
     for block in blocks {
         lanes.add(block);
     }
-    fold(lanes.total() + sum_short(rest))
+    fold(add(lanes.total(), sum_short(rest)))
 }
 
-/// The sum over a few bytes, less than 2^40.
+/// The sum over a few bytes: eight at a time with the carry coming round, which is not worth vectors.
+#[inline]
 pub(super) fn sum_short(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let sum = words.iter().fold(0, |sum, &word| add(sum, u64::from_ne_bytes(word)));
+    match bytes.last_chunk() {
+        _ if rest.is_empty() => sum,
+        // The last eight, without those that were among the words before.
+        Some(&last) => add(sum, (u64::from_le_bytes(last) >> (64 - 8 * rest.len())).to_le()),
+        None => sum_of_few(rest),
+    }
+}
+
+/// The sum over less than eight bytes.
+#[inline]
+fn sum_of_few(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     let (halves, odd) = rest.as_chunks::<2>();
-    let words: u64 = words.iter().map(|&word| u64::from(u32::from_ne_bytes(word))).sum();
+    let word = words.first().map_or(0, |&word| u64::from(u32::from_ne_bytes(word)));
     let half = halves.first().map_or(0, |&half| u64::from(u16::from_ne_bytes(half)));
     let odd = odd.first().map_or(0, |&byte| u64::from(u16::from_ne_bytes([byte, 0])));
-    words + half + odd
+    word + half + odd
+}
+
+/// Ones'-complement addition of 64 bits, of which 65,535 is a divisor; zero only for two zeros.
+#[inline]
+const fn add(left: u64, right: u64) -> u64 {
+    let (sum, carry) = left.overflowing_add(right);
+    sum + carry as u64
 }
 
 /// Four columns of 64-bit words, each summed twice: whole and modulo 2^64, and its upper halves

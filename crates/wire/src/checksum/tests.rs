@@ -36,6 +36,15 @@ fn in_network_order(sum: u16) -> u16 {
     u16::from_be(sum)
 }
 
+/// The sum of a few ones is as large as a word can be.
+#[test]
+fn ones_behind_all_that_is_summed_at_once_carry_as_they_should() {
+    for length in (65_536..65_536 + 64).chain(0..200) {
+        let bytes = std::vec![0xff; length];
+        assert_eq!(Sum::of(&bytes).finish(), !naive(&bytes), "{length} bytes");
+    }
+}
+
 proptest! {
     #[test]
     fn the_portable_sum_is_the_naive_sum(bytes in some_bytes(), skip in 0..40_usize) {
