@@ -272,10 +272,11 @@ impl Machine {
         let mut last: Option<FrameId> = None;
         while let Some(completion) = self.nic.poll_completion() {
             match completion {
+                // Nothing is held back that will not be joined: a driver does things in the order in which they came.
+                Completion::Received(frame) if most == 0 => self.take_received(frame, frames),
                 Completion::Received(frame) => {
                     let length = frames[frame].length();
-                    let joined =
-                        last.filter(|_| most > 0).and_then(|last| offload::join(frames, last, frame, most));
+                    let joined = last.and_then(|last| offload::join(frames, last, frame, most));
                     if joined.is_some() {
                         self.nic.note_joined(length);
                         last = joined;
