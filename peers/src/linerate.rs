@@ -271,7 +271,11 @@ impl Pair {
             turn(&mut self.right, now())?;
             turn(&mut self.left, now())?;
             self.left.stack_mut().tcp_close(now(), client).map_err(sentence)?;
-            while turn(&mut self.left, now())? + turn(&mut self.right, now())? > 0 {}
+            // Until both ends have come to their end: the one that closed first is in TIME-WAIT then.
+            while self.left.stack().orphans() + self.right.stack().orphans() > 0 {
+                turn(&mut self.left, now())?;
+                turn(&mut self.right, now())?;
+            }
         }
         let processor = stopwatch.elapsed();
         let after = self.segments();

@@ -168,9 +168,7 @@ impl Connection {
     /// An active open: the SYN leaves at the next [`Connection::poll_transmit`].
     #[must_use]
     pub fn connect(config: impl Into<SharedConfig>, path: Path, seeds: Seeds, now: Instant) -> Self {
-        let mut connection = Self::new(config.into(), path, seeds, State::SynSent, now);
-        connection.active = true;
-        connection
+        Self::new(config.into(), path, seeds, State::SynSent, now)
     }
 
     /// A passive open: `syn` was judged by [`crate::judge_listen`]; the SYN-ACK leaves at the next
@@ -183,9 +181,16 @@ impl Connection {
         syn: &Segment<'_>,
         now: Instant,
     ) -> Self {
-        let mut connection = Self::new(config.into(), path, seeds, State::SynReceived, now);
+        let mut connection = Self::passive(config, path, seeds, now);
         connection.learn_from_syn(syn, now);
         connection
+    }
+
+    /// A passive open whose SYN is told by [`Connection::learn_from_syn`], before anything else happens to it: for
+    /// whoever wants to put it into its place first.
+    #[must_use]
+    pub fn passive(config: impl Into<SharedConfig>, path: Path, seeds: Seeds, now: Instant) -> Self {
+        Self::new(config.into(), path, seeds, State::SynReceived, now)
     }
 
     /// A passive open by a host that has kept nothing of the SYN (RFC 4987 §3.6): `syn` is what a cookie
@@ -244,7 +249,7 @@ impl Connection {
             syn_due: true,
             reset_due: None,
             next_challenge: now,
-            active: false,
+            active: state == State::SynSent,
             fast_open: None,
             released: false,
             error: None,
@@ -253,7 +258,7 @@ impl Connection {
     }
 
     /// Takes from the peer's SYN what it says of the peer (RFC 9293 §3.10.7.2, §3.10.7.3).
-    pub(crate) fn learn_from_syn(&mut self, syn: &Segment<'_>, now: Instant) {
+    pub fn learn_from_syn(&mut self, syn: &Segment<'_>, now: Instant) {
         let options = syn.options();
         self.rcv = ReceiveSequence::new(syn.seq);
         self.rcv.nxt = syn.seq + 1;

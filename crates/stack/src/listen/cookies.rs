@@ -80,7 +80,7 @@ impl Stack {
             let seeds = Seeds { initial_sequence: ack.ack - 1, ..seeds };
             Connection::accept_by_cookie(config, path, seeds, (&syn, ack, ecn), grant, arrived.arrival.at)
         };
-        let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open);
+        let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open, |_| {});
         self.counted.tcp.passive_opens += 1;
         self.counted.tcp_extra.syn_cookies_received += 1;
         if let Some(listener) = self.sockets.listener_at(index) {

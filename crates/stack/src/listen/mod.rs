@@ -319,8 +319,10 @@ impl Stack {
         let (Admission::Ordinary(cookie) | Admission::Fast(cookie)) = admission;
         let is_fast = matches!(admission, Admission::Fast(_));
         let grant = self.memory.grant(0, false);
-        let open = |path, seeds| {
-            let mut connection = Connection::accept(config, path, seeds, syn, arrived.arrival.at);
+        let now = arrived.arrival.at;
+        let open = |path, seeds| Connection::passive(config, path, seeds, now);
+        let begin = |connection: &mut Connection| {
+            connection.learn_from_syn(syn, now);
             connection.note_codepoint_of_syn(arrived.header.type_of_service.ecn());
             if let Some(cookie) = cookie {
                 connection.give_cookie(cookie);
@@ -329,9 +331,8 @@ impl Stack {
                 connection.grant_memory(grant);
                 connection.open_fast(syn);
             }
-            connection
         };
-        let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open);
+        let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open, begin);
         if let Some(listener) = self.sockets.listener_at(index) {
             listener.counted.syns_kept += 1;
             if !is_fast {

@@ -80,7 +80,8 @@ impl TcpSocket {
 }
 
 impl Stack {
-    /// Makes a socket of a connection, which `open` makes of its path and its seeds.
+    /// Makes a socket of a connection, which `open` makes of its path and its seeds, and `begin` changes where it
+    /// stays then: a connection is two kilobytes, and each move of it costs as much as two hashes.
     pub(crate) fn insert_tcp(
         &mut self,
         owner: Owner,
@@ -88,16 +89,16 @@ impl Stack {
         peer: SocketAddrV4,
         way: &Way,
         open: impl FnOnce(Path, Seeds) -> Connection,
+        begin: impl FnOnce(&mut Connection),
     ) -> u32 {
         let path = way.path();
         let seeds = Seeds {
             initial_sequence: self.numbers.sequence(self.now, local, peer),
             timestamp_offset: self.numbers.timestamp_offset(local, peer),
         };
-        let connection = open(path, seeds);
-        let socket = TcpSocket {
-            state: connection.state(),
-            connection,
+        let mut socket = Box::new(TcpSocket {
+            connection: open(path, seeds),
+            state: State::Closed,
             owner,
             local,
             peer,
@@ -108,8 +109,10 @@ impl Stack {
             room: path.link_payload,
             is_local: self.interface.is_ours(*peer.ip()),
             retired: false,
-        };
-        let index = self.sockets.insert(Socket::Tcp(Box::new(socket))).index;
+        });
+        begin(&mut socket.connection);
+        socket.state = socket.connection.state();
+        let index = self.sockets.insert(Socket::Tcp(socket)).index;
         self.flows.insert(Flow::new(local, peer), index);
         index
     }
@@ -226,6 +229,9 @@ impl Stack {
     /// Lets one timer of a connection expire, if one is due.
     #[inline]
     pub(crate) fn handle_connection_timeout(&mut self, now: Instant) -> bool {
+        if now < self.timers.next() {
+            return false;
+        }
         let Some(index) = self.timers.expire(now) else { return false };
         self.expire_connection(now, index);
         true

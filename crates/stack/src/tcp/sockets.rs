@@ -56,14 +56,13 @@ impl Stack {
         let local = self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote)?;
         let config = self.tcp_configs.shared(options.config.as_ref());
         let offer = if options.fast_open { self.offer_fast_open(now, local, remote) } else { None };
-        let open = |path, seeds| {
-            let mut connection = Connection::connect(config, path, seeds, now);
+        let open = |path, seeds| Connection::connect(config, path, seeds, now);
+        let begin = |connection: &mut Connection| {
             if let Some(offer) = offer {
                 connection.try_fast_open(offer);
             }
-            connection
         };
-        let index = self.insert_tcp(Owner::Application, local, remote, &way, open);
+        let index = self.insert_tcp(Owner::Application, local, remote, &way, open, begin);
         self.counted.tcp.active_opens += 1;
         self.settle(index);
         self.sockets.tcp_handle(index).ok_or(Error::Closed)

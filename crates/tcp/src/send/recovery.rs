@@ -16,7 +16,7 @@ use crate::options::before;
 use crate::timers::Timer;
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
-use linerate_wire::{SackBlock, Segment, SeqNum};
+use linerate_wire::{SackBlock, SackBlocks, Segment, SeqNum};
 
 /// One acknowledgement, and what was known when it came.
 #[derive(Debug)]
@@ -43,7 +43,15 @@ impl Connection {
         if news.advanced {
             self.take_cumulative(now, &mut news);
         }
-        let duplicate = duplicate_block(blocks.as_slice(), segment.ack);
+        if !blocks.is_empty() {
+            self.take_blocks(now, &blocks, &mut news);
+        } else if news.advanced || !self.is_untroubled() {
+            self.judge_news(now, &news, None);
+        }
+    }
+
+    fn take_blocks(&mut self, now: Instant, blocks: &SackBlocks, news: &mut News<'_>) {
+        let duplicate = duplicate_block(blocks.as_slice(), news.segment.ack);
         let beyond = &blocks.as_slice()[usize::from(duplicate.is_some())..];
         let mut beyond: [Option<SackBlock>; 4] = core::array::from_fn(|index| beyond.get(index).copied());
         // In the order of their numbers, or what arrived in one batch would look reordered.
@@ -51,9 +59,7 @@ impl Connection {
         for block in beyond.into_iter().flatten() {
             self.sender.scoreboard.sack(block, &mut news.delivery);
         }
-        if news.advanced || !blocks.is_empty() || !self.is_untroubled() {
-            self.judge_news(now, &news, duplicate);
-        }
+        self.judge_news(now, news, duplicate);
     }
 
     /// What was known when `segment` came.
