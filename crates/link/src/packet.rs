@@ -12,7 +12,7 @@
 use crate::MonotonicClock;
 use crate::arrivals::Arrivals;
 use crate::departure::{Departure, leave};
-use crate::kernel_interface::{InterfaceError, KernelInterface};
+use crate::kernel_interface::{InterfaceError, KernelInterface, explain};
 use crate::sys::packet::{BATCH, Instruction, attach_filter, bind, join_station, receive, send};
 use crate::sys::socket_option;
 use crate::virtio::{self, FRAME, HEADER, LARGEST_FRAME, LARGEST_PACKET};
@@ -88,7 +88,7 @@ impl PacketLink {
     pub fn open(config: &PacketConfig) -> Result<Self, PacketError> {
         let interface = KernelInterface::named(&config.interface)?;
         let state = interface.state()?;
-        let own = state.mac.ok_or_else(|| PacketError::NoEthernet { name: config.interface.clone() })?;
+        let own = interface.station()?;
         let mac = config.mac.unwrap_or(own);
         let socket = open_socket()?;
         let system = |what| {
@@ -185,7 +185,7 @@ impl PacketLink {
                 }
                 Departure::Failed(errno) => {
                     self.waiting = (0, 0);
-                    return Err(explain("send a frame", errno));
+                    return Err(explain("send a frame", errno.raw_os_error()));
                 }
             }
         }
@@ -210,7 +210,7 @@ impl PacketLink {
                     self.refused += 1;
                     return Ok(());
                 }
-                Departure::Failed(errno) => return Err(explain("send a frame", errno)),
+                Departure::Failed(errno) => return Err(explain("send a frame", errno.raw_os_error())),
             }
         }
         for part in rest {
@@ -234,7 +234,7 @@ impl Link for PacketLink {
                 Ok(came) => came,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => continue,
-                Err(errno) => return Err(explain("receive a frame", errno)),
+                Err(errno) => return Err(explain("receive a frame", errno.raw_os_error())),
             };
             let now = MonotonicClock.now();
             for (place, &length) in lengths.iter().enumerate().take(came) {
@@ -365,14 +365,6 @@ fn filter([a, b, c, d, e, f]: [u8; 6]) -> [Instruction; 13] {
     ]
 }
 
-/// What the kernel's refusal means.
-fn explain(what: &'static str, errno: Errno) -> LinkError {
-    match errno {
-        Errno::NETDOWN | Errno::NXIO | Errno::NODEV => LinkError::Down,
-        _ => LinkError::Io { errno: errno.raw_os_error(), what },
-    }
-}
-
 /// Why there is no link over a packet socket. The machine or the person who runs it can mend it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PacketError {
@@ -384,13 +376,7 @@ pub enum PacketError {
     /// The kernel was built without them.
     #[error("this kernel has no packet sockets: load the module (`modprobe af_packet`)")]
     NoPacketSockets,
-    /// The interface has no stations.
-    #[error("the interface `{name}` is no Ethernet: choose one with a station's address")]
-    NoEthernet {
-        /// The interface.
-        name: String,
-    },
-    /// There is no such interface, or it cannot be asked.
+    /// There is no such interface, it is no Ethernet, or it cannot be asked.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
     /// The system refused for another reason.

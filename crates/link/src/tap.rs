@@ -501,6 +501,8 @@ mod tests {
             let Some(mut tun) = open(&config) else { return };
             bring_up(&tun);
             assert_eq!(tun.interface.state().unwrap().mtu, Bytes::new(1_300));
+            let name = tun.interface.name().to_owned();
+            assert_eq!(tun.interface.station(), Err(InterfaceError::NoEthernet(name)));
             let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
             socket.send_to(&[7; 1_272], (OURS, 7)).unwrap();
             let packet = next(&mut tun);

@@ -5,6 +5,7 @@
 mod netlink;
 
 use crate::sys::ethtool::set_transmit_checksums;
+use linerate_stack::LinkError;
 use linerate_units::Bytes;
 use netlink::{Kind, Request, attributes, number};
 use rustix::io::Errno;
@@ -123,6 +124,14 @@ impl KernelInterface {
             mtu: Bytes::new(find(IFLA_MTU).and_then(number).unwrap_or(0).into()),
             mac: find(IFLA_ADDRESS).and_then(|address| address.try_into().ok()),
         })
+    }
+
+    /// The station that it is on its Ethernet.
+    ///
+    /// # Errors
+    /// [`InterfaceError::NoEthernet`] if it is none, or if the system does not answer.
+    pub fn station(&self) -> Result<[u8; 6], InterfaceError> {
+        self.state()?.mac.ok_or_else(|| InterfaceError::NoEthernet(self.name.clone()))
     }
 
     /// Brings it up. Its addresses then have their routes.
@@ -273,6 +282,14 @@ fn link_part(index: u32, flags: u32, mask: u32) -> [u8; LINK_PART] {
     part
 }
 
+/// What it means that the kernel refuses to carry frames of an interface that it has as well.
+pub(crate) fn explain(what: &'static str, errno: i32) -> LinkError {
+    match errno {
+        libc::ENETDOWN | libc::ENXIO | libc::ENODEV => LinkError::Down,
+        errno => LinkError::Io { errno, what },
+    }
+}
+
 /// Refuses what the kernel refuses, with a sentence instead of a number.
 pub(crate) fn check_name(name: &str) -> Result<(), InterfaceError> {
     let sound = (1..=15).contains(&name.len())
@@ -293,6 +310,9 @@ pub enum InterfaceError {
     /// There is no such interface in this network namespace.
     #[error("there is no interface `{0}` here: look at /proc/net/dev for those that exist")]
     Missing(String),
+    /// It has no stations.
+    #[error("the interface `{0}` is no Ethernet: choose one with a station's address")]
+    NoEthernet(String),
     /// What should be made exists already.
     #[error("could not {what} `{name}`: it exists already")]
     Exists {

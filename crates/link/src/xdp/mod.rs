@@ -12,7 +12,7 @@
 mod program;
 
 use crate::MonotonicClock;
-use crate::kernel_interface::{InterfaceError, KernelInterface};
+use crate::kernel_interface::{InterfaceError, KernelInterface, explain};
 use crate::sys::xdp::{Failed, Shape, XdpSocket};
 use crate::wait::Readiness;
 use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, TxFrame};
@@ -125,7 +125,7 @@ impl XdpLink {
         let end = config.queue.checked_add(count).filter(|_| count > 0).ok_or(XdpError::Queues)?;
         let interface = KernelInterface::named(&config.interface)?;
         let state = interface.state()?;
-        let mac = state.mac.ok_or_else(|| XdpError::NoEthernet { name: config.interface.clone() })?;
+        let mac = interface.station()?;
         let mtu = usize::try_from(state.mtu.count()).unwrap_or(usize::MAX);
         let too_large = || XdpError::Mtu { name: config.interface.clone(), mtu };
         let frame_size = frame_size(mtu).ok_or_else(too_large)?;
@@ -272,7 +272,7 @@ impl Link for XdpLink {
             sent += 1;
         }
         if sent > 0 || self.socket.has_unsent() {
-            self.socket.send().map_err(|error| explain(&error))?;
+            self.socket.send().map_err(|error| explain("send frames", error.raw_os_error().unwrap_or(0)))?;
         }
         Ok(sent)
     }
@@ -293,13 +293,6 @@ impl Readiness for XdpLink {
 
     fn is_ready(&mut self) -> bool {
         self.socket.has_arrived() || (self.starved && self.socket.reclaim())
-    }
-}
-
-fn explain(error: &io::Error) -> LinkError {
-    match error.raw_os_error() {
-        Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => LinkError::Down,
-        errno => LinkError::Io { errno: errno.unwrap_or(0), what: "send frames" },
     }
 }
 
@@ -361,12 +354,6 @@ pub enum XdpError {
         /// Its MTU.
         mtu: usize,
     },
-    /// The interface has no stations.
-    #[error("the interface `{name}` is no Ethernet: choose one with a station's address")]
-    NoEthernet {
-        /// The interface.
-        name: String,
-    },
     /// The caller has given no address, or too many.
     #[error("a program looks for 1 to {MOST_ADDRESSES} addresses, not for {0}")]
     Addresses(usize),
@@ -376,7 +363,7 @@ pub enum XdpError {
     /// The caller wants no queue, or more than there are numbers for.
     #[error("no queue was asked for: give one at least")]
     Queues,
-    /// There is no such interface, or it cannot be asked.
+    /// There is no such interface, it is no Ethernet, or it cannot be asked.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
     /// The system refused for another reason.
