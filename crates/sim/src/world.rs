@@ -82,6 +82,9 @@ pub(crate) struct World {
     pub(crate) checks: bool,
     /// Events that have happened.
     pub(crate) events: u64,
+    /// Machines whose programs have come to their ends, and how many others there are: who has nothing to do is not asked.
+    are_over: Vec<bool>,
+    under_way: usize,
     medium_actions: Vec<MediumAction>,
     machine_actions: Vec<MachineAction>,
     relay_actions: Vec<RelayAction>,
@@ -105,6 +108,8 @@ impl World {
             trace,
             checks,
             events: 0,
+            are_over: Vec::new(),
+            under_way: 0,
             medium_actions: Vec::with_capacity(16),
             machine_actions: Vec::with_capacity(16),
             relay_actions: Vec::with_capacity(16),
@@ -130,8 +135,11 @@ impl World {
         self.act_for_machine(machine);
     }
 
-    /// Lets things happen until `is_over`, or `limit` has come, or nothing will ever happen again.
-    pub(crate) fn run(&mut self, limit: Tick, is_over: impl Fn(&Self) -> bool) {
+    /// Lets things happen until all programs have come to their ends, or `limit` has come, or nothing will ever happen
+    /// again.
+    pub(crate) fn run(&mut self, limit: Tick) {
+        self.are_over = self.machines.iter().map(Machine::is_over).collect();
+        self.under_way = self.are_over.iter().filter(|&&is_over| !is_over).count();
         while let Some((at, event)) = self.queue.pop() {
             if at > limit {
                 self.queue.push(at, event);
@@ -141,60 +149,62 @@ impl World {
             assert!(at >= self.now, "time never goes back");
             self.now = at;
             self.events += 1;
-            let may_end = self.step(event);
+            self.step(event);
             if self.checks {
                 self.check();
             }
-            if may_end && is_over(self) {
+            if self.under_way == 0 && matches!(event, Event::Machine(..)) {
                 return;
             }
         }
     }
 
-    /// One thing happens; can a program have come to its end by it?
-    fn step(&mut self, event: Event) -> bool {
+    /// One thing happens.
+    fn step(&mut self, event: Event) {
         match event {
             Event::Medium(place, event) => {
                 let (frames, actions) = (&mut self.frames, &mut self.medium_actions);
                 let medium = &mut self.places[usize::from(place)].medium;
                 medium.handle_event(self.now, event, frames, actions);
                 self.act_for_medium(place);
-                false
             }
             Event::Card(machine, event) => {
                 let machine = usize::from(machine);
                 self.machines[machine].handle_nic_event(self.now, event, &mut self.machine_actions);
                 self.act_for_machine(machine);
-                false
             }
             Event::Wire(machine, heard) => {
                 self.hear(usize::from(machine), heard);
-                false
             }
             Event::Machine(machine, event) => {
                 let index = usize::from(machine);
                 let (frames, actions) = (&mut self.frames, &mut self.machine_actions);
                 self.machines[index].handle_event(self.now, event, frames, actions);
                 self.act_for_machine(index);
-                true
+                self.note_end(index);
             }
             Event::Relay(relay, event) => {
                 let (frames, actions) = (&mut self.frames, &mut self.relay_actions);
                 self.relays[usize::from(relay)].handle_event(self.now, event, frames, actions);
                 self.act_for_relay(relay);
-                false
             }
             Event::RelayWire(relay, card, heard) => {
                 let (now, frames, actions) = (self.now, &self.frames, &mut self.relay_actions);
                 let tell = |nic: &mut Nic, card: &mut Vec<NicAction>| heard.tell(now, nic, frames, card);
                 self.relays[usize::from(relay)].handle_card(now, card, tell, actions);
                 self.act_for_relay(relay);
-                false
             }
             Event::Noise(index) => {
                 self.make_noise(index);
-                false
             }
+        }
+    }
+
+    /// A program of a machine may have come to its end.
+    fn note_end(&mut self, machine: usize) {
+        let is_over = self.machines[machine].is_over();
+        if std::mem::replace(&mut self.are_over[machine], is_over) != is_over {
+            self.under_way = if is_over { self.under_way - 1 } else { self.under_way + 1 };
         }
     }
 

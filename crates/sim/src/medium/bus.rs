@@ -1,7 +1,8 @@
 //! A coaxial cable that all stations share, after IEEE 802.3 §4: carrier sense, collisions, jam and backoff.
 //!
-//! Nothing is told twice: a station with nothing to send is asked nothing, so that a frame costs as much on a bus
-//! with two stations as on one with a hundred, as long as they are silent. The capture effect (whoever wins
+//! Nothing is told twice: a station with nothing to send is asked nothing, and one that waits for its backoff looks at
+//! the cable when that is over and not before, so that a frame costs as much on a bus with two stations as on one with
+//! a hundred, but for those who wait for its very end. The capture effect (whoever wins
 //! starts its next frame with a fresh counter, against a loser whose range has grown) is no rule here; it follows.
 
 use super::backoff::slots;
@@ -22,8 +23,8 @@ pub(crate) struct Bus {
     stations: Vec<Station>,
     /// Ports that send now.
     sending: Vec<Port>,
-    /// Ports that wait for the cable, or for their plan.
-    waiting: Vec<Port>,
+    /// Ports that wait for the cable to be free.
+    deferring: Vec<Port>,
     /// When the stations that sent since the cable was last silent have ended.
     ended: Vec<(Port, Tick)>,
     counted: MediumStatistics,
@@ -76,7 +77,7 @@ impl Bus {
         Self {
             parameters,
             sending: Vec::with_capacity(stations.len()),
-            waiting: Vec::with_capacity(stations.len()),
+            deferring: Vec::with_capacity(stations.len()),
             ended: Vec::with_capacity(stations.len()),
             stations,
             counted: MediumStatistics::default(),
@@ -101,7 +102,6 @@ impl Bus {
         assert_eq!(station.state, State::Silent, "a station sends one frame at a time");
         station.outgoing = Some(Outgoing { frame, length, to });
         station.collisions = 0;
-        self.waiting.push(port);
         self.plan(port, now, actions);
     }
 
@@ -145,7 +145,8 @@ impl Bus {
         self.ended.iter().map(|&(other, end)| end + self.distance(other, port)).max()
     }
 
-    /// A station that wants to send from `not_before` on decides when: after the gap, if it hears nobody.
+    /// A station that wants to send from `not_before` on decides when: after the gap, if it hears nobody. It looks again
+    /// when that time has come ([`Bus::start`]).
     fn plan(&mut self, port: Port, not_before: Tick, actions: &mut Vec<MediumAction>) {
         let after_gap = self.silent_from(port).map(|silent| silent + self.parameters.gap);
         let start = not_before.max(after_gap.unwrap_or_default());
@@ -153,14 +154,19 @@ impl Bus {
         let is_free = self.sending.iter().all(|&other| !self.defers(port, other, start, waits));
         let station = &mut self.stations[port];
         station.plan = station.plan.wrapping_add(1);
-        let planned = if is_free { start } else { Tick::NEVER };
-        station.state = State::Waiting { planned, not_before };
         if is_free {
-            actions.push(MediumAction::Later {
-                at: start,
-                event: MediumEvent::Start { port, plan: station.plan },
-            });
+            station.state = State::Waiting { planned: start, not_before };
+            let event = MediumEvent::Start { port, plan: station.plan };
+            actions.push(MediumAction::Later { at: start, event });
+        } else {
+            self.defer(port, not_before);
         }
+    }
+
+    /// A station waits until the cable is free.
+    fn defer(&mut self, port: Port, not_before: Tick) {
+        self.stations[port].state = State::Waiting { planned: Tick::NEVER, not_before };
+        self.deferring.push(port);
     }
 
     /// Does a station that would send at `start` hear `other` early enough to wait for it? In the last third of
@@ -174,21 +180,24 @@ impl Bus {
 
     fn start(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
         let Some(outgoing) = self.stations[port].outgoing else { return };
-        if !self.parameters.collisions && !self.sending.is_empty() {
-            // The control without collisions: whoever is first has the cable, without a word.
-            self.stations[port].state = State::Waiting { planned: Tick::NEVER, not_before: now };
-            return;
+        let State::Waiting { planned, not_before } = self.stations[port].state else { return };
+        let hears = self.sending.iter().any(|&other| self.defers(port, other, now, planned > not_before));
+        // In the control without collisions whoever is first has the cable, without a word.
+        if hears || (!self.parameters.collisions && !self.sending.is_empty()) {
+            return self.defer(port, not_before);
+        }
+        if self.silent_from(port).is_some_and(|silent| silent + self.parameters.gap > now) {
+            // The cable has been used since it made its plan.
+            return self.plan(port, not_before, actions);
         }
         if self.sending.is_empty() {
             self.ended.clear();
         }
         let end = now + self.bits(PREAMBLE_BITS + 8 * outgoing.length as u64);
-        self.waiting.retain(|&other| other != port);
         self.sending.push(port);
         actions.push(MediumAction::Sending { port, frame: outgoing.frame });
         self.begin_until(port, now, end, false, actions);
         self.meet_others(now, port, actions);
-        self.hold_back_others(port);
         self.tell(
             outgoing.to,
             port,
@@ -241,21 +250,6 @@ impl Bus {
         }
     }
 
-    /// Whoever waits and hears the new carrier in time goes on waiting.
-    fn hold_back_others(&mut self, port: Port) {
-        for index in 0..self.waiting.len() {
-            let other = self.waiting[index];
-            let State::Waiting { planned, not_before } = self.stations[other].state else { continue };
-            let holds =
-                self.defers(other, port, planned, planned > not_before) || !self.parameters.collisions;
-            if planned != Tick::NEVER && holds {
-                let station = &mut self.stations[other];
-                station.plan = station.plan.wrapping_add(1);
-                station.state = State::Waiting { planned: Tick::NEVER, not_before };
-            }
-        }
-    }
-
     fn end(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
         let State::Sending { start, collided, .. } = self.stations[port].state else { return };
         let Some(outgoing) = self.stations[port].outgoing else { return };
@@ -286,7 +280,6 @@ impl Bus {
         if let Some(slots) = slots(&mut station.random, station.collisions) {
             self.counted.backoff += slot * slots;
             self.counted.backoffs[slots.checked_ilog2().map_or(0, |log| log as usize + 1)] += 1;
-            self.waiting.push(port);
             self.plan(port, now + slot * slots, actions);
         } else {
             (station.state, station.outgoing) = (State::Silent, None);
@@ -340,15 +333,14 @@ impl Bus {
 
     /// The cable is free: whoever waited for that makes a new plan.
     fn let_others_go(&mut self, actions: &mut Vec<MediumAction>) {
-        for index in 0..self.waiting.len() {
-            let port = self.waiting[index];
-            if let State::Waiting { planned, not_before } = self.stations[port].state {
-                let heard = self.silent_from(port).unwrap_or_default() + self.parameters.gap;
-                if planned == Tick::NEVER || planned < heard {
-                    self.plan(port, not_before, actions);
-                }
+        let mut deferring = std::mem::take(&mut self.deferring);
+        for port in deferring.drain(..) {
+            if let State::Waiting { not_before, .. } = self.stations[port].state {
+                self.plan(port, not_before, actions);
             }
         }
+        // Nobody sends, so nobody waits again, and the room is kept.
+        self.deferring = deferring;
     }
 
     fn slot(&self) -> Span {
@@ -363,7 +355,12 @@ impl Bus {
             |port: &Port| matches!(self.stations[*port].state, State::Sending { collided: true, .. });
         let torn = self.sending.len() < 2 || self.sending.iter().all(collided);
         assert!(torn, "of two who send at one time neither gets its frame through");
-        let waits = |port: &Port| matches!(self.stations[*port].state, State::Waiting { .. });
-        assert!(self.waiting.iter().all(waits), "who is said to wait waits");
+        let waits =
+            |port: &Port| matches!(self.stations[*port].state, State::Waiting { planned: Tick::NEVER, .. });
+        assert!(self.deferring.iter().all(waits), "who is said to wait waits");
+        assert!(
+            !self.sending.is_empty() || self.deferring.is_empty(),
+            "nobody waits for a cable that is free"
+        );
     }
 }

@@ -51,7 +51,7 @@ impl Blueprint {
         for plan in &self.speakers {
             world.attach(plan.host, plan.speaker());
         }
-        world.run(limit, |world| world.machines.iter().all(Machine::is_over));
+        world.run(limit);
         self.outcome(&mut world)
     }
 
