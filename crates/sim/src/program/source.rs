@@ -65,7 +65,7 @@ impl Source {
         self.does = Does::End;
     }
 
-    fn begin_when_connected(&mut self, task: &Task<'_>) -> Step {
+    fn begin_when_connected(&mut self, task: &mut Task<'_>) -> Step {
         let Some(connection) = self.socket.connection(task.stack) else {
             return Step::Sleep;
         };
@@ -92,7 +92,7 @@ impl Source {
     }
 
     /// The next packet of this write, or the next write, or a sleep until there is room.
-    fn next(&mut self, task: &Task<'_>) -> Step {
+    fn next(&mut self, task: &mut Task<'_>) -> Step {
         let remaining = usize::try_from(self.bulk.bytes - self.written).unwrap_or(usize::MAX);
         if self.left == 0 {
             self.left = self.bulk.write_size.min(remaining);
@@ -103,11 +103,19 @@ impl Source {
         let room = connection.map_or(0, |connection| connection.writable_bytes());
         let length = room.min(self.packet).min(self.left);
         if length == 0 {
+            self.ask_for_room(task);
             self.does = Does::Write;
             return Step::Sleep;
         }
         self.does = Does::Copy(length);
         Step::Work(Charge { calls: 0, copied: length as u64 })
+    }
+
+    /// There is no room, and the host tells of it only whom it has refused some.
+    fn ask_for_room(&self, task: &mut Task<'_>) {
+        let Some(handle) = self.socket.handle() else { return };
+        let written = task.stack.tcp_write(task.clock, handle, piece(self.written, 1));
+        assert!(!matches!(written, Ok(1..)), "there was no room");
     }
 
     fn write(&mut self, task: &mut Task<'_>, length: usize) -> Step {
