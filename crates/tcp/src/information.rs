@@ -42,7 +42,8 @@ impl Connection {
         self.receiver.buffer.len()
     }
 
-    /// Bytes that can be written now.
+    /// Bytes that can be written now. Who wants to hear of more of them writes until not all is taken: only a write
+    /// that finds too little room is answered by [`crate::Event::Writable`].
     #[must_use]
     pub fn writable_bytes(&self) -> usize {
         if self.state.may_write() && !self.sender.fin { self.sender.buffer.free() } else { 0 }
