@@ -143,9 +143,9 @@ pub struct Connection {
     /// A reset must leave.
     pub(crate) reset_due: Option<Reset>,
     pub(crate) keep_alive_due: bool,
-    /// A SYN, or SYN-ACK, must leave; or once the connection is established, an acknowledgement before data
-    /// and without blocks.
-    pub(crate) syn_due: bool,
+    /// Something must leave before all else: a SYN or SYN-ACK; or once the connection is established, an
+    /// acknowledgement, before data and without blocks.
+    pub(crate) first_due: bool,
     /// Did the connection begin with our SYN?
     pub(crate) active: bool,
     /// The application has let go.
@@ -158,7 +158,7 @@ pub struct Connection {
 packed!(Connection {
     predicted, state, events, ack_due, challenge_due, output_due, rcv, snd, timestamps, heard, acks,
     receiver, timers, statistics, sender, agreement, memory, ecn, preferences, path, user_timeouts,
-    keep_alive_probed, next_challenge, fast_open, keep_alive_probes, keep_alive_due, syn_due, active,
+    keep_alive_probed, next_challenge, fast_open, keep_alive_probes, keep_alive_due, first_due, active,
     released, error
 } known {
     reset_due: |_config| None, offered: |_config| None, config: |shared| shared.clone()
@@ -246,7 +246,7 @@ impl Connection {
             keep_alive_probes: 0,
             keep_alive_probed: now,
             keep_alive_due: false,
-            syn_due: true,
+            first_due: true,
             reset_due: None,
             next_challenge: now,
             active: state == State::SynSent,
@@ -299,7 +299,7 @@ impl Connection {
         self.events |= Events::CONNECTED | Events::WRITABLE;
         self.ecn.on_established();
         // A SYN of ours that was about to go again has been overtaken by its acknowledgement.
-        self.syn_due = false;
+        self.first_due = false;
         // What was read before, of a connection that was opened fast, may have opened a window that the
         // SYN-ACK had to close.
         let was_small = self.rcv.window() < self.receiver.largest_segment;
@@ -583,7 +583,7 @@ impl Connection {
         self.snd.una = self.snd.max;
         self.snd.nxt = self.snd.max;
         self.ack_due = false;
-        self.syn_due = false;
+        self.first_due = false;
         self.keep_alive_due = false;
         self.predicted = 0;
     }

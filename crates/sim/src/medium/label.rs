@@ -1,5 +1,7 @@
 //! What a queue may know of a frame: whose it is, and whether it may be marked (RFC 3168 §5). It may be anything.
 
+use linerate_wire::Ipv4Header;
+
 /// Ports stand in front of the headers of these.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -37,18 +39,11 @@ pub(super) fn is_markable(frame: &[u8]) -> bool {
     packet(frame).is_some_and(|packet| packet[1] & CONGESTION_EXPERIENCED != 0)
 }
 
-/// Marks it: congestion experienced. The header's checksum is mended (RFC 1624).
+/// Marks it: congestion experienced.
 pub(super) fn mark(frame: &mut [u8]) {
-    if !is_markable(frame) {
-        return;
+    if is_markable(frame) {
+        Ipv4Header::mark_congestion(&mut frame[14..]);
     }
-    let word = |frame: &[u8], at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
-    let before = word(frame, 14);
-    frame[15] |= CONGESTION_EXPERIENCED;
-    let sum = u32::from(!word(frame, 24)) + u32::from(!before) + u32::from(word(frame, 14));
-    let folded = (sum & 0xffff) + (sum >> 16);
-    let checksum = !u16::try_from((folded & 0xffff) + (folded >> 16)).unwrap_or(0);
-    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ impl Connection {
 
     /// An acknowledgement must leave before all else, with neither data nor blocks.
     fn owe_bare_ack(&mut self) {
-        self.syn_due = true;
+        self.first_due = true;
         self.output_due = true;
     }
 

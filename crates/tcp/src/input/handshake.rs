@@ -37,7 +37,7 @@ impl Connection {
         } else {
             // Both ends open at the same time (§3.5, figure 7).
             self.state = State::SynReceived;
-            self.syn_due = true;
+            self.first_due = true;
             self.output_due = true;
         }
         Disposition::Accepted

@@ -50,7 +50,7 @@ impl Connection {
         }
         self.ecn.note_heard_syn(segment.flags());
         if !segment.flags().contains(TcpFlags::ACK) {
-            self.syn_due = true;
+            self.first_due = true;
             self.output_due = true;
         }
         Ok(())
@@ -81,7 +81,7 @@ impl Connection {
     pub fn withhold_challenge(&mut self) {
         if self.owes_challenge() {
             self.ack_due = false;
-            self.syn_due &= !self.state.is_synchronized();
+            self.first_due &= !self.state.is_synchronized();
             self.statistics.challenges_withheld += 1;
         }
     }

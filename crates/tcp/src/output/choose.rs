@@ -55,7 +55,7 @@ impl Piece {
 
 impl Connection {
     pub(super) fn choose(&self) -> Choice {
-        if self.syn_due {
+        if self.first_due {
             return self.choose_first();
         }
         if self.may_send()

@@ -106,7 +106,7 @@ impl Connection {
     /// After `choice` has left, is it certain that nothing else may? What an acknowledgement alone was chosen
     /// after had nothing to say that it would have said with data.
     fn has_said_all(&self, choice: Choice) -> bool {
-        let asks = self.ack_due || self.keep_alive_due || self.syn_due;
+        let asks = self.ack_due || self.keep_alive_due || self.first_due;
         match choice {
             Choice::Ack => !asks && self.sender.path.ready().is_none(),
             Choice::Data(_) => {
@@ -194,7 +194,7 @@ impl Connection {
     /// A bare acknowledgement has left; what lies beyond holes is told by another.
     fn remember_bare_ack(&mut self) {
         self.statistics.pure_acks_sent += 1;
-        self.syn_due = false;
+        self.first_due = false;
         self.ack_due &= self.receiver.has_blocks();
         self.rcv.acked = self.rcv.nxt;
         self.timers.clear(Timer::DelayedAck);
@@ -203,7 +203,7 @@ impl Connection {
 
     fn remember_syn(&mut self, now: Instant, length: u32) {
         self.ecn.note_sent_syn(self.flags_of_syn());
-        self.syn_due = false;
+        self.first_due = false;
         if self.snd.max == self.snd.iss {
             self.sender.rtt.start_timing(self.snd.iss + 1, now);
             self.note_fast_open_syn(length);

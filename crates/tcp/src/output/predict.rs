@@ -44,7 +44,7 @@ impl Connection {
     #[inline]
     fn is_anything_due(&self) -> bool {
         let (sender, loss) = (&self.sender, &self.sender.loss);
-        let of_handshake_or_end = self.syn_due | sender.fin;
+        let of_handshake_or_end = self.first_due | sender.fin;
         let of_timers = loss.retransmit_due | loss.tail_probe_due | sender.probe_due | self.keep_alive_due;
         let of_path = !sender.pacer.is_open() | sender.path.is_awake() | (sender.probes > 0);
         let of_options = self.user_timeouts.due | self.receiver.has_blocks() | self.ecn.owes_option(OF_ECN);

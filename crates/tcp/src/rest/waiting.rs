@@ -81,7 +81,7 @@ impl Waiting {
         connection.receiver.shut();
         connection.ecn.forget();
         connection.user_timeouts.due = false;
-        connection.syn_due = false;
+        connection.first_due = false;
         connection.output_due = false;
         connection.released = true;
         connection.timers.set_deadline(Timer::TimeWait, self.deadline);

@@ -145,7 +145,7 @@ impl Connection {
         self.sender.rtt.back_off(now);
         self.sender.pacer.let_go();
         if matches!(self.state, State::SynSent | State::SynReceived) {
-            self.syn_due = true;
+            self.first_due = true;
             self.withdraw_early_data();
             return;
         }
