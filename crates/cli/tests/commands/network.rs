@@ -2,7 +2,6 @@
 
 use super::folder::{fail, within};
 use super::support::{Background, finished, run};
-use linerate_link::KernelInterface;
 use linerate_link::namespace::{Network, isolated_test, isolated_test_of_root};
 use serde_json::Value;
 use std::fs;
@@ -18,17 +17,9 @@ const OURS_FAR: &str = "10.88.0.12/24";
 
 /// Another network, at the far end of a cable from this one.
 fn far_network() -> Network {
-    let far = Network::new().unwrap();
-    let (left, right) = KernelInterface::create_veth("left", "right").unwrap();
-    right.move_to_process(far.id()).unwrap();
-    give_address(&left, NEAR);
-    far.run(|| give_address(&KernelInterface::named("right").unwrap(), FAR));
+    let (left, far) = Network::behind_cable(["left", "right"], FAR).unwrap();
+    left.add_address(NEAR, 24).unwrap();
     far
-}
-
-fn give_address(interface: &KernelInterface, address: Ipv4Addr) {
-    interface.add_address(address, 24).unwrap();
-    interface.set_up().unwrap();
 }
 
 #[test]

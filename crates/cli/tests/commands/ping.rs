@@ -76,16 +76,7 @@ fn an_interface_that_exists_is_used_and_left_as_it_was() {
 
 /// A cable between `near0` and `far0`, where the kernel has 10.9.0.1.
 fn cable() -> Network {
-    let kernels = Network::new().unwrap();
-    let (near, far) = KernelInterface::create_veth("near0", "far0").unwrap();
-    far.move_to_process(kernels.id()).unwrap();
-    kernels.run(|| {
-        let far = KernelInterface::named("far0").unwrap();
-        far.add_address(Ipv4Addr::new(10, 9, 0, 1), 24).unwrap();
-        far.set_up().unwrap();
-    });
-    near.set_up().unwrap();
-    kernels
+    Network::behind_cable(["near0", "far0"], Ipv4Addr::new(10, 9, 0, 1)).unwrap().1
 }
 
 /// Asks the kernel at the far end of the cable three times.

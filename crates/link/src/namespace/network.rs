@@ -2,7 +2,9 @@
 //! machine.
 
 use super::{Isolation, NamespaceError, enter};
+use crate::kernel_interface::KernelInterface;
 use std::io;
+use std::net::Ipv4Addr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -43,7 +45,31 @@ impl Network {
         Ok(Self { id, work: Some(work), thread: Some(thread) })
     }
 
-    /// What [`KernelInterface::move_to_process`](crate::KernelInterface::move_to_process) takes to move
+    /// A new network at the far end of a virtual cable, and the near end, which is here and up. The kernel
+    /// has `address` (of a network of 256) there, and none here. Neither end speaks IPv6.
+    ///
+    /// # Errors
+    /// As for [`Network::new`], or [`NamespaceError::Interface`].
+    pub fn behind_cable(
+        [near, far]: [&str; 2],
+        address: Ipv4Addr,
+    ) -> Result<(KernelInterface, Self), NamespaceError> {
+        let network = Self::new()?;
+        let (near, end) = KernelInterface::create_veth(near, far)?;
+        end.move_to_process(network.id())?;
+        let far = far.to_owned();
+        network.run(move || {
+            let far = KernelInterface::named(&far)?;
+            far.disable_ipv6()?;
+            far.add_address(address, 24)?;
+            far.set_up()
+        })?;
+        near.disable_ipv6()?;
+        near.set_up()?;
+        Ok((near, network))
+    }
+
+    /// What [`KernelInterface::move_to_process`] takes to move
     /// an interface there.
     #[must_use]
     pub const fn id(&self) -> u32 {
@@ -101,7 +127,7 @@ mod tests {
     fn work_is_done_elsewhere_and_its_answer_comes_back() {
         isolated_test(|| {
             let network = Network::new().unwrap();
-            crate::KernelInterface::create_veth("left", "right").unwrap();
+            KernelInterface::create_veth("left", "right").unwrap();
             assert_eq!((interfaces(), network.run(interfaces)), (3, 1));
             let panic = catch_unwind(AssertUnwindSafe(|| network.run(|| panic!("told"))));
             assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"told"));

@@ -14,17 +14,7 @@ const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 /// A cable whose other end, with the kernel's address, is in another network.
 fn cable(config: &PacketConfig) -> (PacketLink, Network) {
-    let network = Network::new().unwrap();
-    let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
-    far.move_to_process(network.id()).unwrap();
-    network.run(|| {
-        let far = KernelInterface::named("far").unwrap();
-        far.disable_ipv6().unwrap();
-        far.add_address(KERNEL, 24).unwrap();
-        far.set_up().unwrap();
-    });
-    near.disable_ipv6().unwrap();
-    near.set_up().unwrap();
+    let (_, network) = Network::behind_cable(["near", "far"], KERNEL).unwrap();
     (PacketLink::open(config).unwrap(), network)
 }
 

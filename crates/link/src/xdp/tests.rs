@@ -21,19 +21,6 @@ fn cable() -> [KernelInterface; 2] {
     [near, far]
 }
 
-/// A cable whose other end is the kernel's, in another network.
-fn cable_to_kernel() -> (KernelInterface, Network) {
-    let network = Network::new().unwrap();
-    let [near, far] = cable();
-    far.move_to_process(network.id()).unwrap();
-    network.run(|| {
-        let far = KernelInterface::named("far").unwrap();
-        far.add_address(KERNEL, 24).unwrap();
-        far.set_up().unwrap();
-    });
-    (near, network)
-}
-
 /// A frame with an IPv4 packet of this number for `address`.
 fn numbered(address: Ipv4Addr, number: u16) -> Vec<u8> {
     let mut frame = vec![0; 60];
@@ -50,7 +37,7 @@ fn number_of(frame: &[u8]) -> u16 {
 #[test]
 fn what_is_for_us_is_ours_and_all_else_the_kernel_s() {
     isolated_test_of_root(|| {
-        let (near, network) = cable_to_kernel();
+        let (near, network) = Network::behind_cable(["near", "far"], KERNEL).unwrap();
         near.add_address(BESIDE, 24).unwrap();
         let mut link = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
         assert!(!link.is_zero_copy(), "a cable's driver copies");

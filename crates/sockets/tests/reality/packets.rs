@@ -15,18 +15,7 @@ const BYTES: u64 = 32 << 20;
 
 /// One end of a cable is ours and called `near`, and in this network the kernel has the other.
 fn cable() -> Network {
-    let kernels = Network::new().unwrap();
-    let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
-    far.move_to_process(kernels.id()).unwrap();
-    kernels.run(|| {
-        let far = KernelInterface::named("far").unwrap();
-        far.disable_ipv6().unwrap();
-        far.add_address(KERNEL, 24).unwrap();
-        far.set_up().unwrap();
-    });
-    near.disable_ipv6().unwrap();
-    near.set_up().unwrap();
-    kernels
+    Network::behind_cable(["near", "far"], KERNEL).unwrap().1
 }
 
 /// Our host on this link.
