@@ -1,7 +1,7 @@
 //! The task that echoes what is typed (RFC 862), a character a system call.
 
 use super::socket::Socket;
-use super::{Charge, Dialogue, Program, ProgramReport, Step, Task};
+use super::{CHARACTER, Dialogue, Program, ProgramReport, Step, Task};
 use linerate_stack::{Event, Stack};
 
 #[derive(Debug)]
@@ -23,8 +23,6 @@ enum Does {
     Read,
     Write,
 }
-
-const CHARACTER: Step = Step::Work(Charge { calls: 1, copied: 1 });
 
 impl Echo {
     pub(crate) const fn new(dialogue: Dialogue) -> Self {

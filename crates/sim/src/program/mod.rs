@@ -66,6 +66,9 @@ pub(crate) struct Charge {
     pub(crate) copied: u64,
 }
 
+/// A system call for a character.
+const CHARACTER: Step = Step::Work(Charge { calls: 1, copied: 1 });
+
 /// How a program went.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramReport {

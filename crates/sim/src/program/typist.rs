@@ -1,7 +1,7 @@
 //! The task of a typist: a character, its echo, the next one.
 
 use super::socket::Socket;
-use super::{Charge, Dialogue, Program, ProgramReport, Step, Task};
+use super::{CHARACTER, Dialogue, Program, ProgramReport, Step, Task};
 use linerate_stack::{Event, Stack};
 use linerate_tcp::State;
 use linerate_units::Tick;
@@ -29,9 +29,6 @@ enum Does {
     Read,
     End,
 }
-
-/// A system call for a character.
-const CHARACTER: Step = Step::Work(Charge { calls: 1, copied: 1 });
 
 impl Typist {
     pub(crate) const fn new(dialogue: Dialogue) -> Self {
