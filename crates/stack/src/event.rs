@@ -95,18 +95,20 @@ impl EventQueue {
     #[inline]
     pub(crate) fn note(&mut self, socket: u32, kinds: u8) {
         match self.kinds.get_mut(socket as usize) {
-            // It waits already, or had events before.
+            // It waits already.
             Some(known) if *known != 0 => *known |= kinds,
-            _ => self.note_first(socket, kinds),
+            Some(known) => {
+                *known = kinds;
+                self.links.push_back(&mut self.waiting, socket);
+            }
+            None => self.note_first(socket, kinds),
         }
     }
 
+    #[cold]
     fn note_first(&mut self, socket: u32, kinds: u8) {
-        if self.kinds.len() <= socket as usize {
-            self.kinds.resize(socket as usize + 1, 0);
-        }
-        self.kinds[socket as usize] = kinds;
-        self.links.push_back(&mut self.waiting, socket);
+        self.kinds.resize(socket as usize + 1, 0);
+        self.note(socket, kinds);
     }
 
     /// Notes an event of this host as a whole; false if too many wait already.

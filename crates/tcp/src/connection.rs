@@ -362,7 +362,7 @@ impl Connection {
         self.output_due |= taken > 0;
         self.sender.write_refused = !had_room;
         self.sender.room_awaited |= !had_room;
-        if was_empty {
+        if was_empty && taken > 0 {
             self.start_business(now);
         }
         Ok(taken)

@@ -147,9 +147,16 @@ impl Connection {
 
     /// The application has more to write than there is room for: twice the congestion window, so that one
     /// is in flight and another one is ready when its acknowledgements come.
+    #[inline]
     pub(crate) fn tune_send_buffer(&mut self, more: usize) {
+        if more > self.sender.buffer.free() {
+            self.widen_send_buffer();
+        }
+    }
+
+    fn widen_send_buffer(&mut self) {
         let BufferSize::Tuned { most, .. } = self.preferences.send_buffer else { return };
-        if more <= self.sender.buffer.free() || !self.memory.tuning {
+        if !self.memory.tuning {
             return;
         }
         let wanted = (self.sender.congestion.window().cwnd() as usize).saturating_mul(2).min(most as usize);

@@ -139,6 +139,15 @@ impl Ring {
     /// Copies the bytes at `offset` from the head out.
     #[inline]
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
+        let at = self.at(offset);
+        match self.storage.get(at..at + into.len()) {
+            Some(bytes) => into.copy_from_slice(bytes),
+            None => self.read_around_the_end(offset, into),
+        }
+    }
+
+    #[cold]
+    fn read_around_the_end(&self, offset: usize, into: &mut [u8]) {
         let (first, second) = self.slices(offset, into.len());
         let (front, back) = into.split_at_mut(first.len());
         front.copy_from_slice(first);

@@ -93,6 +93,7 @@ impl Connection {
 
     /// Something begins to wait for the peer's acknowledgement, after nothing did. During the handshake
     /// its own limits apply (RFC 5482 §3.3).
+    #[inline]
     pub(crate) fn watch_user_timeout(&mut self, now: Instant) {
         if let Some(timeout) = self.user_timeout().filter(|_| self.state.is_synchronized()) {
             self.timers.set(Timer::UserTimeout, now, timeout);

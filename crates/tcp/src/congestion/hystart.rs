@@ -77,20 +77,20 @@ impl HyStart {
     }
 
     /// Takes the round trip that an acknowledgement tells of. True if slow start is over.
+    #[inline]
     pub(super) fn on_acknowledged(&mut self, ack: &Acknowledged) -> bool {
         if let Some(round_trip) = ack.round_trip {
             self.current_round_min = self.current_round_min.min(round_trip);
             self.samples = self.samples.saturating_add(ack.count);
         }
-        self.judge_round_trips();
+        if self.samples >= N_RTT_SAMPLE {
+            self.judge_round_trips();
+        }
         let window_end = *self.window_end.get_or_insert(ack.sent);
         !ack.number.before(window_end) && self.end_round(ack.sent)
     }
 
     fn judge_round_trips(&mut self) {
-        if self.samples < N_RTT_SAMPLE {
-            return;
-        }
         match self.phase {
             Phase::SlowStart if self.has_delay_grown() => {
                 self.phase = Phase::Conservative { baseline: self.current_round_min, rounds: 0 };

@@ -207,6 +207,7 @@ pub(crate) trait Controller {
 
     /// New data was acknowledged outside recovery; `limited` says whether the window was what limited
     /// us.
+    #[inline]
     fn on_progress(&mut self, ack: &Acknowledged, limited: bool) {
         if limited {
             self.on_acknowledged(ack);
@@ -341,10 +342,16 @@ impl Congestion {
     #[inline]
     pub(crate) fn on_progress(&mut self, ack: &Acknowledged, limited: bool) {
         match self {
-            // What nearly everybody has is not looked up.
-            Self::Cubic(cubic) => tell_progress(cubic, ack, limited),
-            other => tell_progress(other.controller(), ack, limited),
+            // What nearly everybody has is not looked up, and wants little while the window is not used.
+            Self::Cubic(cubic) if !limited => tell_progress(cubic, ack, false),
+            _ => self.tell_any_progress(*ack, limited),
         }
+    }
+
+    /// The same for any controller. `ack` is a copy: then the one of the short way never needs a place in memory.
+    #[inline(never)]
+    fn tell_any_progress(&mut self, ack: Acknowledged, limited: bool) {
+        tell_progress(self.controller(), &ack, limited);
     }
 
     /// The rate that the controller asks for.
@@ -366,7 +373,13 @@ impl Congestion {
     }
 
     /// CWND and SSTHRESH, as they stand.
+    #[inline]
     pub(crate) fn window(&self) -> &Window {
+        // What nearly everybody has is not looked up.
+        if let Self::Cubic(cubic) = self { cubic.window() } else { self.other_window() }
+    }
+
+    fn other_window(&self) -> &Window {
         match self {
             Self::Tahoe(tahoe) => tahoe.window(),
             Self::Reno(reno) => reno.window(),

@@ -148,14 +148,15 @@ impl Connection {
     /// The same from a peer that names what it has, and names nothing now.
     #[inline]
     fn acknowledge_in_order(&mut self, now: Instant, segment: &Segment<'_>, count: u32, limited: bool) {
-        let mut news = self.listen_to(segment, count, limited);
         if self.is_untroubled()
             && let Some(flight) = self.sender.scoreboard.land(segment.ack)
         {
+            let mut news = self.listen_to(segment, count, limited);
             news.delivery.take(&flight, flight.right, flight.length());
             self.advance(now, segment.ack);
             return self.judge_landing(now, &news);
         }
+        let mut news = self.listen_to(segment, count, limited);
         self.take_cumulative(now, &mut news);
         self.judge_news(now, &news, None);
     }
@@ -180,7 +181,7 @@ impl Connection {
                 self.sender.room_awaited = self.sender.buffer.len() > 0;
             }
             if self.sender.buffer.len() == 0 {
-                self.note_occupation(now);
+                self.end_business(now);
             }
         }
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {

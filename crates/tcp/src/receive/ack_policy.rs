@@ -102,12 +102,16 @@ impl AckPolicy {
                 let read_all_of_a_push = self.pushed && received.unread == 0 && !self.is_request_response();
                 let enough = received.pending > received.segment || read_all_of_a_push;
                 let half = received.capacity / 2;
+                if received.pending > 0 && enough {
+                    return true;
+                }
+                if received.offered > half || received.growth == 0 {
+                    return false;
+                }
                 // A sender without room for a segment waits for one (RFC 9293 §3.8.6.2.2).
                 let stalled = received.offered < received.segment;
                 let worth = if stalled { received.segment } else { two_segments };
-                let least = if half < worth { half } else { worth };
-                (received.pending > 0 && enough)
-                    || (received.growth > 0 && received.offered <= half && received.growth >= least)
+                received.growth >= if half < worth { half } else { worth }
             }
         }
     }

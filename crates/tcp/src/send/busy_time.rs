@@ -43,19 +43,26 @@ impl BusyTime {
     #[inline]
     fn note(&mut self, now: Instant, occupation: Occupation) {
         if occupation != self.now {
-            *self = Self { now: occupation, since: now, ..self.until(now) };
+            self.count(now);
+            (self.now, self.since) = (occupation, now);
         }
+    }
+
+    /// Counts what has passed since the last change.
+    #[inline]
+    fn count(&mut self, now: Instant) {
+        let counted = match self.now {
+            Occupation::Idle => return,
+            Occupation::Path => &mut self.path,
+            Occupation::PeerWindow => &mut self.peer_window,
+            Occupation::SendBuffer => &mut self.send_buffer,
+        };
+        *counted += now.since(self.since);
     }
 
     /// With what has passed since the last change.
     fn until(mut self, now: Instant) -> Self {
-        let passed = now.since(self.since);
-        match self.now {
-            Occupation::Idle => {}
-            Occupation::Path => self.path += passed,
-            Occupation::PeerWindow => self.peer_window += passed,
-            Occupation::SendBuffer => self.send_buffer += passed,
-        }
+        self.count(now);
         self
     }
 
@@ -81,7 +88,7 @@ impl BusyTime {
 }
 
 impl Connection {
-    /// Nothing more can leave now, or everything has been acknowledged.
+    /// Nothing more can leave now.
     #[inline]
     pub(crate) fn note_occupation(&mut self, now: Instant) {
         let occupation = self.occupation();
@@ -90,11 +97,20 @@ impl Connection {
         }
     }
 
-    /// Something was written where nothing waited for its acknowledgement.
+    /// Everything has been acknowledged.
+    #[inline]
+    pub(crate) fn end_business(&mut self, now: Instant) {
+        if let Some(busy) = &mut self.sender.busy {
+            busy.note(now, Occupation::Idle);
+        }
+    }
+
+    /// Something was written where nothing waited for its acknowledgement. What keeps it back is known when
+    /// nothing more can leave.
     #[inline]
     pub(crate) fn start_business(&mut self, now: Instant) {
-        self.sender.busy.get_or_insert_with(|| Box::new(BusyTime::new(now)));
-        self.note_occupation(now);
+        let busy = self.sender.busy.get_or_insert_with(|| Box::new(BusyTime::new(now)));
+        busy.note(now, Occupation::Path);
     }
 
     /// How long it was busy, and with what.

@@ -207,14 +207,15 @@ impl DeliveryAccount {
         if interval == Duration::ZERO || shortest.is_some_and(|shortest| interval < shortest) {
             return None;
         }
-        self.latest = Some(RateSample {
+        let sample = RateSample {
             delivered: self.delivered,
             prior_delivered: departure.delivered,
             interval,
             application_limited: departure.application_limited,
             in_flight_at_send: departure.in_flight,
             lost: self.lost - departure.lost,
-        });
-        self.latest
+        };
+        self.latest = Some(sample);
+        Some(sample)
     }
 }

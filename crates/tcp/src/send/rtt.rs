@@ -71,8 +71,10 @@ impl RoundTrip {
     }
 
     /// The timeout that applies now, backoff included.
+    #[inline]
     pub(crate) fn timeout(&self) -> Duration {
-        (self.rto * (1 << self.backoff.min(16))).min(self.limits.maximum)
+        let rto = if self.backoff == 0 { self.rto } else { self.rto * (1 << self.backoff.min(16)) };
+        rto.min(self.limits.maximum)
     }
 
     /// How many times the timeout has been doubled since it was last right.
@@ -156,7 +158,8 @@ impl RoundTrip {
     /// the next timeout as long as the last one was in vain, up to the longest. So (5.7) holds here as it
     /// does without timestamps: what is new is measured. (In milliseconds, as timestamps are.)
     fn sample(&mut self, now: Instant, round_trip: Duration) {
-        if (now - round_trip).as_millis() < self.expired.as_millis() {
+        let has_expired = self.expired != Instant::ZERO;
+        if has_expired && (now - round_trip).as_millis() < self.expired.as_millis() {
             return;
         }
         match self.smoothed {
