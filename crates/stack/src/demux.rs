@@ -12,7 +12,8 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
-/// Both ends of a conversation. What is bound on one side only has 0.0.0.0 and port 0 on the other.
+/// Both ends of a conversation, as they stand in a packet that arrives: theirs, then ours. What is bound on one side
+/// only has 0.0.0.0 and port 0 on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
     addresses: u64,
@@ -22,10 +23,20 @@ pub(crate) struct Flow {
 impl Flow {
     /// The flow between an address of ours and one of theirs.
     pub(crate) fn new(local: SocketAddrV4, remote: SocketAddrV4) -> Self {
-        Self {
-            addresses: u64::from(local.ip().to_bits()) << 32 | u64::from(remote.ip().to_bits()),
-            ports: u32::from(local.port()) << 16 | u32::from(remote.port()),
-        }
+        let mut ends = [0; 12];
+        ends[..4].copy_from_slice(&remote.ip().octets());
+        ends[4..8].copy_from_slice(&local.ip().octets());
+        ends[8..10].copy_from_slice(&remote.port().to_be_bytes());
+        ends[10..].copy_from_slice(&local.port().to_be_bytes());
+        Self::of_packet(&ends)
+    }
+
+    /// The flow of a packet that has arrived, and bears these addresses and ports.
+    #[inline(always)]
+    pub(crate) fn of_packet(ends: &[u8; 12]) -> Self {
+        let (words, rest) = ends.as_chunks::<8>();
+        let (ports, _) = rest.as_chunks();
+        Self { addresses: u64::from_ne_bytes(words[0]), ports: u32::from_ne_bytes(ports[0]) }
     }
 
     /// What is bound at an address of ours and talks to anyone.
@@ -62,7 +73,8 @@ impl Demux {
     /// The socket of an arrived packet.
     pub(crate) fn lookup(&mut self, flow: Flow) -> Option<u32> {
         if let Some(socket) = self.last(flow) {
-            self.count_repeat();
+            self.lookups += 1;
+            self.repeats += 1;
             return Some(socket);
         }
         self.lookups += 1;
@@ -75,17 +87,11 @@ impl Demux {
         Some(found.socket)
     }
 
-    /// The socket of an arrived packet, if that of the packet before was of the same flow. Nothing is counted.
+    /// The socket of an arrived packet, if that of the packet before was of the same flow. Nothing is counted: who
+    /// asks this first counts what it answers.
     #[inline]
     pub(crate) fn last(&self, flow: Flow) -> Option<u32> {
         self.last.filter(|last| last.flow == flow).map(|last| last.socket)
-    }
-
-    /// Counts a lookup that [`Demux::last`] has answered.
-    #[inline]
-    pub(crate) const fn count_repeat(&mut self) {
-        self.lookups += 1;
-        self.repeats += 1;
     }
 
     /// The socket of a flow that is not the one of an arrived packet.

@@ -89,7 +89,7 @@ impl Stack {
 
     /// Is a packet for us, and can it come from where it says? If so, is it for all hosts?
     fn judge_addresses(&mut self, arrival: Arrival<'_>, header: &Ipv4Header) -> Option<bool> {
-        let pair = (header.source, header.destination);
+        let pair = header.addresses();
         let is_plain = !arrival.local && !arrival.to_all_stations;
         // Packets come in trains: the answer is that of the packet before, mostly.
         if is_plain && self.familiar == Some(pair) {

@@ -105,7 +105,7 @@ impl Memory {
 
     /// Lets a connection take what it may now. To be called before each step that may take memory: while it
     /// holds what it did, and so do all others, the connection knows already.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
         // What has gone through it grows, so there is no way back from there.
         let Granted { changes, has_moved: knows } = socket.granted;
@@ -114,6 +114,7 @@ impl Memory {
         }
     }
 
+    #[cold]
     fn supply_anew(&self, socket: &mut TcpSocket) {
         let has_moved = has_moved(socket.held, socket.connection.moved_bytes());
         let granted = Granted { changes: self.changes, has_moved };

@@ -37,11 +37,17 @@ impl Stack {
         // The stamp of the link says better than `now` when the frame came, but no later call may
         // see an earlier time than this one.
         self.pass_time(frame.arrived.min(now));
-        self.counted.receive.packets += 1;
         self.counted.receive.bytes += frame.bytes.len() as u64;
-        if self.predicts_frames && self.handle_familiar(&frame) {
-            return;
+        match self.find_familiar(frame.bytes) {
+            Some((index, packet)) if self.predicts_frames => self.handle_familiar(&frame, index, packet),
+            _ => self.handle_unfamiliar(&frame),
         }
+    }
+
+    /// Judges a frame from its first byte on.
+    #[inline(never)]
+    pub(crate) fn handle_unfamiliar(&mut self, frame: &RxFrame<'_>) {
+        self.counted.receive.packets += 1;
         let verified = frame.checksum != RxChecksum::Unverified;
         let joined = frame.segment;
         let memory = frame.memory;

@@ -76,6 +76,14 @@ impl<T> Slab<T> {
         slot.content.as_ref().map(|thing| (Key { index, generation: slot.generation }, thing))
     }
 
+    /// The same, to change.
+    #[inline]
+    pub(crate) fn entry_mut(&mut self, index: u32) -> Option<(Key, &mut T)> {
+        let slot = self.slots.get_mut(index as usize)?;
+        let generation = slot.generation;
+        slot.content.as_mut().map(|thing| (Key { index, generation }, thing))
+    }
+
     /// The key of the thing at a place.
     pub(crate) fn key(&self, index: u32) -> Option<Key> {
         self.entry(index).map(|(key, _)| key)

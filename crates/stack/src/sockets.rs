@@ -143,6 +143,13 @@ impl Sockets {
         if let Some(Socket::Tcp(socket)) = self.slab.get_mut(index) { Some(socket) } else { None }
     }
 
+    /// The same, and the name by which an application knows it.
+    #[inline]
+    pub(crate) fn awake_entry(&mut self, index: u32) -> Option<(TcpHandle, &mut TcpSocket)> {
+        let (key, socket) = self.slab.entry_mut(index)?;
+        if let Socket::Tcp(socket) = socket { Some((TcpHandle(key), socket)) } else { None }
+    }
+
     /// The connection with this number rests, as `resting`.
     pub(crate) fn put_to_rest(&mut self, index: u32, resting: Socket) {
         if let Some(socket) = self.slab.get_mut(index) {

@@ -33,7 +33,6 @@ use crate::token_bucket::TokenBucket;
 use crate::transmit::{Gathering, Reply};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
 use linerate_units::Instant;
 use linerate_wire::Ipv4Cidr;
 
@@ -45,11 +44,13 @@ use linerate_wire::Ipv4Cidr;
 pub struct Stack {
     pub(crate) interface: Interface,
     /// Source and destination of the last packet from the link to us alone, which were found good.
-    pub(crate) familiar: Option<(Ipv4Addr, Ipv4Addr)>,
+    pub(crate) familiar: Option<[u8; 8]>,
     /// The Ethernet header of the last frame with an IPv4 packet to us alone, which was found good.
     pub(crate) stations: Option<StationHeader>,
     /// Are frames predicted to be like those before them?
     pub(crate) predicts_frames: bool,
+    /// How many were: each is one of the frames, packets, segments and repeated flows that are counted.
+    pub(crate) predicted_frames: u64,
     /// Acknowledgements that have come with the present batch of frames, and wait for its end.
     pub(crate) held_ack: Option<HeldAck>,
     pub(crate) routes: Routes,
@@ -125,6 +126,7 @@ impl Stack {
             familiar: None,
             stations: None,
             predicts_frames: config.frame_prediction,
+            predicted_frames: 0,
             held_ack: None,
             routes,
             neighbors: Neighbors::new(limits.neighbors, keys.table("neighbours")),
@@ -246,7 +248,14 @@ impl Stack {
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = Counters { neighbor: *self.neighbors.counted(), ..self.counted };
-        (counters.tcp_extra.flow_repeats, counters.tcp_extra.flow_lookups) = self.flows.repeats();
+        let predicted = self.predicted_frames;
+        counters.receive.packets += predicted;
+        counters.ip.in_receives += predicted;
+        counters.ip.in_delivers += predicted;
+        counters.tcp.in_segments += predicted;
+        let (repeats, lookups) = self.flows.repeats();
+        counters.tcp_extra.flow_repeats = repeats + predicted;
+        counters.tcp_extra.flow_lookups = lookups + predicted;
         counters
     }
 

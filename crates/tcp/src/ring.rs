@@ -108,7 +108,7 @@ impl Ring {
     }
 
     /// Writes `bytes` at `offset` from the head.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
         let at = self.at(offset);
         match self.storage.get_mut(at..at + bytes.len()) {

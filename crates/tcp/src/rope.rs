@@ -115,7 +115,7 @@ impl Rope {
     }
 
     /// Writes `bytes` at `offset`, behind all whole pieces.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
         self.ring.write(offset - self.in_pieces(), bytes);
     }

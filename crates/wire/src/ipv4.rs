@@ -57,6 +57,15 @@ impl Ipv4Header {
         self.more_fragments || self.fragment_offset != 0
     }
 
+    /// Source and destination as they stand in the packet.
+    #[must_use]
+    pub fn addresses(&self) -> [u8; 8] {
+        let mut addresses = [0; 8];
+        addresses[..4].copy_from_slice(&self.source.octets());
+        addresses[4..].copy_from_slice(&self.destination.octets());
+        addresses
+    }
+
     /// The sum over the pseudo-header of a segment or datagram of `length` bytes that this header
     /// carries.
     #[must_use]

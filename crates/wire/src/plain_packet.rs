@@ -1,91 +1,116 @@
-//! The TCP segment of an IPv4 packet like nearly all, read in three words: whole, and without options.
+//! The TCP segment of an IPv4 packet like nearly all, read in a few words: whole, and without options.
 
-use crate::{Protocol, Sum, TypeOfService, checksum};
-use core::net::Ipv4Addr;
+use crate::{Ipv4Header, Protocol, Sum, TcpHeader, TypeOfService};
 
-/// Version, header length, and what only fragments have.
-const SHAPE: u64 = 0xff00_0000_0000_3fff;
+/// Version, header length, and what only fragments have, in the first eight bytes.
+const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
 /// Version 4, five words, no fragment.
-const PLAIN: u64 = 0x4500_0000_0000_0000;
+const PLAIN: u64 = u64::from_ne_bytes([0x45, 0, 0, 0, 0, 0, 0, 0]);
 
-/// What such a packet says of its segment. Everything else about it is as of all packets of this shape.
+/// Bytes of both headers without their options.
+const HEADERS: usize = Ipv4Header::LENGTH + TcpHeader::LENGTH;
+
+/// Such a packet, without what a link may have padded it with. What it says is read where it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainPacket<'a> {
-    /// How routers should treat the packet, and whether one was congested.
-    pub type_of_service: TypeOfService,
-    /// Who sent it.
-    pub source: Ipv4Addr,
-    /// Whom it is for.
-    pub destination: Ipv4Addr,
-    /// SRC port.
-    pub source_port: u16,
-    /// DST port.
-    pub destination_port: u16,
-    /// The segment, ports and all.
-    pub segment: &'a [u8],
+    /// Invariant: both headers at least.
+    bytes: &'a [u8],
 }
 
 impl<'a> PlainPacket<'a> {
     /// Reads the packet at the start of `bytes`. `None` says only that it is not of this shape, or that
     /// something is wrong: [`crate::Ipv4Packet::parse`] tells what, and reads every packet that this does.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
-        let (head, _) = bytes.split_first_chunk::<24>()?;
-        let [first, second, third] = [0, 1, 2].map(|at| word(head, at));
-        if first & SHAPE != PLAIN || low_byte(second >> 48) != Protocol::TCP.number() {
+        let head = bytes.first_chunk::<HEADERS>()?;
+        let (words, _) = head.as_chunks::<8>();
+        let first = u64::from_ne_bytes(words[0]);
+        if first & SHAPE != PLAIN || head[9] != Protocol::TCP.number() {
             return None;
         }
-        let segment = bytes.get(20..usize::from(low_half(first >> 32)))?;
-        let halves = [first >> 32, first, second >> 32, second, third >> 32].map(low_word);
-        if segment.len() < 4 || !Sum::of_words(halves).is_valid() {
+        let end = usize::from(u16::from_be_bytes([head[2], head[3]]));
+        if end < HEADERS {
             return None;
         }
-        Some(Self {
-            type_of_service: TypeOfService::from_byte(low_byte(first >> 48)),
-            source: Ipv4Addr::from_bits(low_word(second)),
-            destination: Ipv4Addr::from_bits(low_word(third >> 32)),
-            source_port: low_half(third >> 16),
-            destination_port: low_half(third),
-            segment,
-        })
+        let bytes = bytes.get(..end)?;
+        let sum = add(add(first, u64::from_ne_bytes(words[1])), low_word(words[2]));
+        is_valid(sum).then_some(Self { bytes })
+    }
+
+    #[inline(always)]
+    fn head(&self) -> &'a [u8; HEADERS] {
+        match self.bytes.first_chunk() {
+            Some(head) => head,
+            None => panic!("a plain packet has both headers"),
+        }
+    }
+
+    /// How routers should treat the packet, and whether one was congested.
+    #[inline(always)]
+    #[must_use]
+    pub fn type_of_service(&self) -> TypeOfService {
+        TypeOfService::from_byte(self.head()[1])
+    }
+
+    /// Who sent it, and whom it is for, as they stand there: both addresses, then both ports.
+    #[inline(always)]
+    #[must_use]
+    pub fn ends(&self) -> [u8; 12] {
+        self.head()[12..].first_chunk().copied().unwrap_or_default()
+    }
+
+    /// The addresses, as they stand there.
+    #[inline(always)]
+    #[must_use]
+    pub fn addresses(&self) -> [u8; 8] {
+        self.ends().as_chunks().0[0]
+    }
+
+    /// The segment, ports and all.
+    #[inline(always)]
+    #[must_use]
+    pub fn segment(&self) -> &'a [u8] {
+        &self.bytes[Ipv4Header::LENGTH..]
     }
 
     /// Is the segment what its checksum says?
     #[inline(always)]
     #[must_use]
     pub fn is_intact(&self) -> bool {
-        let length = self.segment.len();
-        let pseudo = checksum::pseudo_header_v4(self.source, self.destination, Protocol::TCP, length);
-        (pseudo + Sum::of(self.segment)).is_valid()
+        let (addresses, segment) = (u64::from_ne_bytes(self.addresses()), self.segment());
+        // The pseudo-header's length and protocol. A segment has twenty bytes less than sixteen bits can say.
+        #[allow(clippy::cast_possible_truncation, reason = "the length of a packet has sixteen bits")]
+        let rest = (segment.len() as u16).wrapping_add(Protocol::TCP.number().into());
+        let rest = u64::from(rest.to_be()) + u64::from(Sum::of(segment).native());
+        is_valid(add(addresses, rest))
     }
 }
 
-#[inline]
-fn word(head: &[u8; 24], at: usize) -> u64 {
-    let (words, _) = head.as_chunks::<8>();
-    u64::from_be_bytes(words[at])
+/// The last four bytes of the header.
+#[inline(always)]
+fn low_word(bytes: [u8; 8]) -> u64 {
+    u64::from(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "the lower bits are what is wanted")]
-const fn low_byte(word: u64) -> u8 {
-    word as u8
+/// Ones'-complement addition of 64 bits, of which 65,535 is a divisor.
+#[inline(always)]
+const fn add(left: u64, right: u64) -> u64 {
+    let (sum, carry) = left.overflowing_add(right);
+    sum + carry as u64
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "the lower bits are what is wanted")]
-const fn low_half(word: u64) -> u16 {
-    word as u16
-}
-
-#[allow(clippy::cast_possible_truncation, reason = "the lower bits are what is wanted")]
-const fn low_word(word: u64) -> u32 {
-    word as u32
+/// Would a sum, which is not zero since the version or the protocol is part of it, be folded to sixteen ones?
+#[inline(always)]
+const fn is_valid(sum: u64) -> bool {
+    sum.is_multiple_of(0xffff)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ipv4Header, Ipv4Packet, Segment, TcpHeader};
+    use crate::{Ipv4Packet, Segment};
+    use core::net::Ipv4Addr;
     use proptest::prelude::*;
 
     /// A packet with a segment of 30 bytes, and six of padding.
@@ -105,7 +130,8 @@ mod tests {
     fn a_plain_packet_is_read_as_the_careful_reader_reads_it() {
         let bytes = packet();
         let plain = PlainPacket::read(&bytes).unwrap();
-        assert_eq!((plain.source_port, plain.destination_port, plain.segment.len()), (40_001, 80, 30));
+        assert_eq!(plain.ends(), [192, 0, 2, 1, 198, 51, 100, 2, 156, 65, 0, 80]);
+        assert_eq!((plain.addresses(), plain.segment().len()), ([192, 0, 2, 1, 198, 51, 100, 2], 30));
         assert!(plain.is_intact());
         let mut spoilt = bytes;
         spoilt[45] ^= 1;
@@ -115,7 +141,7 @@ mod tests {
     #[test]
     fn what_is_no_whole_tcp_packet_without_options_is_left_to_the_careful_reader() {
         for (at, value) in
-            [(0, 0x46), (0, 0x65), (6, 0x20), (7, 1), (9, 17), (3, 57), (3, 23), (3, 19), (10, 0)]
+            [(0, 0x46), (0, 0x65), (6, 0x20), (7, 1), (9, 17), (3, 57), (3, 39), (3, 19), (10, 0)]
         {
             let mut bytes = packet();
             bytes[at] = value;
@@ -126,7 +152,7 @@ mod tests {
             }
             assert_eq!(PlainPacket::read(&bytes), None, "byte {at}");
         }
-        assert_eq!(PlainPacket::read(&packet()[..23]), None);
+        assert_eq!(PlainPacket::read(&packet()[..39]), None);
     }
 
     proptest! {
@@ -149,12 +175,12 @@ mod tests {
                 let packet = Ipv4Packet::parse(&bytes[..length]).unwrap();
                 let header = packet.header;
                 prop_assert!(!header.is_fragment() && header.protocol == Protocol::TCP);
-                prop_assert_eq!((header.source, header.destination), (plain.source, plain.destination));
-                prop_assert_eq!(header.type_of_service, plain.type_of_service);
-                prop_assert_eq!(packet.payload, plain.segment);
-                if let Ok(segment) = Segment::parse(plain.segment) {
-                    let ports = (segment.source_port, segment.destination_port);
-                    prop_assert_eq!(ports, (plain.source_port, plain.destination_port));
+                prop_assert_eq!(header.addresses(), plain.addresses());
+                prop_assert_eq!(header.type_of_service, plain.type_of_service());
+                prop_assert_eq!(packet.payload, plain.segment());
+                if let Ok(segment) = Segment::parse(plain.segment()) {
+                    let ports = [segment.source_port, segment.destination_port].map(u16::to_be_bytes);
+                    prop_assert_eq!(ports.as_flattened(), &plain.ends()[8..]);
                 }
                 let careful = header.pseudo_header(packet.payload.len()) + Sum::of(packet.payload);
                 prop_assert_eq!(careful.is_valid(), plain.is_intact());

@@ -9,72 +9,86 @@
 //! way through `receive`, `ipv4` and `input` can answer, too; every frame of a test is given to a twin that
 //! takes that way only.
 
-use super::Owner;
 use super::input::give_with;
 use super::settle::{Settled, concerned};
+use super::{HeldAck, Owner};
 use crate::demux::Flow;
 use crate::link::{Medium, RxChecksum, RxFrame};
 use crate::stack::Stack;
-use alloc::sync::Arc;
-use core::net::SocketAddrV4;
 use linerate_tcp::{Disposition, State};
-use linerate_units::Instant;
 use linerate_wire::{Ecn, EthernetHeader, PlainPacket, Segment};
 
 /// An Ethernet header without tags, as it stands in the frame.
 pub(crate) type StationHeader = [u8; EthernetHeader::LENGTH];
 
 impl Stack {
-    /// Takes in a frame like the one before it. False, and nothing has happened, if it is not, or if
-    /// anything is odd about it.
-    pub(crate) fn handle_familiar(&mut self, frame: &RxFrame<'_>) -> bool {
-        let Some(packet) = self.familiar_packet(frame.bytes) else { return false };
-        let local = SocketAddrV4::new(packet.destination, packet.destination_port);
-        let peer = SocketAddrV4::new(packet.source, packet.source_port);
-        if self.familiar != Some((packet.source, packet.destination)) {
-            return false;
+    /// The packet in a frame like the one before it, and the number of its connection.
+    #[inline(always)]
+    pub(crate) fn find_familiar<'a>(&self, bytes: &'a [u8]) -> Option<(u32, PlainPacket<'a>)> {
+        let packet = self.familiar_packet(bytes)?;
+        if self.familiar != Some(packet.addresses()) {
+            return None;
         }
-        let Some(index) = self.flows.last(Flow::new(local, peer)) else { return false };
-        // One at rest is woken the long way.
-        let Some(socket) = self.sockets.awake_at(index) else { return false };
-        // A listener has a say in what comes for the one, and may get what comes for the other.
-        if matches!(socket.owner, Owner::HalfOpen(_)) || socket.state == State::TimeWait {
-            return false;
-        }
-        let Ok(mut segment) = Segment::parse(packet.segment) else { return false };
-        if frame.checksum == RxChecksum::Unverified && !packet.is_intact() {
-            return false;
-        }
-        segment.joined = frame.segment;
-        self.flows.count_repeat();
-        self.counted.ip.in_receives += 1;
-        self.counted.ip.in_delivers += 1;
-        self.counted.tcp.in_segments += u64::from(segment.count());
-        let (now, ecn) = (self.now, packet.type_of_service.ecn());
-        if !self.hold_ack(now, ecn, index, &segment) {
-            self.give_familiar(now, ecn, frame.memory, index, &segment);
-        }
-        true
+        Some((self.flows.last(Flow::of_packet(&packet.ends()))?, packet))
     }
 
-    /// Gives a segment to its connection, which is awake, and may keep the memory that it lies in.
-    #[inline(always)]
-    fn give_familiar(
-        &mut self,
-        now: Instant,
-        ecn: Ecn,
-        memory: Option<&Arc<[u8]>>,
-        index: u32,
-        segment: &Segment<'_>,
-    ) {
-        let Some(socket) = self.sockets.awake_at(index) else { return };
-        self.memory.supply(socket);
-        let disposition = if ecn == Ecn::NotEct && memory.is_none() {
-            socket.connection.handle_segment(now, segment)
-        } else {
-            self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
-            give_with(&mut socket.connection, now, ecn, memory, segment)
+    /// Takes in a packet that [`find_familiar`](Self::find_familiar) has found in `frame`, which is judged from its
+    /// first byte on if there is anything odd about it. What is called on the way, besides the sum and the copy, is
+    /// called last: so all that is known of the packet stays in registers.
+    #[inline(never)]
+    pub(crate) fn handle_familiar(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
+        if frame.checksum == RxChecksum::Unverified && !packet.is_intact() {
+            return self.handle_unfamiliar(frame);
+        }
+        // One at rest is woken the long way.
+        let Some((handle, socket)) = self.sockets.awake_entry(index) else {
+            return self.handle_unfamiliar(frame);
         };
+        // A listener has a say in what comes for the one, and may get what comes for the other.
+        if matches!(socket.owner, Owner::HalfOpen(_)) || socket.state == State::TimeWait {
+            return self.handle_unfamiliar(frame);
+        }
+        let Ok(segment) = Segment::parse(packet.segment()) else { return self.handle_unfamiliar(frame) };
+        self.predicted_frames += 1;
+        if packet.type_of_service().ecn() != Ecn::NotEct || frame.segment.is_some() || frame.memory.is_some()
+        {
+            return self.give_familiar(frame, index, packet);
+        }
+        if segment.payload.is_empty() {
+            let whose = (handle, &socket.connection);
+            if HeldAck::keep(&mut self.held_ack, self.now, whose, packet.segment(), &segment) {
+                return;
+            }
+            return self.give_familiar(frame, index, packet);
+        }
+        if self.held_ack.is_some() {
+            return self.give_familiar(frame, index, packet);
+        }
+        self.memory.supply(socket);
+        let Some(disposition) = socket.connection.handle_predicted_data(self.now, &segment) else {
+            return self.give_familiar(frame, index, packet);
+        };
+        if disposition != Disposition::Accepted || concerned!(self).settle(index, socket) == Settled::Not {
+            self.follow_segment(self.now, index, disposition);
+        }
+    }
+
+    /// Gives a segment to its connection, which is awake, whatever it is.
+    #[inline(never)]
+    fn give_familiar(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
+        let Ok(mut segment) = Segment::parse(packet.segment()) else { return };
+        let (now, ecn) = (self.now, packet.type_of_service().ecn());
+        if self.holds(now, ecn, index, packet.segment(), &segment) {
+            return;
+        }
+        let Some(socket) = self.sockets.awake_at(index) else { return };
+        segment.joined = frame.segment;
+        if segment.joined.is_some() {
+            self.counted.tcp.in_segments += u64::from(segment.count() - 1);
+        }
+        self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
+        self.memory.supply(socket);
+        let disposition = give_with(&mut socket.connection, now, ecn, frame.memory, &segment);
         if let Disposition::Refused(refusal) = disposition {
             self.follow_refusal(now, index, refusal);
         } else if concerned!(self).settle(index, socket) == Settled::Not {
@@ -88,7 +102,7 @@ impl Stack {
             Medium::Ip => bytes,
             Medium::Ethernet => {
                 let (header, packet) = bytes.split_first_chunk()?;
-                if self.stations.as_ref() != Some(header) {
+                if !self.stations.as_ref().is_some_and(|known| is_same(known, header)) {
                     return None;
                 }
                 packet
@@ -96,4 +110,14 @@ impl Stack {
         };
         PlainPacket::read(bytes)
     }
+}
+
+/// Are both the same? In two words that overlap: fourteen bytes are two and a half.
+#[inline(always)]
+fn is_same(one: &StationHeader, other: &StationHeader) -> bool {
+    let words = |header: &StationHeader| {
+        let (first, last) = (header.first_chunk(), header.last_chunk());
+        [first, last].map(|word| word.map_or(0, |&word| u64::from_ne_bytes(word)))
+    };
+    words(one) == words(other)
 }

@@ -11,101 +11,102 @@
 
 use crate::sockets::TcpHandle;
 use crate::stack::Stack;
+use linerate_tcp::Connection;
 use linerate_units::Instant;
-use linerate_wire::{Ecn, Segment, SeqNum, TcpOptions};
+use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader, TcpOptions};
+
+/// Bytes of the longest header that waits: options are timestamps or none.
+const LONGEST: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
 /// The last of the acknowledgements that wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldAck {
     /// Whose it is. Another connection may get the place of that one.
     handle: TcpHandle,
-    /// When it came.
-    at: Instant,
     /// How many it stands for, itself counted.
     count: u32,
-    ports: (u16, u16),
-    seq: SeqNum,
     ack: SeqNum,
-    offset_and_flags: u16,
-    window: u16,
-    options: [u8; TcpOptions::TIMESTAMPS_LENGTH],
-    options_length: usize,
+    /// When it came.
+    at: Instant,
+    header: [u8; LONGEST],
+    length: usize,
+}
+
+/// The bytes of a header, and zeros behind them, if it is none of the longer ones.
+#[inline(always)]
+fn kept(bytes: &[u8]) -> Option<[u8; LONGEST]> {
+    // Nearly always: moved at once.
+    if let Ok(&header) = <&[u8; LONGEST]>::try_from(bytes) {
+        return Some(header);
+    }
+    let mut header = [0; LONGEST];
+    header.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(header)
 }
 
 impl HeldAck {
-    /// `segment`, if its options are timestamps or none.
-    fn new(handle: TcpHandle, at: Instant, segment: &Segment<'_>) -> Option<Self> {
-        let options_length = segment.options.len();
-        let mut options = [0; TcpOptions::TIMESTAMPS_LENGTH];
-        options.get_mut(..options_length)?.copy_from_slice(segment.options);
-        Some(Self {
-            handle,
-            at,
-            count: 1,
-            ports: (segment.source_port, segment.destination_port),
-            seq: segment.seq,
-            ack: segment.ack,
-            offset_and_flags: segment.offset_and_flags,
-            window: segment.window,
-            options,
-            options_length,
-        })
+    /// Does `segment` say more than the one that waits, so that this one may be forgotten?
+    #[inline(always)]
+    fn may_follow(held: Option<&Self>, index: u32, segment: &Segment<'_>) -> bool {
+        held.is_none_or(|held| held.handle.index() == index && segment.ack.after(held.ack))
     }
 
-    fn segment(&self) -> Segment<'_> {
-        Segment {
-            source_port: self.ports.0,
-            destination_port: self.ports.1,
-            seq: self.seq,
-            ack: self.ack,
-            offset_and_flags: self.offset_and_flags,
-            window: self.window,
-            urgent: 0,
-            options: &self.options[..self.options_length],
-            payload: &[],
-            joined: None,
+    /// Keeps `segment`, which lies in `bytes`, in the place of the one that waits, if it may follow that and is an
+    /// acknowledgement as predicted. The connection is as it is without those that wait.
+    #[inline(always)]
+    pub(super) fn keep(
+        held: &mut Option<Self>,
+        at: Instant,
+        (handle, connection): (TcpHandle, &Connection),
+        bytes: &[u8],
+        segment: &Segment<'_>,
+    ) -> bool {
+        if !Self::may_follow(held.as_ref(), handle.index(), segment) || !connection.predicts_ack(segment) {
+            return false;
         }
+        let Some(header) = kept(bytes) else { return false };
+        let count = held.map_or(0, |earlier| earlier.count) + 1;
+        *held = Some(Self { handle, count, ack: segment.ack, at, header, length: bytes.len() });
+        true
     }
 }
 
 impl Stack {
-    /// Keeps a segment back until the batch of frames is over or something else comes for its connection:
-    /// true if it is an acknowledgement that may wait. If not, nobody waits any more.
-    #[inline]
-    pub(super) fn hold_ack(&mut self, now: Instant, ecn: Ecn, index: u32, segment: &Segment<'_>) -> bool {
-        if self.held_ack.is_none() && !segment.payload.is_empty() {
-            return false;
-        }
-        self.hold_or_release(now, ecn, index, segment)
-    }
-
-    fn hold_or_release(&mut self, now: Instant, ecn: Ecn, index: u32, segment: &Segment<'_>) -> bool {
-        let follows =
-            self.held_ack.is_some_and(|held| held.handle.index() == index && segment.ack.after(held.ack));
-        if !follows {
+    /// Keeps a segment, which lies in `bytes` and whose connection is awake, back until the batch of frames is over or
+    /// something else comes for its connection: true if it is an acknowledgement that may wait. If not, nobody waits
+    /// any more.
+    pub(super) fn holds(
+        &mut self,
+        now: Instant,
+        ecn: Ecn,
+        index: u32,
+        bytes: &[u8],
+        segment: &Segment<'_>,
+    ) -> bool {
+        if !HeldAck::may_follow(self.held_ack.as_ref(), index, segment) {
             self.release_ack();
         }
-        let Some(held) = self.may_wait(now, ecn, index, segment) else {
-            self.release_ack();
-            return false;
-        };
-        let superseded = self.held_ack.map_or(0, |earlier| earlier.count);
-        self.held_ack = Some(HeldAck { count: superseded + 1, ..held });
-        true
-    }
-
-    /// A predicted acknowledgement, of a connection as it is without those that wait.
-    fn may_wait(&mut self, now: Instant, ecn: Ecn, index: u32, segment: &Segment<'_>) -> Option<HeldAck> {
-        let socket = self.sockets.tcp_at(index)?;
-        if ecn != Ecn::NotEct || !socket.connection.predicts_ack(segment) {
-            return None;
+        if segment.payload.is_empty()
+            && ecn == Ecn::NotEct
+            && let Some((handle, socket)) = self.sockets.awake_entry(index)
+            && HeldAck::keep(&mut self.held_ack, now, (handle, &socket.connection), bytes, segment)
+        {
+            return true;
         }
-        HeldAck::new(self.sockets.tcp_handle(index)?, now, segment)
+        self.release_ack();
+        false
     }
 
     /// The connection hears of the acknowledgements that wait for more.
     #[inline]
     pub(crate) fn release_ack(&mut self) {
+        if self.held_ack.is_some() {
+            self.release_held();
+        }
+    }
+
+    #[inline(never)]
+    fn release_held(&mut self) {
         if let Some(held) = self.held_ack.take() {
             self.hand_over(&held);
         }
@@ -117,7 +118,8 @@ impl Stack {
             return;
         }
         if let Some(socket) = self.sockets.tcp_at(index) {
-            let disposition = socket.connection.handle_acks(held.at, &held.segment(), held.count);
+            let Ok(segment) = Segment::parse(&held.header[..held.length]) else { return };
+            let disposition = socket.connection.handle_acks(held.at, &segment, held.count);
             self.follow_segment(held.at, index, disposition);
         }
     }

@@ -53,7 +53,7 @@ impl Stack {
             return;
         }
         let (now, ecn) = (arrived.arrival.at, arrived.header.type_of_service.ecn());
-        if self.hold_ack(now, ecn, index, segment) {
+        if self.holds(now, ecn, index, arrived.payload, segment) {
             return;
         }
         let Some(socket) = self.sockets.tcp_at(index) else { return };

@@ -253,6 +253,7 @@ impl Connection {
     }
 
     /// Takes the announced window, unless an older segment brings it (SND.WL1, SND.WL2).
+    #[inline(always)]
     pub(super) fn update_window(&mut self, segment: &Segment<'_>) {
         if self.snd.wnd == 0 {
             // A closed window that is spoken of is no silence, however long it lasts.

@@ -77,7 +77,6 @@ pub(crate) fn was_acceptable(disposition: Disposition) -> bool {
 
 impl Connection {
     /// Takes a segment whose checksum was found right and whose ports are this connection's.
-    #[inline]
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         if segment.joined.is_some() {
             return self.handle_joined_segment(now, segment);
@@ -86,8 +85,25 @@ impl Connection {
         self.take_segment(now, segment, saturated(segment.payload.len()))
     }
 
+    /// The arms of [`handle_segment`](Self::handle_segment) that take data, for a segment that is none of several: drawn
+    /// into the way that leads there, so that what the header says is read where it is used. `None`, and nothing has
+    /// happened, if `segment` is anything else than data as predicted.
+    #[inline(always)]
+    pub fn handle_predicted_data(&mut self, now: Instant, segment: &Segment<'_>) -> Option<Disposition> {
+        let prediction = predict(self, segment);
+        let (Prediction::Data { length } | Prediction::Both { length, .. }) = prediction else { return None };
+        self.statistics.segments_received += 1;
+        if let Prediction::Both { .. } = prediction {
+            // Of its own, so that the one that was given needs no place in memory.
+            let segment = *segment;
+            return Some(self.take_predicted_both(now, &segment, length, length));
+        }
+        Some(self.take_predicted_data(now, segment, length, length))
+    }
+
     /// Is `segment` an acknowledgement of something new and nothing else, as predicted? Then one that
     /// follows at once may stand for it: [`handle_acks`](Self::handle_acks).
+    #[inline(always)]
     #[must_use]
     pub fn predicts_ack(&self, segment: &Segment<'_>) -> bool {
         matches!(predict(self, segment), Prediction::Ack { acked: 1.. })
@@ -121,7 +137,7 @@ impl Connection {
     }
 
     /// `piece` bytes of data were in the largest of the segments that the peer has sent for it.
-    #[inline]
+    #[inline(always)]
     fn take_segment(&mut self, now: Instant, segment: &Segment<'_>, piece: u32) -> Disposition {
         match predict(self, segment) {
             Prediction::Data { length } => return self.take_predicted_data(now, segment, length, piece),

@@ -115,21 +115,22 @@ impl MissReason {
 }
 
 /// What `segment` is predicted to mean. Changes nothing.
-#[inline]
+#[inline(always)]
 pub(crate) fn predict(c: &Connection, segment: &Segment<'_>) -> Prediction {
     if segment.offset_and_flags & COMPARED != c.predicted {
-        return Prediction::Miss(why_the_header_differs(c, segment));
+        return Prediction::Miss(why_the_header_differs(c, segment.flags()));
     }
     if segment.seq != c.rcv.nxt {
         return Prediction::Miss(MissReason::Sequence);
     }
     if c.timestamps.on && !has_fresh_timestamp(c, segment) {
-        return Prediction::Miss(why_the_timestamp_differs(segment));
+        return Prediction::Miss(why_the_timestamp_differs(segment.options));
     }
     if segment.payload.is_empty() { predict_ack(c, segment) } else { predict_data(c, segment) }
 }
 
 /// We are the sender.
+#[inline(always)]
 fn predict_ack(c: &Connection, segment: &Segment<'_>) -> Prediction {
     let acked = segment.ack - c.snd.una;
     let window_only = acked == 0 && c.scaled(segment.window) != c.snd.wnd;
@@ -141,7 +142,7 @@ fn predict_ack(c: &Connection, segment: &Segment<'_>) -> Prediction {
 }
 
 /// We are the receiver, and perhaps a sender, too.
-#[inline]
+#[inline(always)]
 fn predict_data(c: &Connection, segment: &Segment<'_>) -> Prediction {
     let length = saturated(segment.payload.len());
     if length > c.rcv.window() {
@@ -157,24 +158,24 @@ fn predict_data(c: &Connection, segment: &Segment<'_>) -> Prediction {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn has_fresh_timestamp(c: &Connection, segment: &Segment<'_>) -> bool {
     Timestamps::alone(segment.options).is_some_and(|stamp| !before(stamp.value, c.timestamps.recent))
 }
 
 /// The compare of words failed: whatever made the prediction 0, or what is odd about the segment.
 #[cold]
-fn why_the_header_differs(c: &Connection, segment: &Segment<'_>) -> MissReason {
+fn why_the_header_differs(c: &Connection, flags: TcpFlags) -> MissReason {
     if c.predicted == 0 {
         return spoiler(c).unwrap_or(MissReason::State);
     }
     let expected = TcpFlags::ACK | c.expected_ace();
-    if segment.flags() - TcpFlags::PSH == expected { MissReason::Options } else { MissReason::Flags }
+    if flags - TcpFlags::PSH == expected { MissReason::Options } else { MissReason::Flags }
 }
 
 #[cold]
-fn why_the_timestamp_differs(segment: &Segment<'_>) -> MissReason {
-    if Timestamps::alone(segment.options).is_some() { MissReason::Timestamp } else { MissReason::Options }
+fn why_the_timestamp_differs(options: &[u8]) -> MissReason {
+    if Timestamps::alone(options).is_some() { MissReason::Timestamp } else { MissReason::Options }
 }
 
 /// What forbids any prediction now.
@@ -232,8 +233,8 @@ impl Connection {
         length: u32,
         piece: u32,
     ) -> Disposition {
-        self.statistics.prediction.data += 1;
         self.take_predicted_header(now, segment);
+        self.statistics.prediction.data += 1;
         self.take_predicted_text(now, segment, length, piece)
     }
 
@@ -254,15 +255,15 @@ impl Connection {
 
     /// It was heard, and its timestamp, which is no older than the last, is echoed where the segment covers
     /// what was acknowledged last (RFC 7323 §4.3).
-    #[inline]
+    #[inline(always)]
     fn take_predicted_header(&mut self, now: Instant, segment: &Segment<'_>) {
-        self.heard = now;
         if self.timestamps.on
             && !segment.seq.after(self.rcv.acked)
             && let Some(timestamps) = Timestamps::alone(segment.options)
         {
             self.timestamps.take(timestamps, now);
         }
+        self.heard = now;
     }
 
     #[inline(always)]

@@ -68,7 +68,7 @@ impl AckPolicy {
     /// In-order data has arrived, and `pending` bytes are not acknowledged, where a full segment has
     /// `segment`: must they be at once? `is_crowded` says whether unread data fills more than half of the
     /// window: then it waits for the reader, since the acknowledgement that he triggers carries a better one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_data(
         &mut self,
         pending: u32,
@@ -86,7 +86,7 @@ impl AckPolicy {
                 self.quick -= 1;
                 true
             }
-            AckRule::Modern { .. } => pending >= segment.saturating_mul(2) && !is_crowded(),
+            AckRule::Modern { .. } => pending / 2 >= segment && !is_crowded(),
         }
     }
 

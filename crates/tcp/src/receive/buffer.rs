@@ -61,7 +61,7 @@ impl ReceiveBuffer {
 
     /// Makes sure of memory for `length` bytes that belong `offset` bytes behind those that can be read,
     /// without taking more than is granted. False if that is not enough.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn make_room(&mut self, offset: usize, length: usize, grant: &MemoryGrant) -> bool {
         self.rope.make_room(self.len() + offset + length, self.capacity(), grant)
     }
@@ -80,7 +80,7 @@ impl ReceiveBuffer {
     /// Puts `bytes` behind those that can be read, behind which there are none beyond a hole, and lets them be
     /// read, if no more memory is needed than is granted. If they lie in memory that was `offered` they may stay
     /// there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn append(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
         let is_large = bytes.len() >= LEAST_PIECE;
         (is_large && self.keep_whole(bytes, grant, offered)) || self.append_copy(bytes, grant)
@@ -111,7 +111,7 @@ impl ReceiveBuffer {
     }
 
     /// The same in a copy.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn append_copy(&mut self, bytes: &[u8], grant: &MemoryGrant) -> bool {
         let has_room = self.make_room(0, bytes.len(), grant);
         if has_room {
@@ -123,7 +123,7 @@ impl ReceiveBuffer {
 
     /// Puts `bytes` to where they belong, `offset` bytes behind those that can be read. They fit:
     /// the window that was offered says so. There is memory for them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= self.free(), "data beyond the window was not cut off");
         self.rope.write(self.len() + offset, bytes);

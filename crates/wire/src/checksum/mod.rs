@@ -75,6 +75,12 @@ impl Sum {
         Self(fold(self.0 as u64 + field.to_be() as u64))
     }
 
+    /// The sum, folded, in the machine's byte order.
+    #[inline(always)]
+    pub(crate) const fn native(self) -> u16 {
+        self.0
+    }
+
     /// The checksum: the value of the header's field that makes the sum over everything
     /// [valid](Sum::is_valid), if the field was zero when it was summed.
     #[must_use]
