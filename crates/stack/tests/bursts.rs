@@ -36,16 +36,16 @@ struct Hands {
 impl Hands {
     /// An open connection over a link that does so much for the client's host.
     fn new(offloads: Offloads) -> Self {
-        Self::with(offloads, false)
+        Self::with(offloads, false, 1 << 20)
     }
 
-    /// The same; or the hosts count their packets.
-    fn with(offloads: Offloads, count_packets: bool) -> Self {
+    /// The same with such a send buffer; or the hosts count their packets.
+    fn with(offloads: Offloads, count_packets: bool, send_buffer: usize) -> Self {
         let host = |side: Side| {
             let mut config = side.config();
             config.count_packets = count_packets;
             config.tcp =
-                Config { send_buffer: (1 << 20).into(), receive_buffer: (1 << 20).into(), ..config.tcp };
+                Config { send_buffer: send_buffer.into(), receive_buffer: (1 << 20).into(), ..config.tcp };
             Stack::new(config, [side as u8; 32])
         };
         let (mut here, mut there) = (host(Side::Left), host(Side::Right));
@@ -88,6 +88,32 @@ impl Hands {
             data.extend_from_slice(&part[..count]);
         }
         data
+    }
+
+    /// These frames of the client's arrive, are read, and are acknowledged.
+    fn deliver(&mut self, frames_of_client: &[Vec<u8>]) {
+        for frame in frames_of_client {
+            self.there.handle_frame(self.now, RxFrame::plain(frame, self.now));
+        }
+        self.read();
+        for frame in frames(self.now, &mut self.there, usize::MAX) {
+            self.here.handle_frame(self.now, RxFrame::plain(&frame, self.now));
+        }
+    }
+
+    /// All that the client has to send, and its acknowledgement, take so long each.
+    fn exchange(&mut self, latency: Duration) {
+        let sent = self.send(usize::MAX);
+        self.now += latency;
+        for frame in &sent {
+            self.there.handle_frame(self.now, RxFrame::plain(frame, self.now));
+        }
+        self.read();
+        let back = frames(self.now, &mut self.there, usize::MAX);
+        self.now += latency;
+        for frame in &back {
+            self.here.handle_frame(self.now, RxFrame::plain(frame, self.now));
+        }
     }
 
     /// The client's host has sent three frames of a burst when this `happens`; then all that follows.
@@ -259,7 +285,7 @@ fn a_link_that_cuts_puts_on_the_wire_what_the_host_would_have() {
 #[test]
 fn a_host_that_counts_its_packets_counts_each_by_one_whoever_cuts_them_and_others_say_zero() {
     let numbers = |offloads, counts: bool| -> Vec<u16> {
-        let mut hands = Hands::with(offloads, counts);
+        let mut hands = Hands::with(offloads, counts, 1 << 20);
         hands.write(20 * MSS as usize);
         let Hands { now, here, there, .. } = &mut hands;
         let sent = carry(*now, here, there, |_| true);
@@ -406,6 +432,51 @@ fn a_path_that_becomes_narrower_in_the_middle_of_a_burst_gets_smaller_segments()
     hands.here.handle_frame(hands.now, RxFrame::plain(&frame[..TCP + length], hands.now));
     let next = hands.send(usize::MAX);
     assert!(!next.is_empty() && next.iter().all(|frame| frame.len() <= 1_000 + MEDIUM), "{}", next.len());
+}
+
+const LARGE: Offloads = Offloads { checksums: true, super_packet: 65_535 };
+
+/// A connection over a link that cuts, whose windows let the whole send buffer go, and whose writer has been refused
+/// after a round trip of twice `latency`; what has left.
+fn refused(latency: Duration) -> (Hands, Vec<Vec<u8>>) {
+    let mut hands = Hands::with(LARGE, false, 256 << 10);
+    for _ in 0..24 {
+        hands.here.tcp_write(hands.now, hands.client, &[7; 1 << 20]).unwrap();
+        hands.exchange(latency);
+    }
+    while hands.here.tcp(hands.client).unwrap().unacknowledged_bytes() > 0 {
+        hands.exchange(latency);
+    }
+    assert_eq!(hands.here.tcp_write(hands.now, hands.client, &[7; 1 << 20]), Ok(256 << 10));
+    let sent = hands.send(usize::MAX);
+    (hands, sent)
+}
+
+/// A frame that others cut has 45 segments, and costs nearly as much with fewer. So a segment and 56 bytes wait for
+/// what will be written as soon as an acknowledgement makes room.
+#[test]
+fn the_end_of_what_was_written_waits_while_its_writer_has_more_and_a_frame_is_in_flight() {
+    let (mut hands, sent) = refused(Duration::from_micros(50));
+    assert_eq!(sent.len(), 4 * 45);
+    let (first, second) = sent.split_at(90);
+    hands.deliver(first);
+    assert!(hands.send(usize::MAX).is_empty(), "nothing was written, and more will be acknowledged");
+    assert_eq!(hands.here.tcp_write(hands.now, hands.client, &[7; 1 << 20]), Ok(90 * MSS as usize));
+    let grown = hands.send(usize::MAX);
+    assert_eq!(grown.len(), 90);
+    hands.deliver(second);
+    hands.deliver(&grown);
+    assert_eq!(hands.send(usize::MAX).len(), 2, "the writer does not come, and nothing is in flight");
+}
+
+#[test]
+fn nothing_waits_for_a_writer_who_was_not_refused_nor_for_a_far_peer() {
+    let (mut hands, sent) = refused(Duration::from_micros(50));
+    hands.deliver(&sent);
+    hands.exchange(Duration::ZERO);
+    hands.write(49 * MSS as usize);
+    assert_eq!(hands.send(usize::MAX).len(), 49);
+    assert_eq!(refused(Duration::from_millis(2)).1.len(), 4 * 45 + 2);
 }
 
 /// Each gets four frames and then lets the other send, in bursts or not.

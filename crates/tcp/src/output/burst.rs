@@ -12,6 +12,7 @@ use crate::Connection;
 use crate::ecn::Past;
 use crate::receive::saturated;
 use crate::send::frto::Frto;
+use crate::send::pacing::BURST;
 use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::{SeqNum, Sum, TcpHeader};
@@ -84,25 +85,59 @@ impl Connection {
             Finish::CutAndSum | Finish::Gather => {
                 // Whoever cuts leaves PSH to the last segment.
                 let pushed = u32::from(!self.sender.fin);
-                let burst = self.segments_let_go(self.sender.buffer.end() + pushed - piece.seq, full);
-                let headers = self.constant_options() + saturated(TcpHeader::LENGTH);
-                let fitting = saturated(room).saturating_sub(headers) / full;
-                piece.length = full * fitting.min(burst.into()).max(1);
+                let unsent = self.sender.buffer.end() + pushed - piece.seq;
+                let burst = self.segments_let_go(unsent, full, self.sender.pacer.left_in_one_frame());
+                piece.length = full * self.fitting(room, full).min(burst.into()).max(1);
                 piece.burst = piece.length > full;
             }
         }
     }
 
+    /// Is `piece` to wait for what will follow it? It is the end of what was written, and less than a frame holds that
+    /// others cut; its writer was refused, so that more will come; and a frame's worth is in flight on a short path: the
+    /// acknowledgement that makes room for the writer asks again before long. A frame costs its link as much as four
+    /// segments, however few it has, and what is acknowledged in one turn is hardly ever a multiple of a frame.
+    // Drawn in, it is paid for with registers by links that do not cut.
+    #[inline(never)]
+    pub(super) fn is_to_grow(&self, piece: &Piece, room: usize) -> bool {
+        if !self.sender.write_refused {
+            return false;
+        }
+        let full = self.full_segment();
+        let frame = full * self.fitting(room, full).min(MOST / full);
+        self.sender.buffer.end() - piece.seq < frame
+            && self.snd.flight() >= frame
+            && !piece.fin
+            && !self.ack_due
+            && !self.preferences.no_delay
+            && self.may_burst(piece.seq)
+            && self.sender.rtt.smoothed().is_some_and(|round_trip| round_trip < BURST)
+    }
+
+    /// Nothing leaves before the next acknowledgement: what is in flight is as much as the application's share of the
+    /// buffer lets it be.
+    #[cold]
+    pub(super) fn wait_to_grow(&mut self, now: Instant) {
+        self.fall_silent(now);
+        self.sender.account.note_application_limited(self.sender.scoreboard.in_flight());
+    }
+
+    /// Full segments that fit a frame with `room` for them and their headers.
+    fn fitting(&self, room: usize, full: u32) -> u32 {
+        let headers = self.constant_options() + saturated(TcpHeader::LENGTH);
+        saturated(room).saturating_sub(headers) / full
+    }
+
     /// Full segments from `seq` on that the windows and pacing let go together. One that reaches the end of
     /// what was written is none of them, since it is pushed, and may bear the FIN.
     fn burst_from(&self, seq: SeqNum, full: u32) -> u16 {
-        self.segments_let_go(self.sender.buffer.end() - seq, full)
+        self.segments_let_go(self.sender.buffer.end() - seq, full, self.sender.pacer.left())
     }
 
     /// Full segments that end before the last of `unsent` bytes, and that the windows let go together.
-    fn segments_let_go(&self, unsent: u32, full: u32) -> u16 {
+    fn segments_let_go(&self, unsent: u32, full: u32, paced: u32) -> u16 {
         let windows = self.usable_window().min(unsent.saturating_sub(1)).min(MOST);
-        let segments = (windows / full).min(self.sender.pacer.left().div_ceil(full));
+        let segments = (windows / full).min(paced.div_ceil(full));
         u16::try_from(segments).unwrap_or(u16::MAX)
     }
 

@@ -88,6 +88,10 @@ impl Connection {
         self.pace(now);
         let mut choice = self.choose();
         if let Choice::Data(piece) = &mut choice {
+            if finish != Finish::Nothing && self.is_to_grow(piece, bytes.len()) {
+                self.wait_to_grow(now);
+                return None;
+            }
             self.leave_idleness(now, *piece);
             self.begin_burst(piece, finish, bytes.len());
         }

@@ -9,8 +9,8 @@ use crate::rest::pack::packed;
 use crate::timers::Timer;
 use linerate_units::{Bytes, Duration, Instant, Rate};
 
-/// What a burst takes at the rate at which it is paid for.
-const BURST: Duration = Duration::from_millis(1);
+/// What a burst takes at the rate at which it is paid for; a path with a shorter round trip is a short one.
+pub(crate) const BURST: Duration = Duration::from_millis(1);
 
 /// Segments of the smallest burst: what a receiver acknowledges together.
 const SMALLEST_BURST: u32 = 2;
@@ -61,6 +61,12 @@ impl Pacer {
     /// Bytes of the present burst that have not left. The last segment may take more.
     pub(crate) const fn left(&self) -> u32 {
         self.budget.saturating_sub(self.spent)
+    }
+
+    /// Bytes that may leave in one frame: of a burst that costs nothing the last frame may take more, as its last
+    /// segment may.
+    pub(crate) const fn left_in_one_frame(&self) -> u32 {
+        if self.rate.is_none() && self.is_open() { u32::MAX } else { self.left() }
     }
 
     /// A segment with so many bytes of data has left.
