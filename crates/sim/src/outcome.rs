@@ -27,7 +27,7 @@ pub struct Outcome {
     pub relays: Vec<RelayOutcome>,
     /// What came of each wire.
     pub wires: Vec<WireOutcome>,
-    /// Every frame, if they were to be kept.
+    /// Every frame, if they were to be kept and nobody else took them.
     pub frames: Vec<Captured>,
     /// Who held what when, if that was to be kept.
     pub timeline: Option<Timeline>,

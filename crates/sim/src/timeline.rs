@@ -20,7 +20,7 @@ pub struct Window {
 /// A timeline: a lane for every part of the world that did anything in its window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// The lanes: those of wires first, then those of each machine.
+    /// The lanes: those of wires first, then those of each machine, then of each router and bridge.
     pub lanes: Vec<Lane>,
     /// Spans that there was no room for.
     pub left_out: u64,
@@ -79,17 +79,25 @@ pub(crate) enum Part {
     Station { wire: u16, port: usize },
     /// Something in a machine.
     Inside { machine: usize, unit: Unit },
+    /// Something in a router or a bridge.
+    Relay { relay: u16, unit: Unit },
+    /// Something about one of its cards.
+    RelayCard { relay: u16, card: u16, unit: Unit },
 }
 
-/// Something in a machine.
+/// Something in a machine, a router or a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Unit {
     /// The processor.
     Processor,
     /// The bus.
     Bus,
+    /// Frames that wait for the processor to decide where they go.
+    Input,
     /// Frames that wait in the driver.
     DriverQueue,
+    /// Frames that wait in front of a card, in the queue of a router or a bridge.
+    Queue,
     /// The card's ring of frames to send.
     SendRing,
     /// The card's receive area.
@@ -102,7 +110,9 @@ impl Unit {
         match self {
             Self::Processor => "processor",
             Self::Bus => "bus",
+            Self::Input => "input",
             Self::DriverQueue => "driver's queue",
+            Self::Queue => "queue",
             Self::SendRing => "send ring",
             Self::ReceiveArea => "receive area",
         }

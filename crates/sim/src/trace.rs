@@ -9,7 +9,7 @@ use linerate_units::Tick;
 /// What is to be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Every frame that crosses a wire.
+    /// Every frame that crosses a wire, with its checksums.
     pub frames: bool,
     /// Who held what when, in this window.
     pub timeline: Option<Window>,
@@ -37,10 +37,24 @@ pub(crate) struct Look {
     pub(crate) frames: [usize; 3],
 }
 
+/// What a router or a bridge looks like from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RelayLook {
+    /// What its processor works on.
+    pub(crate) works: Option<Level>,
+    /// What cards hold of the bus, in per cent.
+    pub(crate) bus: u64,
+    /// Frames that wait for the processor to decide.
+    pub(crate) input: usize,
+    /// By card: frames that wait in front of it, in it to be sent, and in its receive area.
+    pub(crate) cards: Vec<[usize; 3]>,
+}
+
 /// What has been kept.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     keeps_frames: bool,
+    /// Those that have left in the present event.
     pub(crate) frames: Vec<Captured>,
     recorder: Option<Recorder>,
 }
@@ -90,17 +104,28 @@ impl Trace {
         let Some(recorder) = &mut self.recorder else { return };
         let look = look();
         let mut note = |unit, does| recorder.note(now, Part::Inside { machine, unit }, does);
-        let works = look.works.map(|level| match level {
-            Level::Card => By::Driver,
-            Level::Network => By::Network,
-            Level::Task => By::Task,
-        });
-        note(Unit::Processor, works.map(|by| (by, 1)));
-        note(Unit::Bus, (look.bus > 0).then_some((By::Card, look.bus)));
+        note(Unit::Processor, works(look.works));
+        note(Unit::Bus, taken(look.bus));
         for (unit, count) in
             [Unit::DriverQueue, Unit::SendRing, Unit::ReceiveArea].into_iter().zip(look.frames)
         {
-            note(unit, (count > 0).then_some((By::Frames, count as u64)));
+            note(unit, waiting(count));
+        }
+    }
+
+    /// Something has happened to a router or a bridge, which looks like this now.
+    #[inline]
+    pub(crate) fn note_relay(&mut self, now: Tick, relay: u16, look: impl FnOnce() -> RelayLook) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let look = look();
+        let mut note = |unit, does| recorder.note(now, Part::Relay { relay, unit }, does);
+        note(Unit::Processor, works(look.works));
+        note(Unit::Bus, taken(look.bus));
+        note(Unit::Input, waiting(look.input));
+        for (card, counts) in (0..).zip(look.cards) {
+            for (unit, count) in [Unit::Queue, Unit::SendRing, Unit::ReceiveArea].into_iter().zip(counts) {
+                recorder.note(now, Part::RelayCard { relay, card, unit }, waiting(count));
+            }
         }
     }
 
@@ -108,4 +133,24 @@ impl Trace {
     pub(crate) fn take_timeline(&mut self, now: Tick, name: impl Fn(Part) -> String) -> Option<Timeline> {
         self.recorder.take().map(|recorder| recorder.finish(now, name))
     }
+}
+
+/// What a processor does, of a timeline.
+fn works(level: Option<Level>) -> Option<(By, u64)> {
+    let by = match level? {
+        Level::Card => By::Driver,
+        Level::Network => By::Network,
+        Level::Task => By::Task,
+    };
+    Some((by, 1))
+}
+
+/// What is taken of a bus.
+fn taken(share: u64) -> Option<(By, u64)> {
+    (share > 0).then_some((By::Card, share))
+}
+
+/// Frames that wait somewhere.
+fn waiting(count: usize) -> Option<(By, u64)> {
+    (count > 0).then_some((By::Frames, count as u64))
 }

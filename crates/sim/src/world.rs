@@ -10,7 +10,7 @@ use crate::queue::Queue;
 use crate::relay::{Relay, RelayAction, RelayEvent};
 use crate::speaker::Header;
 use crate::station::station_number;
-use crate::trace::Trace;
+use crate::trace::{Captured, Trace};
 use linerate_units::Tick;
 use std::collections::BTreeMap;
 
@@ -136,8 +136,8 @@ impl World {
     }
 
     /// Lets things happen until all programs have come to their ends, or `limit` has come, or nothing will ever happen
-    /// again.
-    pub(crate) fn run(&mut self, limit: Tick) {
+    /// again. Frames that are to be kept are shown to `watch` as they leave, and not held on to.
+    pub(crate) fn run(&mut self, limit: Tick, watch: &mut dyn FnMut(Captured)) {
         self.are_over = self.machines.iter().map(Machine::is_over).collect();
         self.under_way = self.are_over.iter().filter(|&&is_over| !is_over).count();
         while let Some((at, event)) = self.queue.pop() {
@@ -150,6 +150,7 @@ impl World {
             self.now = at;
             self.events += 1;
             self.step(event);
+            self.trace.frames.drain(..).for_each(&mut *watch);
             if self.checks {
                 self.check();
             }
@@ -238,6 +239,12 @@ impl World {
         self.act_for_medium(place);
     }
 
+    fn hold(&mut self, place: u16, port: Port, until: Tick) {
+        let medium = &mut self.places[usize::from(place)].medium;
+        medium.handle_hold(port, until, &mut self.medium_actions);
+        self.act_for_medium(place);
+    }
+
     /// Who is to take a frame off the medium: the station that its destination names, or the bridge that leads there.
     fn audience(&self, place: u16, frame: FrameId) -> Audience {
         match station_number(self.frames[frame].destination()) {
@@ -268,6 +275,10 @@ impl World {
                     let to = self.audience(place, frame);
                     self.request(place, port, frame, to);
                 }
+                MachineAction::Card(NicAction::Hold { until }) => {
+                    let (place, port) = self.seats[machine];
+                    self.hold(place, port, until);
+                }
                 MachineAction::Card(NicAction::Release { frame }) => self.frames.release(frame),
                 MachineAction::Card(
                     NicAction::Interrupt | NicAction::TakeBus { .. } | NicAction::GiveBus { .. },
@@ -291,10 +302,16 @@ impl World {
                     let to = self.audience(place, frame);
                     self.request(place, port, frame, to);
                 }
+                RelayAction::Hold { card, until } => {
+                    let (place, port) = self.relay_seats[usize::from(relay)][usize::from(card)];
+                    self.hold(place, port, until);
+                }
                 RelayAction::Release { frame } => self.frames.release(frame),
             }
         }
         self.relay_actions = actions;
+        let relays = &self.relays;
+        self.trace.note_relay(self.now, relay, || relays[usize::from(relay)].look());
     }
 
     /// Carries out what a medium wants.

@@ -45,3 +45,9 @@ fn the_82586_has_a_notch_at_three_packets_and_is_flat_from_four_on() {
         "{four} {five} {seventeen}"
     );
 }
+
+#[test]
+fn the_lance_column_never_falls_by_more_than_one_per_cent() {
+    let column = [1, 2, 4, 6, 8, 10, 12, 14, 17].map(|packets| rate("sun-3-60-to-3-60", packets));
+    assert!(column.windows(2).all(|two| two[1] > two[0] * 0.99), "{column:?}");
+}

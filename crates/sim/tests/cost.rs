@@ -42,6 +42,65 @@ fn of_saturated(stations: u64) -> f64 {
     ratio(outcome.events, wire.frames + wire.collisions)
 }
 
+/// Events for a frame on any cable more, when a transfer through a row of so many cables, joined by routers or bridges,
+/// moves twice as much.
+fn of_row(place: &str, cables: usize) -> f64 {
+    let number = |value: u64, unit: &str| {
+        format!("{{ value = {value}, unit = \"{unit}\", range = [0, 1000000000], source = \"a test\" }}")
+    };
+    let mut text = "title = \"a row of cables\"\n[media]\n".to_owned();
+    (0..cables).for_each(|cable| text += &format!("l{cable} = {{ medium = \"link-1g\" }}\n"));
+    for (name, on) in [("sender", 0), ("receiver", cables - 1)] {
+        text += &format!(
+            "[hosts.{name}]\nmachine = \"server\"\nnic = \"generic\"\ntcp = \"modern\"\non = \"l{on}\"\n\
+             position = {}\n",
+            number(0, "m")
+        );
+    }
+    for relay in 1..cables {
+        let (forward, input) = (number(1, "us"), number(1_000, "frames"));
+        text += &format!("[{place}.r{relay}]\nmachine = \"server\"\nforward = {forward}\ninput = {input}\n");
+        for (card, on) in [("in", relay - 1), ("out", relay)] {
+            let mtu =
+                if place == "routers" { format!("mtu = {}\n", number(1_500, "B")) } else { String::new() };
+            text += &format!(
+                "[{place}.r{relay}.cards.{card}]\nnic = \"generic\"\nqueue = \"tail-drop\"\non = \"l{on}\"\n\
+                 position = {}\n{mtu}",
+                number(0, "m")
+            );
+        }
+    }
+    let size = number(65_536, "B");
+    text += &format!(
+        "[programs.transfer]\nkind = \"bulk\"\nfrom = \"sender\"\nto = \"receiver\"\nbytes = {size}\n\
+         send_buffer = {size}\nreceive_buffer = {size}\nwrite_size = {size}\nread_size = {size}\n[limit]\n\
+         time = {}\n",
+        number(60, "s")
+    );
+    let row = |bytes: u64| {
+        let mut scenario =
+            Scenario::parse("row.toml", &text, &|file| Err(format!("{file} is not there"))).unwrap();
+        scenario.set(&format!("transfer.bytes={bytes}")).unwrap();
+        let blueprint = scenario.blueprint().unwrap();
+        let outcome = blueprint.run(1988, &TransferOptions::default(), Keep::default());
+        assert!(outcome.complete, "{cables} cables");
+        (outcome.events, outcome.frames_carried())
+    };
+    let ((few, few_frames), (more, more_frames)) = (row(1_000_000), row(2_000_000));
+    ratio(more - few, more_frames - few_frames)
+}
+
+#[test]
+fn a_frame_costs_no_more_events_on_each_of_several_joined_cables_than_on_one() {
+    let one = of_row("routers", 1);
+    for place in ["routers", "bridges"] {
+        for cables in [2, 4, 8, 16] {
+            let events = of_row(place, cables);
+            assert!(events <= one, "{cables} cables joined by {place}: {events} events a frame, one: {one}");
+        }
+    }
+}
+
 #[test]
 fn a_frame_costs_as_many_events_among_1024_hosts_as_between_two() {
     let two = of_crowd(2);

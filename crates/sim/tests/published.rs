@@ -69,6 +69,26 @@ fn a_silo_bears_a_bus_that_is_busy_for_as_long_as_its_bytes_last() {
 }
 
 #[test]
+fn a_switch_passes_nothing_on_that_a_card_has_broken_off() {
+    let text = Scenario::text("lance-on-busy-bus").unwrap().replace("\"ethernet-10\"", "\"wan\"");
+    let mut scenario = Scenario::parse("s", &text, &|_| Err(String::new())).unwrap();
+    let changes = [
+        "wan.rate=0.01",
+        "transfer.bytes=300000",
+        "sender.machine.bus.others=1",
+        "sender.machine.bus.hold=40",
+        "receiver.machine.bus.others=0",
+    ];
+    changes.iter().for_each(|change| scenario.set(change).unwrap());
+    let options = TransferOptions { verify: true, checks: true, ..TransferOptions::default() };
+    let outcome = scenario.blueprint().unwrap().run(1, &options, Keep::default());
+    let [receiver, sender] = ["receiver", "sender"]
+        .map(|name| outcome.machines.iter().find(|machine| machine.name == name).unwrap().card);
+    assert!(outcome.complete && sender.transmit_fifo > 0);
+    assert_eq!((outcome.wires[0].counted.discarded, receiver.receive_errors), (sender.transmit_fifo, 0));
+}
+
+#[test]
 fn a_frame_whose_silo_runs_empty_is_broken_off_and_tcp_or_the_chip_sends_it_again() {
     let bears = beside_a_disk("sender", "25");
     let breaks = beside_a_disk("sender", "40");

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_sim::{Captured, Keep, Outcome, Scenario, TransferOptions};
+use linerate_sim::{By, Captured, Keep, Outcome, Scenario, Tick, TransferOptions, Window};
 
 fn number(value: u64, unit: &str) -> String {
     format!("{{ value = {value}, unit = \"{unit}\", range = [0, 1000000000], source = \"a test\" }}")
@@ -109,6 +109,48 @@ fn a_transfer_crosses_two_routers_and_each_takes_a_hop() {
         one.forwarded.abs_diff(two.forwarded) <= 1,
         "the last acknowledgement may be on its way: {one:?} {two:?}"
     );
+}
+
+#[test]
+fn a_timeline_has_lanes_for_what_is_inside_routers_and_bridges() {
+    let bridged = media(&[("left", "link-1g"), ("right", "link-1g")])
+        + &host("a", "left")
+        + &relay("bridges", "one", &["left", "right"])
+        + &host("b", "right")
+        + &transfer("a", "b");
+    for text in [two_routers(), bridged] {
+        let window = Window { from: Tick::ZERO, until: Tick::NEVER };
+        let keep = Keep { frames: false, timeline: Some(window) };
+        let outcome = parse(&text).unwrap().blueprint().unwrap().run(1, &TransferOptions::default(), keep);
+        let timeline = outcome.timeline.as_ref().unwrap();
+        let held = |part: &str| {
+            let lane = timeline.lanes.iter().find(|lane| lane.part == part);
+            lane.map_or(&[][..], |lane| &lane.held)
+        };
+        for relay in &outcome.relays {
+            let processor = held(&format!("{}: processor", relay.name));
+            let levels = [By::Driver, By::Network].map(|by| {
+                let spans = processor.iter().filter(|held| held.by == by);
+                spans.map(|held| held.until.since(held.from).as_picos()).sum::<u64>()
+            });
+            assert_eq!(levels, [relay.levels[0].as_picos(), relay.levels[1].as_picos()], "{}", relay.name);
+            for lane in ["one/c0: receive area", "one/c1: send ring"] {
+                assert!(!held(lane).is_empty(), "{lane}");
+            }
+            assert!(!held(&format!("{}: input", relay.name)).is_empty(), "{}", relay.name);
+        }
+    }
+}
+
+#[test]
+fn frames_that_somebody_watches_are_those_that_are_kept_otherwise_and_are_held_by_nobody() {
+    let blueprint = parse(&two_routers()).unwrap().blueprint().unwrap();
+    let keep = Keep { frames: true, timeline: None };
+    let mut watched = Vec::new();
+    let options = TransferOptions::default();
+    let outcome = blueprint.run_watched(1, &options, keep, &mut |frame| watched.push(frame));
+    assert!(outcome.complete && outcome.frames.is_empty());
+    assert_eq!(watched, blueprint.run(1, &options, keep).frames);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::Interrupt;
 use crate::plan::Plan;
-use crate::simulation::{ScenarioError, load, write_frames};
+use crate::simulation::{FrameWriter, ScenarioError, load};
 use linerate_link::capture_file::CaptureWriter;
 use linerate_sim::{Blueprint, Keep, Outcome, ProgramReport, TransferOptions};
 use linerate_tcp::{Config, Profile};
@@ -126,10 +126,12 @@ impl Bench for SimBench {
             checks: false,
         };
         let keep = Keep { frames: self.capture.is_some(), timeline: None };
-        let outcome = self.blueprint.run(request.seed, &options, keep);
-        if let Some(capture) = &mut self.capture {
-            write_frames(capture, &self.blueprint, &format!("seed {}", request.seed), None, &outcome)?;
-        }
+        let run = format!("seed {}", request.seed);
+        let mut capture =
+            self.capture.as_mut().map(|capture| FrameWriter::new(capture, &self.blueprint, &run, None));
+        let mut watch = |frame| capture.iter_mut().for_each(|capture| capture.handle_frame(&frame));
+        let outcome = self.blueprint.run_watched(request.seed, &options, keep, &mut watch);
+        capture.map_or(Ok(()), FrameWriter::finish)?;
         self.outcome(request, &outcome)
     }
 }

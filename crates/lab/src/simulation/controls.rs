@@ -24,7 +24,7 @@ pub struct Control {
 }
 
 /// The model as it is, and then each control.
-pub const CONTROLS: [Control; 11] = [
+pub const CONTROLS: [Control; 12] = [
     Control { title: "as it was", asks: "the model, with nothing changed", changes: &[] },
     Control {
         title: "no collisions",
@@ -50,6 +50,11 @@ pub const CONTROLS: [Control; 11] = [
         title: "a LANCE that turns round at once",
         asks: "does its turnaround let acknowledgements in?",
         changes: &["lance.transmit.chained=2", "lance.transmit.start=5"],
+    },
+    Control {
+        title: "a LANCE with a FIFO for each half",
+        asks: "what does it do to the column that the chip turns round slowly after receiving?",
+        changes: &["lance.transmit.after_receive=0"],
     },
     Control {
         title: "an 82586 that starts at once",

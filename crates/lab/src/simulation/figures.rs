@@ -82,6 +82,9 @@ fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
         let waited: Vec<String> = waited.map(|(bits, count)| format!("{}: {count}", slots(bits))).collect();
         let _ = writeln!(text, "{:<24} backoffs by slots     {}", "", waited.join("  "));
     }
+    if counted.discarded > 0 {
+        let _ = writeln!(text, "{:<24} {} frames broken off, and not passed on", "", counted.discarded);
+    }
     if counted.impaired > 0 {
         let _ = writeln!(text, "{:<24} {} frames lost, damaged or late on the way", "", counted.impaired);
     }

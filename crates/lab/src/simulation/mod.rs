@@ -21,7 +21,7 @@ pub use night::{CellOutcome, ColumnOutcome, Night, NightOptions};
 pub use night_report::{night_json, night_text};
 pub use picture::timeline_svg;
 pub use published::{COLUMNS, Column, MOST, wire_by_formula};
-pub use record::{Record, TimelineRecord, write_frames};
+pub use record::{FrameWriter, Record, TimelineRecord};
 
 pub use linerate_sim::{
     Blueprint, Keep, Outcome, Scenario, Setting, Settings, Timeline, TransferOptions, Window,

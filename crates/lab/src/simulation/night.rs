@@ -56,6 +56,11 @@ pub struct CellOutcome {
     pub kilobytes: f64,
     /// The slowest transfer, and the fastest.
     pub range: (f64, f64),
+    /// The standard error of the mean; none of one transfer.
+    pub standard_error: Option<f64>,
+    /// Squared deviations of all transfers from their mean, together.
+    #[serde(skip)]
+    deviations: f64,
     /// Bits a second on the wire, everybody's.
     pub wire_bits: f64,
     /// The part of the time that the processors had nothing to do.
@@ -172,7 +177,10 @@ impl CellOutcome {
             0 => (made.kilobytes, made.kilobytes),
             _ => (self.range.0.min(made.kilobytes), self.range.1.max(made.kilobytes)),
         };
-        self.kilobytes = mean(self.kilobytes, made.kilobytes);
+        let kilobytes = mean(self.kilobytes, made.kilobytes);
+        self.deviations += (made.kilobytes - self.kilobytes) * (made.kilobytes - kilobytes);
+        self.standard_error = (before > 0.0).then(|| (self.deviations / before / (before + 1.0)).sqrt());
+        self.kilobytes = kilobytes;
         self.wire_bits = mean(self.wire_bits, made.wire_bits);
         self.sender_idle = mean(self.sender_idle, made.sender_idle);
         self.receiver_idle = mean(self.receiver_idle, made.receiver_idle);
@@ -188,6 +196,31 @@ impl CellOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cell_says_how_sure_its_mean_is() {
+        let made = |kilobytes| Made {
+            kilobytes,
+            wire_bits: 0.0,
+            sender_idle: 0.0,
+            receiver_idle: 0.0,
+            collisions: 0,
+            frames: 1,
+            sent_again: 0,
+            complete: true,
+        };
+        let mut cell = CellOutcome::default();
+        cell.add(&made(990.0));
+        assert_eq!((cell.kilobytes, cell.standard_error), (990.0, None));
+        cell.add(&made(1_000.0));
+        cell.add(&made(1_010.0));
+        // The standard deviation is 10, of three.
+        let error = cell.standard_error.unwrap();
+        assert!(
+            (cell.kilobytes, (error - 10.0 / 3.0_f64.sqrt()).abs() < 1e-9) == (1_000.0, true),
+            "{cell:?}"
+        );
+    }
 
     fn options(threads: usize) -> NightOptions {
         NightOptions {

@@ -25,10 +25,11 @@ fn column_text(text: &mut String, column: &ColumnOutcome) {
     let _ = writeln!(text, "{}: {}", column.column.title, column.scenario.name());
     let _ = writeln!(
         text,
-        "  both buffers   task KB/s        range   of {MOST:.0}   published    error   wire Mb/s   true Mb/s   idle   idle   \
-         collisions\n        packets                                                           by formula             \
-         sender  rec.   per frame"
+        "  both buffers   task KB/s   +/-     step        range   of {MOST:.0}   published    error   wire Mb/s   true Mb/s   \
+         idle   idle   collisions\n        packets                                                                            by \
+         formula             sender  rec.   per frame"
     );
+    let mut before = None;
     for packets in 1..=17 {
         let Some(cell) = column.diagonal(packets) else { continue };
         let (published, error) = match column.column.published(packets) {
@@ -37,10 +38,13 @@ fn column_text(text: &mut String, column: &ColumnOutcome) {
             }
             None => ("held out".to_owned(), String::new()),
         };
+        let step = before.replace(cell.kilobytes).map(|before| (cell.kilobytes / before - 1.0) * 100.0);
         let _ = writeln!(
             text,
-            "  {packets:>12} {:>11} {:>12} {:>8} {published:>11} {error:>8} {:>11.2} {:>11.2} {:>6} {:>6} {:>9.2}",
+            "  {packets:>12} {:>11} {:>5} {:>8} {:>12} {:>8} {published:>11} {error:>8} {:>11.2} {:>11.2} {:>6} {:>6} {:>9.2}",
             thousands(cell.kilobytes),
+            cell.standard_error.map(|error| format!("{error:.1}")).unwrap_or_default(),
+            step.map(|step| format!("{step:+.1} %")).unwrap_or_default(),
             format!("{:.0}-{:.0}", cell.range.0, cell.range.1),
             percent(cell.kilobytes / MOST),
             wire_by_formula(cell.kilobytes) / 1e6,
@@ -50,6 +54,7 @@ fn column_text(text: &mut String, column: &ColumnOutcome) {
             cell.collisions_per_frame,
         );
     }
+    text.push_str("  +/-: the standard error of the mean of a cell's transfers; step: from the row above\n");
     if let Some((&(send, receive), best)) =
         column.cells.iter().max_by(|(_, one), (_, other)| one.kilobytes.total_cmp(&other.kilobytes))
     {

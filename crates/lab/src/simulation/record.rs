@@ -3,7 +3,8 @@
 use crate::bench::BenchError;
 use linerate_link::capture_file::{CaptureWriter, Direction, Record as Packet};
 use linerate_sim::{
-    Blueprint, By, NicStatistics, Outcome, ProgramReport, RelayOutcome, RelayStatistics, Timeline, Window,
+    Blueprint, By, Captured, NicStatistics, Outcome, ProgramReport, RelayOutcome, RelayStatistics, Timeline,
+    Window,
 };
 use linerate_stack::Capabilities;
 use linerate_units::{Duration, Span};
@@ -88,6 +89,8 @@ struct Wire {
     backoffs_by_slots: Vec<u64>,
     /// Frames that the medium lost, damaged, or delivered behind later ones.
     impaired: u64,
+    /// Frames that were broken off, and that a switch passed on to nobody.
+    discarded: u64,
     passed_on: u64,
     dropped: u64,
     marked: u64,
@@ -167,6 +170,7 @@ impl Record {
             backoff_seconds: wire.counted.backoff.as_secs_f64(),
             backoffs_by_slots: wire.counted.backoffs.to_vec(),
             impaired: wire.counted.impaired,
+            discarded: wire.counted.discarded,
             passed_on: wire.counted.passed,
             dropped: wire.counted.dropped,
             marked: wire.counted.marked,
@@ -239,35 +243,50 @@ impl Machine {
     }
 }
 
-/// Writes the frames of a run as those of interfaces of their own, a wire each; of one wire only, if one is named.
-///
-/// # Errors
-/// [`BenchError::Capture`] if not all could be written.
-pub fn write_frames(
-    capture: &mut CaptureWriter,
-    blueprint: &Blueprint,
-    name: &str,
-    only: Option<&str>,
-    outcome: &Outcome,
-) -> Result<(), BenchError> {
-    let mtu = blueprint.transfer().map_or(1_500, |transfer| transfer.mtu);
-    let interfaces: Vec<Option<u32>> = outcome
-        .wires
-        .iter()
-        .map(|wire| {
-            let capabilities = Capabilities { rate: Some(wire.rate), ..Capabilities::new(wire.framing, mtu) };
-            let wanted = only.is_none_or(|only| wire.name == only);
-            wanted.then(|| capture.add_interface(&format!("{name}, {}", wire.name), &capabilities))
-        })
-        .collect();
-    for frame in &outcome.frames {
-        let Some(&Some(interface)) = interfaces.get(usize::from(frame.wire)) else { continue };
-        let time = Duration::from_nanos(frame.at.as_picos() / 1_000);
-        capture.write(&Packet { interface, time, direction: Direction::Received, bytes: &frame.bytes });
+/// The frames of a run on their way into a capture, as those of interfaces of their own, a wire each.
+#[derive(Debug)]
+pub struct FrameWriter<'a> {
+    capture: &'a mut CaptureWriter,
+    /// By wire; none of one that is not wanted.
+    interfaces: Vec<Option<u32>>,
+}
+
+impl<'a> FrameWriter<'a> {
+    /// Announces the wires of a run of this name; one wire only, if one is named.
+    pub fn new(
+        capture: &'a mut CaptureWriter,
+        blueprint: &Blueprint,
+        name: &str,
+        only: Option<&str>,
+    ) -> Self {
+        let mtu = blueprint.transfer().map_or(1_500, |transfer| transfer.mtu);
+        let wires = blueprint.wires().zip(blueprint.framings());
+        let interfaces = wires.map(|(wire, (rate, framing))| {
+            let capabilities = Capabilities { rate: Some(rate), ..Capabilities::new(framing, mtu) };
+            let wanted = only.is_none_or(|only| wire == only);
+            wanted.then(|| capture.add_interface(&format!("{name}, {wire}"), &capabilities))
+        });
+        Self { interfaces: interfaces.collect(), capture }
     }
-    capture.flush();
-    match capture.error() {
-        Some(error) => Err(BenchError::Capture { source: io::Error::new(error.kind(), error.to_string()) }),
-        None => Ok(()),
+
+    /// A frame has left its sender. Trouble with the file ends the capture, and not the run.
+    pub fn handle_frame(&mut self, frame: &Captured) {
+        let Some(&Some(interface)) = self.interfaces.get(usize::from(frame.wire)) else { return };
+        let time = Duration::from_nanos(frame.at.as_picos() / 1_000);
+        self.capture.write(&Packet { interface, time, direction: Direction::Received, bytes: &frame.bytes });
+    }
+
+    /// Writes what was gathered.
+    ///
+    /// # Errors
+    /// [`BenchError::Capture`] if not all could be written.
+    pub fn finish(self) -> Result<(), BenchError> {
+        self.capture.flush();
+        match self.capture.error() {
+            Some(error) => {
+                Err(BenchError::Capture { source: io::Error::new(error.kind(), error.to_string()) })
+            }
+            None => Ok(()),
+        }
     }
 }

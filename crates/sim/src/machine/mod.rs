@@ -220,8 +220,10 @@ impl Machine {
                 NicAction::GiveBus { share } => {
                     announce(self.cpu.change_bus(now, |taken| taken - share), actions);
                 }
-                action
-                @ (NicAction::Later { .. } | NicAction::Request { .. } | NicAction::Release { .. }) => {
+                action @ (NicAction::Later { .. }
+                | NicAction::Request { .. }
+                | NicAction::Hold { .. }
+                | NicAction::Release { .. }) => {
                     actions.push(MachineAction::Card(action));
                 }
             }

@@ -105,6 +105,16 @@ impl Bus {
         self.plan(port, now, actions);
     }
 
+    /// See [`super::Medium::handle_hold`].
+    pub(crate) fn handle_hold(&mut self, port: Port, until: Tick, actions: &mut Vec<MediumAction>) {
+        let State::Waiting { planned, not_before } = &mut self.stations[port].state else { return };
+        *not_before = (*not_before).max(until);
+        if *planned != Tick::NEVER {
+            let not_before = *not_before;
+            self.plan(port, not_before, actions);
+        }
+    }
+
     /// See [`super::Medium::handle_event`].
     pub(crate) fn handle_event(&mut self, now: Tick, event: MediumEvent, actions: &mut Vec<MediumAction>) {
         match event {
@@ -362,5 +372,59 @@ impl Bus {
             !self.sending.is_empty() || self.deferring.is_empty(),
             "nobody waits for a cable that is free"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Frames;
+    use linerate_units::Rate;
+
+    const MICRO: u64 = 1_000_000;
+
+    /// What happens on a cable where station 0 has sent a frame and has another ready within the gap, and station 1
+    /// wants to send since the middle of the first one, but is held for so long after its end: collisions, and who has
+    /// sent when everybody has.
+    fn after_a_frame(held: Option<Span>) -> (u64, Vec<Port>) {
+        let (rate, bit) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(100_000));
+        let metre = Span::from_picos(4_330);
+        let parameters = BusParameters { rate, bit, gap: bit * 96, metre, collisions: true, repeater: None };
+        let mut bus = Bus::new(parameters, &[Span::ZERO, Span::from_picos(MICRO / 2)], 1);
+        let (mut frames, mut queue, mut actions, mut sent) =
+            (Frames::new(64), Vec::new(), Vec::new(), Vec::new());
+        let [first, second, other] = [(); 3].map(|()| frames.take());
+        let to = Audience::Nobody;
+        bus.handle_request(Tick::ZERO, 0, first, 1_000, to, &mut actions);
+        bus.handle_request(Tick::from_picos(400 * MICRO), 1, other, 64, to, &mut actions);
+        loop {
+            for action in std::mem::take(&mut actions) {
+                match action {
+                    MediumAction::Later { at, event } => queue.push((at, event)),
+                    MediumAction::Sent { port, .. } => sent.push(port),
+                    _ => {}
+                }
+            }
+            let Some(next) = (0..queue.len()).min_by_key(|&index| queue[index].0) else { break };
+            let (now, event) = queue.remove(next);
+            let before = sent.len();
+            bus.handle_event(now, event, &mut actions);
+            let has_sent = actions.iter().any(|action| matches!(action, MediumAction::Sent { port: 0, .. }));
+            if has_sent && before == 0 {
+                bus.handle_request(now + bit * 50, 0, second, 1_000, to, &mut actions);
+                if let Some(held) = held {
+                    bus.handle_hold(1, now + held, &mut actions);
+                }
+            }
+            bus.check();
+        }
+        (bus.statistics().collisions, sent)
+    }
+
+    #[test]
+    fn who_is_held_longer_than_the_gap_hears_the_next_frame_and_waits_without_a_collision() {
+        let (met, _) = after_a_frame(None);
+        assert!(met >= 2, "two who wait for the same frame to end meet for certain");
+        assert_eq!(after_a_frame(Some(Span::from_picos(16 * MICRO))), (0, vec![0, 0, 1]));
     }
 }

@@ -99,6 +99,8 @@ pub struct MediumStatistics {
     pub backoffs: [u64; 11],
     /// Frames that the medium lost, damaged, or delivered behind later ones.
     pub impaired: u64,
+    /// Frames with a wrong check sequence, which a switch passed on to nobody.
+    pub discarded: u64,
     /// Frames that a switch passed on to the station for which frames waited longest, together.
     pub passed: u64,
     /// How long they had waited, together.
@@ -142,6 +144,15 @@ impl Medium {
             Self::Duplex(duplex) => duplex.handle_request(now, port, frame, length, actions),
             Self::Switch(switch) => switch.handle_request(now, port, frame, length, to, actions),
             Self::Serial(line) => line.handle_request(now, port, frame, frames, actions),
+        }
+    }
+
+    /// What the card at `port` has asked to send, and does not send yet, may not leave before `until`. On a cable with a
+    /// pair for each direction, and on a serial line, nobody listens before he sends, so there is nothing to hold.
+    pub(crate) fn handle_hold(&mut self, port: Port, until: Tick, actions: &mut Vec<MediumAction>) {
+        match self {
+            Self::Bus(bus) => bus.handle_hold(port, until, actions),
+            Self::Duplex(_) | Self::Switch(_) | Self::Serial(_) => {}
         }
     }
 

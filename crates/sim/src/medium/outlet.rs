@@ -45,9 +45,14 @@ impl Outlet {
         &self.counted
     }
 
+    /// How many wait?
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Does nobody wait?
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.len() == 0
+        self.len() == 0
     }
 
     /// A frame of `length` bytes on the wire comes; the queue holds it now.

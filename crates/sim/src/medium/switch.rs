@@ -1,5 +1,6 @@
 //! A switch: a cable of its own for each station, a queue in front of each cable towards it. It knows from the start
-//! who is where. A frame is passed on when it has come in as a whole.
+//! who is where. A frame is passed on when it has come in as a whole; one whose check sequence is wrong, because its
+//! card broke it off, goes no further.
 
 use super::outlet::{Outlet, OutletStatistics};
 use super::{Audience, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port, QueueParameters};
@@ -137,12 +138,16 @@ impl Switch {
         let station = &mut self.ports[port];
         let Some((frame, length, to)) = station.outgoing.take() else { return };
         station.free = now + station.cable.bit * self.gap;
-        station.coming.push_back((frame, length, to));
-        frames.share(frame);
-        let at = now + station.cable.delay;
         self.counted.frames += 1;
         self.counted.bytes += length as u64;
-        actions.push(MediumAction::Later { at, event: MediumEvent::Reached { port } });
+        if frames[frame].is_cut() {
+            self.counted.discarded += 1;
+        } else {
+            station.coming.push_back((frame, length, to));
+            frames.share(frame);
+            let at = now + station.cable.delay;
+            actions.push(MediumAction::Later { at, event: MediumEvent::Reached { port } });
+        }
         actions.push(MediumAction::Sent { port, frame });
     }
 

@@ -42,6 +42,8 @@ pub(crate) enum NicAction {
     /// This frame wants to get onto the wire; of one whose bytes will not all be there in time, so many, and a wrong
     /// check sequence.
     Request { frame: FrameId, cut: Option<usize> },
+    /// What it wants to get onto the wire, if anything, may not leave before then.
+    Hold { until: Tick },
     /// Nobody needs this frame any more.
     Release { frame: FrameId },
     /// The processor is asked for.
@@ -245,6 +247,7 @@ impl Nic {
         let was_heard = self.receiver.handle_end(now);
         if was_heard {
             actions.push(NicAction::GiveBus { share: self.share });
+            self.transmitter.handle_received(now, actions);
         }
         let reason = if !was_heard || self.overflows(now, length) {
             &mut self.counted.receive_fifo

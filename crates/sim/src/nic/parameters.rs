@@ -27,7 +27,8 @@ pub(crate) struct TransmitParameters {
     pub(crate) chained: Span,
     /// From the end of a frame until its command is done and the card interrupts.
     pub(crate) done: Span,
-    /// From the end of a frame that arrives until the card can send.
+    /// From the end of a frame that arrives until the card can send, also what it was about to send before; zero for a
+    /// card whose halves share nothing.
     pub(crate) after_receive: Span,
     /// Bytes of its FIFO; none if memory is always there in time.
     pub(crate) fifo: Option<u64>,

@@ -5,7 +5,7 @@ use super::parameters::TransmitParameters;
 use super::receive::Receiver;
 use super::{NicAction, NicEvent};
 use crate::frame::FrameId;
-use linerate_units::Tick;
+use linerate_units::{Span, Tick};
 use std::collections::VecDeque;
 
 #[derive(Debug)]
@@ -71,6 +71,13 @@ impl Transmitter {
             let left = self.fifo.and_then(|fifo| fifo.runs_empty(now, length as u64));
             self.cut = left.map(|left| usize::try_from(left).unwrap_or(usize::MAX));
             actions.push(NicAction::Request { frame, cut: self.cut });
+        }
+    }
+
+    /// A frame has been received: what is about to leave must be fetched again, if both halves share a FIFO.
+    pub(super) fn handle_received(&self, now: Tick, actions: &mut Vec<NicAction>) {
+        if self.works && self.parameters.after_receive > Span::ZERO {
+            actions.push(NicAction::Hold { until: now + self.parameters.after_receive });
         }
     }
 

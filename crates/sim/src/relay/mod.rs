@@ -17,6 +17,7 @@ use crate::frame::{FrameId, Frames};
 use crate::machine::{Cpu, Due, Level};
 use crate::medium::{Outlet, OutletStatistics, on_wire};
 use crate::nic::{Completion, Nic, NicAction, NicEvent, NicStatistics};
+use crate::trace::RelayLook;
 use linerate_units::{Span, Tick};
 use serde::Serialize;
 
@@ -36,6 +37,8 @@ pub(crate) enum RelayAction {
     Later { at: Tick, event: RelayEvent },
     /// This frame wants to get onto the wire of a card; of one whose bytes will not all be there in time, so many.
     Request { card: u16, frame: FrameId, cut: Option<usize> },
+    /// What a card wants to get onto its wire may not leave before then.
+    Hold { card: u16, until: Tick },
     /// Nobody needs this frame any more.
     Release { frame: FrameId },
 }
@@ -205,6 +208,7 @@ impl Relay {
                     actions.push(RelayAction::Later { at, event: RelayEvent::Card(card, event) });
                 }
                 NicAction::Request { frame, cut } => actions.push(RelayAction::Request { card, frame, cut }),
+                NicAction::Hold { until } => actions.push(RelayAction::Hold { card, until }),
                 NicAction::Release { frame } => actions.push(RelayAction::Release { frame }),
             }
         }
@@ -329,6 +333,20 @@ impl Relay {
             nic.transmit(now, frame, frames[frame].length(), true, &mut self.card_actions);
         }
         self.act_for_card(now, card, actions);
+    }
+
+    /// What it looks like from outside.
+    pub(crate) fn look(&self) -> RelayLook {
+        let held = |card: &RelayCard| {
+            let [to_send, received] = card.nic.held();
+            [card.outlet.len(), to_send, received]
+        };
+        RelayLook {
+            works: self.cpu.works(),
+            bus: self.cpu.bus_taken(),
+            input: self.waiting,
+            cards: self.cards.iter().map(held).collect(),
+        }
     }
 
     /// Judges what must hold after every event.

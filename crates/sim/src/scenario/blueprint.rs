@@ -131,6 +131,11 @@ impl Blueprint {
         self.media.iter().map(|medium| medium.name.as_str())
     }
 
+    /// The bit rate of each wire, and what its frames begin with.
+    pub fn framings(&self) -> impl Iterator<Item = (Rate, Framing)> {
+        self.media.iter().map(|medium| (medium.rate(), medium.framing()))
+    }
+
     /// The bit rate of the wire: of the slowest that the first transfer crosses.
     #[must_use]
     pub fn rate(&self) -> Rate {

@@ -12,7 +12,7 @@ use crate::relay::{Bridge, Interface, Mind, Relay, RelayCard, Router};
 use crate::rng::Stream;
 use crate::station::station;
 use crate::timeline::Part;
-use crate::trace::{Keep, Trace};
+use crate::trace::{Captured, Keep, Trace};
 use crate::world::{Occupant, Place, World};
 use linerate_stack::{Capabilities, Offloads, Route, Stack, StackConfig};
 use linerate_units::{Span, Tick};
@@ -32,9 +32,25 @@ const RELAY_STREAMS: u64 = 3 << 32;
 const ARBITER_STREAMS: u64 = 1 << 62;
 
 impl Blueprint {
-    /// Makes a world and lets it run. The same blueprint, seed and options give the same outcome.
+    /// Makes a world and lets it run. The same blueprint, seed and options give the same outcome. Frames that are to be
+    /// kept are in it, however many they are.
     #[must_use]
     pub fn run(&self, seed: u64, options: &TransferOptions, keep: Keep) -> Outcome {
+        let mut frames = Vec::new();
+        let outcome = self.run_watched(seed, options, keep, &mut |frame| frames.push(frame));
+        Outcome { frames, ..outcome }
+    }
+
+    /// Does the same, and shows frames that are to be kept to `watch` as they leave, the earliest first: they are not in
+    /// the outcome.
+    #[must_use]
+    pub fn run_watched(
+        &self,
+        seed: u64,
+        options: &TransferOptions,
+        keep: Keep,
+        watch: &mut dyn FnMut(Captured),
+    ) -> Outcome {
         let mut world = self.build(seed, options, keep);
         let limit = Tick::ZERO + options.limit.unwrap_or(self.limit);
         world.start_noise();
@@ -51,7 +67,7 @@ impl Blueprint {
         for plan in &self.speakers {
             world.attach(plan.host, plan.speaker());
         }
-        world.run(limit);
+        world.run(limit, watch);
         self.outcome(&mut world)
     }
 
@@ -245,6 +261,13 @@ impl Blueprint {
                 format!("{}: {}", wire.stations[port], wire.name)
             }
             Part::Inside { machine, unit } => format!("{}: {}", self.hosts[machine].name, unit.name()),
+            Part::Relay { relay, unit } => {
+                format!("{}: {}", self.relays[usize::from(relay)].name, unit.name())
+            }
+            Part::RelayCard { relay, card, unit } => {
+                let relay = &self.relays[usize::from(relay)];
+                format!("{}/{}: {}", relay.name, relay.cards[usize::from(card)].name, unit.name())
+            }
         });
         Outcome {
             time: world.now,
@@ -254,7 +277,7 @@ impl Blueprint {
             machines: machines.collect(),
             relays: self.relays.iter().zip(&world.relays).map(|(plan, relay)| plan.outcome(relay)).collect(),
             wires,
-            frames: std::mem::take(&mut world.trace.frames),
+            frames: Vec::new(),
             timeline,
         }
     }

@@ -3,8 +3,8 @@
 use crate::output::{Failure, print};
 use clap::Args;
 use linerate_lab::simulation::{
-    Keep, Outcome, Record, Scenario, TimelineRecord, TransferOptions, Window, beside_published, describe,
-    load, timeline_svg, write_frames,
+    FrameWriter, Keep, Outcome, Record, Scenario, TimelineRecord, TransferOptions, Window, beside_published,
+    describe, load, timeline_svg,
 };
 use linerate_lab::{BenchError, Interrupt, StoreError};
 use linerate_link::capture_file::CaptureWriter;
@@ -83,16 +83,18 @@ pub(crate) fn run(args: &RunArgs, _interrupt: &Interrupt) -> Result<(), Failure>
     let mut capture = args.pcap.as_deref().map(create).transpose()?;
     let keep = Keep { frames: capture.is_some(), timeline: args.timeline.as_ref().map(|_| args.window()) };
     let options = TransferOptions { verify: args.check, checks: args.check, ..TransferOptions::default() };
-    let outcome = blueprint.run(args.seed, &options, keep);
+    let wire = args.wire.as_deref();
+    let mut capture =
+        capture.as_mut().map(|capture| FrameWriter::new(capture, &blueprint, scenario.name(), wire));
+    let mut watch = |frame| capture.iter_mut().for_each(|capture| capture.handle_frame(&frame));
+    let outcome = blueprint.run_watched(args.seed, &options, keep, &mut watch);
     print(&format!("{}\n\n{}", scenario.question(), describe(&outcome)))?;
     let published = beside_published(&args.scenario, &args.set, args.seed, &blueprint, &outcome);
     let published = published.map_err(BenchError::from)?;
     if !published.is_empty() {
         print(&format!("\n{published}"))?;
     }
-    if let Some(capture) = &mut capture {
-        write_frames(capture, &blueprint, scenario.name(), args.wire.as_deref(), &outcome)?;
-    }
+    capture.map_or(Ok(()), FrameWriter::finish)?;
     write(args.json.as_deref(), || json(&Record::new(scenario.name(), args.seed, &outcome)))?;
     write_timeline(args, &scenario, &outcome)?;
     match outcome.programs.iter().find(|program| program.wrong_at.is_some()) {
