@@ -10,9 +10,6 @@ use core::arch::x86_64::{
 
 cpufeatures::new!(detected, "avx2");
 
-/// Bytes from which on the vector code is faster than the portable one.
-pub(super) const WORTHWHILE: usize = 64;
-
 const BLOCK: usize = 32;
 
 /// Proof that this CPU has AVX2.
@@ -46,7 +43,10 @@ const PART: usize = 64 << 10;
 
 /// Bytes of a step. Several stores a step: compilers replace a loop of one load and one store by a call of
 /// memcpy and a loop that reads everything again, which takes half as long again.
-const STEP: usize = 4 * BLOCK;
+const STEP: usize = 8 * BLOCK;
+
+/// Bytes of a step at the end.
+const PAIR: usize = 2 * BLOCK;
 
 #[target_feature(enable = "avx2")]
 fn sum(bytes: &[u8]) -> u16 {
@@ -77,14 +77,14 @@ fn sum_part(bytes: &[u8]) -> u64 {
     let (steps, rest) = bytes.as_chunks::<STEP>();
     let mut lanes = Lanes::zero();
     for step in steps {
-        let (blocks, _) = step.as_chunks();
-        lanes.add_both(load(&blocks[0]), load(&blocks[1]));
-        lanes.add_both(load(&blocks[2]), load(&blocks[3]));
+        let (pairs, _) = step.as_chunks();
+        for pair in pairs {
+            lanes.add_both(load_pair(pair));
+        }
     }
-    let (pairs, rest) = rest.as_chunks::<{ 2 * BLOCK }>();
-    if let Some(pair) = pairs.first() {
-        let (blocks, _) = pair.as_chunks();
-        lanes.add_both(load(&blocks[0]), load(&blocks[1]));
+    let (pairs, rest) = rest.as_chunks();
+    for pair in pairs {
+        lanes.add_both(load_pair(pair));
     }
     if let Some(block) = rest.first_chunk() {
         lanes.add(load(block));
@@ -104,25 +104,16 @@ fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
     let (steps_to, rest_to) = to.as_chunks_mut::<STEP>();
     let mut lanes = Lanes::zero();
     for (step, step_to) in steps.iter().zip(steps_to) {
-        let (blocks, _) = step.as_chunks();
-        let (blocks_to, _) = step_to.as_chunks_mut();
-        let words = [load(&blocks[0]), load(&blocks[1]), load(&blocks[2]), load(&blocks[3])];
-        store(words[0], &mut blocks_to[0]);
-        store(words[1], &mut blocks_to[1]);
-        store(words[2], &mut blocks_to[2]);
-        store(words[3], &mut blocks_to[3]);
-        lanes.add_both(words[0], words[1]);
-        lanes.add_both(words[2], words[3]);
+        let (pairs, _) = step.as_chunks();
+        let (pairs_to, _) = step_to.as_chunks_mut();
+        for (pair, pair_to) in pairs.iter().zip(pairs_to) {
+            lanes.add_both(copy_pair(pair, pair_to));
+        }
     }
-    let (pairs, rest) = rest.as_chunks::<{ 2 * BLOCK }>();
-    let (pairs_to, rest_to) = rest_to.as_chunks_mut::<{ 2 * BLOCK }>();
-    if let (Some(pair), Some(pair_to)) = (pairs.first(), pairs_to.first_mut()) {
-        let (blocks, _) = pair.as_chunks();
-        let (blocks_to, _) = pair_to.as_chunks_mut();
-        let words = [load(&blocks[0]), load(&blocks[1])];
-        store(words[0], &mut blocks_to[0]);
-        store(words[1], &mut blocks_to[1]);
-        lanes.add_both(words[0], words[1]);
+    let (pairs, rest) = rest.as_chunks();
+    let (pairs_to, rest_to) = rest_to.as_chunks_mut();
+    for (pair, pair_to) in pairs.iter().zip(pairs_to) {
+        lanes.add_both(copy_pair(pair, pair_to));
     }
     if let (Some(block), Some(block_to)) = (rest.first_chunk(), rest_to.first_chunk_mut()) {
         let words = load(block);
@@ -165,7 +156,7 @@ impl Lanes {
 
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn add_both(&mut self, even: __m256i, odd: __m256i) {
+    fn add_both(&mut self, (even, odd): (__m256i, __m256i)) {
         self.even = _mm256_add_epi32(self.even, in_pairs(even));
         self.odd = _mm256_add_epi32(self.odd, in_pairs(odd));
     }
@@ -208,6 +199,24 @@ fn in_pairs(words: __m256i) -> __m256i {
 fn load(block: &[u8; BLOCK]) -> __m256i {
     // SAFETY: the reference covers the 32 bytes that are read; this load asks for no alignment.
     unsafe { _mm256_loadu_si256(block.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn load_pair(pair: &[u8; PAIR]) -> (__m256i, __m256i) {
+    let (blocks, _) = pair.as_chunks();
+    (load(&blocks[0]), load(&blocks[1]))
+}
+
+/// Copies two blocks, and returns them.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn copy_pair(pair: &[u8; PAIR], to: &mut [u8; PAIR]) -> (__m256i, __m256i) {
+    let words = load_pair(pair);
+    let (blocks, _) = to.as_chunks_mut();
+    store(words.0, &mut blocks[0]);
+    store(words.1, &mut blocks[1]);
+    words
 }
 
 #[target_feature(enable = "avx2")]

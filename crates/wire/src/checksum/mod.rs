@@ -24,6 +24,9 @@ use crate::Protocol;
 use core::net::Ipv4Addr;
 use core::ops::{Add, AddAssign};
 
+/// Fewer bytes are not worth vectors.
+const SHORT: usize = 64;
+
 /// The sum of some of the bytes that a checksum covers.
 ///
 /// Sums of parts combine to the sum of the whole, whatever the order in which the parts were
@@ -40,7 +43,7 @@ impl Sum {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if bytes.len() >= avx2::WORTHWHILE
+        if bytes.len() >= SHORT
             && let Some(avx2) = avx2::Avx2::detect()
         {
             return Self(avx2.sum(bytes));
@@ -113,16 +116,16 @@ impl AddAssign for Sum {
 ///
 /// # Panics
 /// If the two differ in length.
+#[inline]
 pub fn copy_and_sum(from: &[u8], to: &mut [u8]) -> Sum {
     assert_eq!(from.len(), to.len(), "a copy has the length of the original");
     #[cfg(target_arch = "x86_64")]
-    if from.len() >= avx2::WORTHWHILE
+    if from.len() >= SHORT
         && let Some(avx2) = avx2::Avx2::detect()
     {
         return Sum(avx2.copy_and_sum(from, to));
     }
-    to.copy_from_slice(from);
-    Sum(portable::sum(from))
+    Sum(portable::copy_and_sum(from, to))
 }
 
 /// The sum over the pseudo-header that TCP and UDP put in front of their `length` bytes of header
@@ -143,12 +146,11 @@ const fn add(left: u16, right: u16) -> u16 {
 }
 
 /// The 64-bit number modulo 65,535, where only zero itself becomes zero.
-#[allow(clippy::cast_possible_truncation, reason = "each fold leaves at most sixteen bits and a carry")]
+#[allow(clippy::cast_possible_truncation, reason = "the upper halves are all that is wanted")]
 const fn fold(number: u64) -> u16 {
-    let words = (number >> 32) + (number & 0xffff_ffff);
-    let halves = (words >> 16) + (words & 0xffff);
-    let carried = (halves >> 16) + (halves & 0xffff);
-    ((carried >> 16) + (carried & 0xffff)) as u16
+    // Both halves added to each other turned round: the carry of the lower ones comes round to the upper ones.
+    let word = (number.wrapping_add(number.rotate_left(32)) >> 32) as u32;
+    (word.wrapping_add(word.rotate_left(16)) >> 16) as u16
 }
 
 #[cfg(test)]

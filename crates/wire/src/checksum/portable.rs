@@ -1,10 +1,10 @@
 //! The sum for any machine, in a form that compilers turn into vector code.
 
-use super::fold;
+use super::{SHORT, fold};
 
 /// The folded sum over `bytes`, in the machine's byte order.
 pub(super) fn sum(bytes: &[u8]) -> u16 {
-    if bytes.len() < 2 * Lanes::BYTES {
+    if bytes.len() < SHORT {
         return fold(sum_short(bytes));
     }
     let (blocks, rest) = bytes.as_chunks::<{ Lanes::BYTES }>();
@@ -15,6 +15,15 @@ pub(super) fn sum(bytes: &[u8]) -> u16 {
     fold(add(lanes.total(), sum_short(rest)))
 }
 
+/// Copies `from` to `to`, which is as long, and returns the sum over it.
+pub(super) fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
+    if from.len() < 8 {
+        return fold(copy_and_sum_few(from, to));
+    }
+    to.copy_from_slice(from);
+    sum(from)
+}
+
 /// The sum over a few bytes: eight at a time with the carry coming round, which is not worth vectors.
 #[inline]
 pub(super) fn sum_short(bytes: &[u8]) -> u64 {
@@ -22,10 +31,38 @@ pub(super) fn sum_short(bytes: &[u8]) -> u64 {
     let sum = words.iter().fold(0, |sum, &word| add(sum, u64::from_ne_bytes(word)));
     match bytes.last_chunk() {
         _ if rest.is_empty() => sum,
-        // The last eight, without those that were among the words before.
-        Some(&last) => add(sum, (u64::from_le_bytes(last) >> (64 - 8 * rest.len())).to_le()),
+        Some(&last) => add(sum, end_of(last, rest.len())),
         None => sum_of_few(rest),
     }
+}
+
+/// The sum over the last `count` bytes of `last`, without those that were among the words before.
+#[inline]
+fn end_of(last: [u8; 8], count: usize) -> u64 {
+    (u64::from_le_bytes(last) >> (64 - 8 * count)).to_le()
+}
+
+/// Copies less than eight bytes to as much room, and sums them; without a call, which takes longer.
+#[inline]
+fn copy_and_sum_few(from: &[u8], to: &mut [u8]) -> u64 {
+    let (words, rest) = from.as_chunks::<4>();
+    let (words_to, rest_to) = to.as_chunks_mut::<4>();
+    let (halves, odd) = rest.as_chunks::<2>();
+    let (halves_to, odd_to) = rest_to.as_chunks_mut::<2>();
+    let mut sum = 0;
+    if let (Some(&word), Some(word_to)) = (words.first(), words_to.first_mut()) {
+        *word_to = word;
+        sum += u64::from(u32::from_ne_bytes(word));
+    }
+    if let (Some(&half), Some(half_to)) = (halves.first(), halves_to.first_mut()) {
+        *half_to = half;
+        sum += u64::from(u16::from_ne_bytes(half));
+    }
+    if let (Some(&byte), Some(byte_to)) = (odd.first(), odd_to.first_mut()) {
+        *byte_to = byte;
+        sum += u64::from(u16::from_ne_bytes([byte, 0]));
+    }
+    sum
 }
 
 /// The sum over less than eight bytes.
