@@ -353,11 +353,12 @@ impl Connection {
         if self.sender.fin || !self.state.may_write() {
             return Err(Error::Shutdown);
         }
-        if !self.has_undelivered() {
+        let was_empty = self.sender.buffer.len() == 0;
+        if was_empty {
+            // Nothing else waits for the peer in a state to which a user timeout applies.
             self.watch_user_timeout(now);
         }
         self.tune_send_buffer(wanted);
-        let was_empty = self.sender.buffer.len() == 0;
         let (taken, had_room) = add(&mut self.sender.buffer, &self.memory);
         self.output_due |= taken > 0;
         self.sender.write_refused = !had_room;
@@ -452,7 +453,7 @@ impl Connection {
             unread: saturated(self.receiver.buffer.len()),
             capacity: self.receiver.capacity(),
             offered: self.rcv.window(),
-            growth: self.receiver.possible_edge(&self.rcv) - self.rcv.edge,
+            room: self.receiver.room(),
         }
     }
 

@@ -110,31 +110,45 @@ impl Connection {
     }
 
     /// The application has read `count` bytes: should the buffer have another size?
+    #[inline]
     pub(crate) fn tune_receive_buffer(&mut self, now: Instant, count: usize) {
-        let capacity = self.receiver.buffer.capacity();
-        if let BufferSize::Fixed(size) = self.preferences.receive_buffer {
-            let size = size as usize;
-            if capacity > size {
-                self.receiver.buffer.set_capacity(size, self.rcv.window() as usize);
-            }
-            return;
+        if !self.receiver.autotune.is_on() {
+            return self.shrink_receive_buffer();
         }
-        if !self.receiver.autotune.is_on() || !self.state.takes_data() {
+        if !self.state.takes_data() {
             return;
         }
         let waited = self.receiver.autotune.wants_echo();
         let (known, segment) = (self.sender.rtt.smoothed(), self.receiver.largest_segment);
         let wanted =
             self.receiver.autotune.on_read(now, saturated(count), known, segment, self.timestamps.on);
-        if let Some(wanted) = wanted.map(|wanted| wanted as usize).filter(|&wanted| wanted > capacity) {
-            if self.memory.tuning {
-                self.receiver.buffer.set_capacity(wanted, self.rcv.window() as usize);
-            } else {
-                self.receiver.autotune.start_over();
-            }
+        if let Some(wanted) = wanted {
+            self.widen_receive_buffer(wanted as usize);
         }
         if self.receiver.autotune.wants_echo() != waited {
             self.refresh_prediction();
+        }
+    }
+
+    /// A buffer whose size the application has chosen comes down to that as it is read.
+    #[inline(never)]
+    fn shrink_receive_buffer(&mut self) {
+        if let BufferSize::Fixed(size) = self.preferences.receive_buffer
+            && self.receiver.buffer.capacity() > size as usize
+        {
+            self.receiver.buffer.set_capacity(size as usize, self.rcv.window() as usize);
+        }
+    }
+
+    #[inline(never)]
+    fn widen_receive_buffer(&mut self, wanted: usize) {
+        if wanted <= self.receiver.buffer.capacity() {
+            return;
+        }
+        if self.memory.tuning {
+            self.receiver.buffer.set_capacity(wanted, self.rcv.window() as usize);
+        } else {
+            self.receiver.autotune.start_over();
         }
     }
 

@@ -1,7 +1,6 @@
 //! A ring of bytes whose size is a power of two, for both socket buffers.
 
 use crate::MemoryGrant;
-use crate::receive::saturated;
 use crate::rest::pack::packed;
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
@@ -66,8 +65,9 @@ impl Ring {
     }
 
     /// So many bytes are in use.
-    pub(crate) fn note_use(&mut self, bytes: usize) {
-        self.used = self.used.max(saturated(bytes));
+    #[inline]
+    pub(crate) fn note_use(&mut self, bytes: u32) {
+        self.used = self.used.max(bytes);
     }
 
     /// Gives back what is neither needed for the first `needed` bytes from the head on nor for twice what was

@@ -100,8 +100,8 @@ impl Rope {
 
     /// As [`Ring::note_use`].
     #[inline]
-    pub(crate) fn note_use(&mut self, bytes: usize) {
-        self.ring.note_use(bytes - self.in_pieces());
+    pub(crate) fn note_use(&mut self, bytes: u32) {
+        self.ring.note_use(bytes - self.in_pieces);
     }
 
     /// As [`Ring::give_back_unused`]; pieces stay until they are done with.

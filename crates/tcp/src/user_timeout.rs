@@ -45,10 +45,11 @@ impl Connection {
 
     /// USER_TIMEOUT, if the application or the peer has said one: what the application has set, else by
     /// the formula of RFC 5482 §3.1, and never less than the retransmission timeout.
+    #[inline]
     #[must_use]
     pub fn user_timeout(&self) -> Option<Duration> {
-        let (least, most) = self.config.user_timeout_limits;
         self.user_timeouts.local.or_else(|| {
+            let (least, most) = self.config.user_timeout_limits;
             let wanted = self.user_timeouts.remote?.max(self.config.give_up_after);
             Some(wanted.max(least).max(self.sender.rtt.timeout()).min(most))
         })

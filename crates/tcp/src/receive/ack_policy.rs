@@ -36,8 +36,15 @@ pub(crate) struct Received {
     pub(crate) capacity: u32,
     /// Left of the window as it was last offered.
     pub(crate) offered: u32,
+    /// The window that could be offered now, if that is more.
+    pub(crate) room: u32,
+}
+
+impl Received {
     /// By how much the offered window could grow now.
-    pub(crate) growth: u32,
+    const fn growth(&self) -> u32 {
+        self.room.saturating_sub(self.offered)
+    }
 }
 
 /// What the rule has to remember.
@@ -91,27 +98,27 @@ impl AckPolicy {
     }
 
     /// The application has read: is an acknowledgement, or a window update, due now?
+    #[inline]
     pub(crate) const fn on_read(&self, received: &Received) -> bool {
-        let two_segments = received.segment.saturating_mul(2);
         match self.rule {
             AckRule::Bsd { window_update_percent } => {
                 let share = received.capacity as u64 * window_update_percent as u64 / 100;
-                received.growth > 0 && (received.growth >= two_segments || received.growth as u64 >= share)
+                let growth = received.growth();
+                growth > 0 && (growth >= received.segment.saturating_mul(2) || growth as u64 >= share)
             }
             AckRule::Modern { .. } => {
                 let read_all_of_a_push = self.pushed && received.unread == 0 && !self.is_request_response();
-                let enough = received.pending > received.segment || read_all_of_a_push;
-                let half = received.capacity / 2;
-                if received.pending > 0 && enough {
+                if received.pending > received.segment || (read_all_of_a_push && received.pending > 0) {
                     return true;
                 }
-                if received.offered > half || received.growth == 0 {
-                    return false;
+                let half = received.capacity / 2;
+                received.offered <= half && received.growth() > 0 && {
+                    // A sender without room for a segment waits for one (RFC 9293 §3.8.6.2.2).
+                    let stalled = received.offered < received.segment;
+                    let segments = if stalled { 1 } else { 2 };
+                    let worth = received.segment.saturating_mul(segments);
+                    received.growth() >= if half < worth { half } else { worth }
                 }
-                // A sender without room for a segment waits for one (RFC 9293 §3.8.6.2.2).
-                let stalled = received.offered < received.segment;
-                let worth = if stalled { received.segment } else { two_segments };
-                received.growth >= if half < worth { half } else { worth }
             }
         }
     }
@@ -120,8 +127,8 @@ impl AckPolicy {
     /// few bytes (RFC 9293 §3.8.6.2.2)? 4.3BSD judged the window, the RFC judges its growth.
     pub(crate) const fn is_worth_offering(&self, received: &Received) -> bool {
         let (grown, share) = match self.rule {
-            AckRule::Bsd { .. } => (received.offered + received.growth, received.capacity / 4),
-            AckRule::Modern { .. } => (received.growth, received.capacity / 2),
+            AckRule::Bsd { .. } => (received.offered + received.growth(), received.capacity / 4),
+            AckRule::Modern { .. } => (received.growth(), received.capacity / 2),
         };
         grown >= received.segment || grown >= share
     }
@@ -152,7 +159,7 @@ mod tests {
         unread: 0,
         capacity: 17 * 1_460,
         offered: 17 * 1_460,
-        growth: 0,
+        room: 17 * 1_460,
     };
 
     #[test]
@@ -192,7 +199,8 @@ mod tests {
     #[test]
     fn tahoe_tells_of_two_segments_or_of_35_per_cent_of_the_buffer() {
         let policy = AckPolicy::new(TAHOE);
-        let grown = |growth, capacity| policy.on_read(&Received { growth, capacity, ..IDLE });
+        let grown =
+            |growth, capacity| policy.on_read(&Received { room: IDLE.offered + growth, capacity, ..IDLE });
         assert!(!grown(1_460, 17 * 1_460));
         assert!(grown(2 * 1_460, 17 * 1_460));
         assert!(grown(1_460, 2 * 1_460));
@@ -202,8 +210,8 @@ mod tests {
     #[test]
     fn a_window_that_was_closed_is_reopened_by_the_reader() {
         let policy = AckPolicy::new(MODERN);
-        let closed = Received { offered: 0, growth: 1_460, capacity: 1_460, ..IDLE };
+        let closed = Received { offered: 0, room: 1_460, capacity: 1_460, ..IDLE };
         assert!(policy.on_read(&closed));
-        assert!(!policy.on_read(&Received { growth: 700, ..closed }));
+        assert!(!policy.on_read(&Received { room: 700, ..closed }));
     }
 }

@@ -89,6 +89,7 @@ impl Autotune {
     /// `count` bytes were read. At the end of a round trip in which more was read than in any before, the
     /// size that the buffer should have. `known` is the round trip of the sending half, `segment` the
     /// peer's segment, and `stamped` says whether its segments bring timestamps back.
+    #[inline]
     pub(crate) fn on_read(
         &mut self,
         now: Instant,
@@ -102,6 +103,10 @@ impl Autotune {
         if now.since(self.since) < round_trip {
             return None;
         }
+        self.end_round_trip(now, segment, stamped)
+    }
+
+    fn end_round_trip(&mut self, now: Instant, segment: u32, stamped: bool) -> Option<u32> {
         self.since = now;
         self.wants_echo = stamped && self.is_on();
         let read = core::mem::take(&mut self.read);

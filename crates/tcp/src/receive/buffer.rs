@@ -162,7 +162,7 @@ impl ReceiveBuffer {
     /// The first `count` bytes were read.
     #[inline]
     fn advance(&mut self, count: usize) {
-        self.rope.note_use(self.len());
+        self.rope.note_use(self.length);
         self.rope.advance(count);
         self.length -= saturated(count);
     }

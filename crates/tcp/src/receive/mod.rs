@@ -126,9 +126,15 @@ impl Receiver {
         saturated(self.buffer.len()) > self.capacity() / 2
     }
 
+    /// The window that there is room for.
+    #[inline]
+    pub(crate) fn room(&self) -> u32 {
+        saturated(self.buffer.free()).min(self.largest_window)
+    }
+
     /// The right edge that could be offered now; never before the one that was.
     pub(crate) fn possible_edge(&self, rcv: &ReceiveSequence) -> SeqNum {
-        (rcv.nxt + saturated(self.buffer.free()).min(self.largest_window)).later(rcv.edge)
+        (rcv.nxt + self.room()).later(rcv.edge)
     }
 
     /// Puts data that begins at `seq` in its place, if no more than `most` stretches lie beyond holes

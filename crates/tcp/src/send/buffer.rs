@@ -152,7 +152,7 @@ impl SendBuffer {
     fn extend(&mut self, count: usize) {
         self.prepared = false;
         self.length += saturated(count);
-        self.rope.note_use(self.len());
+        self.rope.note_use(self.length);
     }
 
     /// Lets go of everything before `seq`; how many bytes.
