@@ -2,7 +2,7 @@
 
 use crate::layout::{half, room, split_fixed, word};
 use crate::tcp_options::TIMESTAMPS_PREFIX;
-use crate::{Malformed, SeqNum, Sum, TcpOptions, Timestamps};
+use crate::{Malformed, SackBlocks, SeqNum, Sum, TcpOptions, Timestamps};
 use bitflags::bitflags;
 use core::fmt;
 use core::num::NonZeroU16;
@@ -150,6 +150,20 @@ impl<'a> Segment<'a> {
     #[must_use]
     pub fn options(&self) -> TcpOptions {
         TcpOptions::parse(self.options)
+    }
+
+    /// The timestamps among them, which are the only option more often than not.
+    #[inline]
+    #[must_use]
+    pub fn timestamps(&self) -> Option<Timestamps> {
+        Timestamps::alone(self.options).or_else(|| self.options().timestamps)
+    }
+
+    /// The blocks of selective acknowledgements among them, which are there where something is missing.
+    #[inline]
+    #[must_use]
+    pub fn sack_blocks(&self) -> SackBlocks {
+        if Timestamps::alone(self.options).is_some() { SackBlocks::default() } else { self.options().sack }
     }
 
     /// SEG.LEN: the sequence numbers that the segment occupies, SYN and FIN counted.

@@ -6,6 +6,12 @@ use crate::{EcnCounts, FastOpenCookie, SeqNum};
 /// The first word of an option field that holds timestamps alone, in the aligned layout that RFC
 /// 7323 appendix A recommends and every stack sends: NOP, NOP, kind 8, length 10.
 pub(crate) const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
+/// Timestamps behind SACK-permitted, which takes the place of the NOPs, and that behind NOPs.
+const PERMITTED_AND_TIMESTAMPS: u32 = 0x0402_080a;
+const PERMITTED: u32 = 0x0101_0402;
+/// What is in front of the MSS, and of a window scale that is aligned by a NOP.
+const MSS_PREFIX: u32 = 0x0204;
+const WINDOW_SCALE_PREFIX: u32 = 0x01_0303;
 
 const END: u8 = 0;
 const NOP: u8 = 1;
@@ -141,13 +147,23 @@ impl TcpOptions {
         // Nearly every field: read at once, and not octet by octet.
         match Timestamps::alone(field) {
             Some(timestamps) => Self { timestamps: Some(timestamps), ..Self::default() },
-            None => Self::parse_one_by_one(field),
+            None => {
+                let mut options = Self::default();
+                options.note_all(field);
+                options
+            }
         }
     }
 
-    fn parse_one_by_one(field: &[u8]) -> Self {
-        let mut options = Self::default();
-        let mut rest = field;
+    fn note_all(&mut self, field: &[u8]) {
+        let rest = self.note_aligned(field);
+        if !rest.is_empty() {
+            self.note_by_octets(rest);
+        }
+    }
+
+    /// Takes in the options of `rest`, one after the other.
+    fn note_by_octets(&mut self, mut rest: &[u8]) {
         while let [kind, after @ ..] = rest {
             match (*kind, after) {
                 (END, _) => break,
@@ -157,13 +173,40 @@ impl TcpOptions {
                         break;
                     };
                     let [_, _, data @ ..] = option else { break };
-                    options.note(kind, data);
+                    self.note(kind, data);
                     rest = remainder;
                 }
                 (_, []) => break,
             }
         }
-        options
+    }
+
+    /// Takes in options from the start of `field` as long as they come in words of four octets, as those of a SYN
+    /// mostly do, and returns the rest.
+    fn note_aligned<'a>(&mut self, mut field: &'a [u8]) -> &'a [u8] {
+        while let Some((&first, after)) = field.split_first_chunk() {
+            let word = u32::from_be_bytes(first);
+            let [_, _, high, low] = first;
+            field = if word >> 16 == MSS_PREFIX {
+                self.mss = Some(u16::from_be_bytes([high, low]));
+                after
+            } else if word >> 8 == WINDOW_SCALE_PREFIX {
+                self.window_scale = Some(low);
+                after
+            } else if word == PERMITTED_AND_TIMESTAMPS || word == TIMESTAMPS_PREFIX {
+                let Some((&[a, b, c, d, e, f, g, h], after)) = after.split_first_chunk() else { break };
+                let (value, echo) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+                self.sack_permitted |= word == PERMITTED_AND_TIMESTAMPS;
+                self.timestamps = Some(Timestamps { value, echo });
+                after
+            } else if word == PERMITTED {
+                self.sack_permitted = true;
+                after
+            } else {
+                break;
+            };
+        }
+        field
     }
 
     /// Takes in one option.
@@ -285,6 +328,15 @@ mod tests {
     use super::*;
     use crate::EcnOrder;
 
+    impl TcpOptions {
+        /// What is read without a look at whole words.
+        fn by_octets(field: &[u8]) -> Self {
+            let mut options = Self::default();
+            options.note_by_octets(field);
+            options
+        }
+    }
+
     fn block(left: u32, right: u32) -> SackBlock {
         SackBlock { left: SeqNum::new(left), right: SeqNum::new(right) }
     }
@@ -317,13 +369,35 @@ mod tests {
             for bit in 0..8 {
                 let mut field = field;
                 field[octet] ^= 1 << bit;
-                assert_eq!(TcpOptions::parse(&field), TcpOptions::parse_one_by_one(&field), "{field:?}");
+                assert_eq!(TcpOptions::parse(&field), TcpOptions::by_octets(&field), "{field:?}");
             }
         }
         for shorter in 0..field.len() {
             assert_eq!(Timestamps::alone(&field[..shorter]), None);
         }
         assert_eq!(Timestamps::alone(&[&field[..], &[NOP; 4]].concat()), None);
+    }
+
+    /// The fields of a SYN as this stack and as Linux write them, and without timestamps: read by words as octet by
+    /// octet, also with any bit wrong, and cut anywhere.
+    #[test]
+    fn what_is_aligned_is_read_by_words_as_it_is_one_by_one() {
+        let fields: [&[u8]; 3] = [
+            &[2, 4, 5, 180, 1, 3, 3, 7, 4, 2, 8, 10, 1, 2, 3, 4, 0, 0, 0, 9],
+            &[2, 4, 5, 180, 4, 2, 8, 10, 1, 2, 3, 4, 0, 0, 0, 9, 1, 3, 3, 7],
+            &[2, 4, 5, 180, 1, 3, 3, 7, 1, 1, 4, 2],
+        ];
+        for field in fields {
+            assert!(TcpOptions::default().note_aligned(field).is_empty(), "{field:?}");
+            for length in 0..=field.len() {
+                for bit in 0..8 * length {
+                    let mut changed = field[..length].to_vec();
+                    changed[bit / 8] ^= 1 << (bit % 8);
+                    assert_eq!(TcpOptions::parse(&changed), TcpOptions::by_octets(&changed), "{changed:?}");
+                }
+                assert_eq!(TcpOptions::parse(&field[..length]), TcpOptions::by_octets(&field[..length]));
+            }
+        }
     }
 
     #[test]
