@@ -52,6 +52,21 @@ pub(crate) struct Way {
     pub(crate) window_clamp: Option<u32>,
 }
 
+/// What the routes say of a destination.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Course {
+    destination: Ipv4Addr,
+    /// The generation of routes that say so.
+    routes: u64,
+    /// Whose station packets are sent to.
+    pub(crate) next_hop: Ipv4Addr,
+    /// The address of ours to speak from.
+    source: Option<Ipv4Addr>,
+    /// What the route carries, and the window that connections offer on it.
+    mtu: Option<usize>,
+    window_clamp: Option<u32>,
+}
+
 impl Way {
     /// A way of which everything is known.
     const fn unlimited(source: Ipv4Addr, mtu: usize) -> Self {
@@ -129,7 +144,10 @@ impl Stack {
     }
 
     /// The way to a destination: this host itself, all hosts on the link, or along a route.
-    pub(crate) fn way_to(&self, now: Instant, destination: Ipv4Addr) -> Result<Way, Error> {
+    pub(crate) fn way_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<Way, Error> {
+        if let Some(course) = self.known_course(destination) {
+            return self.way_along(now, &course);
+        }
         let interface = &self.interface;
         if interface.is_ours(destination) {
             return Ok(Way::unlimited(destination, LOCAL_MTU));
@@ -138,17 +156,47 @@ impl Stack {
             let source = interface.source_towards(destination).ok_or(Error::NoAddress)?;
             return Ok(Way::unlimited(source, interface.capabilities.mtu));
         }
-        let route = self.routes.lookup(destination).ok_or(Error::NoRoute(destination))?;
-        let source = interface.source_towards(route.next_hop(destination)).ok_or(Error::NoAddress)?;
-        let known = self.path_mtus.get(now, destination);
-        let link_mtu = interface.capabilities.mtu.min(route.mtu.unwrap_or(LOCAL_MTU)).min(LOCAL_MTU);
+        let course = self.find_course(destination).ok_or(Error::NoRoute(destination))?;
+        self.way_along(now, &course)
+    }
+
+    fn way_along(&self, now: Instant, course: &Course) -> Result<Way, Error> {
+        let known = self.path_mtus.get(now, course.destination);
+        let link_mtu = self.interface.capabilities.mtu.min(course.mtu.unwrap_or(LOCAL_MTU)).min(LOCAL_MTU);
         Ok(Way {
-            source,
+            source: course.source.ok_or(Error::NoAddress)?,
             mtu: known.map_or(link_mtu, |known| known.mtu.min(link_mtu)),
             link_mtu,
             is_estimated: known.is_some_and(|known| known.is_estimated),
-            window_clamp: route.window_clamp,
+            window_clamp: course.window_clamp,
         })
+    }
+
+    /// Where packets for `destination` go, if that was asked last, and no route has changed since: connections to
+    /// one host come in trains, and each asks when it is opened, and when it speaks first.
+    #[inline]
+    pub(crate) fn known_course(&self, destination: Ipv4Addr) -> Option<Course> {
+        let holds =
+            |course: &Course| course.destination == destination && course.routes == self.routes.generation();
+        self.course.filter(holds)
+    }
+
+    /// The same, looked up, for a destination that is not everyone; that of another host is remembered.
+    pub(crate) fn find_course(&mut self, destination: Ipv4Addr) -> Option<Course> {
+        let route = self.routes.lookup(destination)?;
+        let next_hop = route.next_hop(destination);
+        let course = Course {
+            destination,
+            routes: self.routes.generation(),
+            next_hop,
+            source: self.interface.source_towards(next_hop),
+            mtu: route.mtu,
+            window_clamp: route.window_clamp,
+        };
+        if !self.interface.is_ours(destination) {
+            self.course = Some(course);
+        }
+        Some(course)
     }
 
     /// Has the host itself send a packet, of which `write` writes the `length` bytes of payload. False

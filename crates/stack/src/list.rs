@@ -25,6 +25,11 @@ impl List {
         if self.first == END { None } else { Some(self.first) }
     }
 
+    /// The item at the back.
+    pub(crate) const fn last(&self) -> Option<u32> {
+        if self.last == END { None } else { Some(self.last) }
+    }
+
     /// How many items it has.
     pub(crate) const fn len(&self) -> usize {
         self.length as usize

@@ -145,8 +145,10 @@ impl Neighbors {
             State::Reachable | State::Probed => {}
             State::Stale => self.ask(now, index, State::Probed),
         }
-        self.leave_order(index);
-        self.join_order(index, true);
+        if self.used.last() != Some(index) {
+            self.leave_order(index);
+            self.join_order(index, true);
+        }
         Some(station)
     }
 

@@ -12,6 +12,7 @@ use crate::fast_open::FastOpenCache;
 use crate::fast_open::cookie::FastOpenMint;
 use crate::identification::Identification;
 use crate::interface::Interface;
+use crate::ipv4::Course;
 use crate::isn::InitialNumbers;
 use crate::keys::Keys;
 use crate::link::Capabilities;
@@ -45,6 +46,8 @@ pub struct Stack {
     pub(crate) interface: Interface,
     /// Source and destination of the last packet from the link to us alone, which were found good.
     pub(crate) familiar: Option<[u8; 8]>,
+    /// Where packets for the destination go that was asked for last.
+    pub(crate) course: Option<Course>,
     /// The Ethernet header of the last frame with an IPv4 packet to us alone, which was found good.
     pub(crate) stations: Option<StationHeader>,
     /// Are frames predicted to be like those before them?
@@ -124,6 +127,7 @@ impl Stack {
         Self {
             interface: Interface::new(config.mac, config.addresses),
             familiar: None,
+            course: None,
             stations: None,
             predicts_frames: config.frame_prediction,
             predicted_frames: 0,

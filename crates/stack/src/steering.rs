@@ -125,6 +125,9 @@ impl Steering {
 
 /// Every shard gets as many of the hashes as any other, whatever their number.
 fn shard_of(hasher: &SipHasher13, shards: NonZeroU16, key: &[u8; 12]) -> u16 {
+    if shards == NonZeroU16::MIN {
+        return FIRST_SHARD;
+    }
     #[allow(clippy::cast_possible_truncation, reason = "less than the number of shards")]
     let shard = (((hasher.hash(key) >> 32) * u64::from(shards.get())) >> 32) as u16;
     shard

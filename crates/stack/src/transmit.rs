@@ -1,5 +1,7 @@
 //! The link offers an empty frame: who fills it, and with what header in front.
 
+use crate::interface::Audience;
+use crate::ipv4::Course;
 use crate::link::{LentFrame, Medium, TxFrame};
 use crate::ready::Sender;
 use crate::sockets::Socket;
@@ -161,11 +163,14 @@ impl Stack {
         if self.interface.capabilities.medium == Medium::Ip {
             return Station::Known(MacAddress::ZERO);
         }
-        if self.interface.audience(destination) == crate::interface::Audience::Everyone {
-            return Station::Known(MacAddress::BROADCAST);
-        }
-        let Some(route) = self.routes.lookup(destination) else { return Station::NoRoute };
-        let next_hop = route.next_hop(destination);
+        let course = match self.known_course(destination) {
+            Some(course) => Some(course),
+            None if self.interface.audience(destination) == Audience::Everyone => {
+                return Station::Known(MacAddress::BROADCAST);
+            }
+            None => self.find_course(destination),
+        };
+        let Some(Course { next_hop, .. }) = course else { return Station::NoRoute };
         self.neighbors.lookup(now, next_hop).map_or(Station::Asked(next_hop), Station::Known)
     }
 

@@ -195,7 +195,7 @@ impl Stack {
 
     /// May the socket send to this address, from which one of ours, and how much at a time?
     pub(crate) fn judge_destination(
-        &self,
+        &mut self,
         now: Instant,
         remote: SocketAddrV4,
         broadcast: bool,
