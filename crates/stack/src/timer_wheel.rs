@@ -78,29 +78,40 @@ impl TimerWheel {
     #[inline]
     pub(crate) fn arm(&mut self, id: u32, deadline: Instant) {
         if deadline < self.deadline(id) {
-            self.arm_earlier(id, deadline);
+            self.rearm(id, deadline);
+        }
+    }
+
+    /// Has timer `id` come due at `deadline`, whatever it was armed for before.
+    pub(crate) fn set(&mut self, id: u32, deadline: Instant) {
+        if deadline == Instant::NEVER {
+            self.disarm(id);
+        } else if deadline != self.deadline(id) {
+            self.rearm(id, deadline);
         }
     }
 
     #[inline(never)]
-    fn arm_earlier(&mut self, id: u32, deadline: Instant) {
-        if self.deadline(id) != Instant::NEVER {
-            self.take_out(id);
-        }
+    fn rearm(&mut self, id: u32, deadline: Instant) {
+        self.take_out(id);
         self.place(id, deadline);
         self.find_next();
     }
 
     /// Takes the timer out of the wheel.
     pub(crate) fn disarm(&mut self, id: u32) {
-        if self.deadline(id) != Instant::NEVER {
-            self.take_out(id);
+        if self.take_out(id) {
             self.find_next();
         }
     }
 
-    fn take_out(&mut self, id: u32) {
-        let timer = &mut self.timers[id as usize];
+    /// Takes the timer out of the wheel, if it is armed; whether it was.
+    #[inline]
+    fn take_out(&mut self, id: u32) -> bool {
+        let timer = match self.timers.get_mut(id as usize) {
+            Some(timer) if timer.deadline != Instant::NEVER => timer,
+            _ => return false,
+        };
         timer.deadline = Instant::NEVER;
         match timer.place {
             Place::Due => self.links.remove(&mut self.due, id),
@@ -113,6 +124,7 @@ impl TimerWheel {
                 }
             }
         }
+        true
     }
 
     /// When timer `id` will come due; [`Instant::NEVER`] if it is not armed.
@@ -185,6 +197,7 @@ impl TimerWheel {
     }
 
     /// Puts a timer that is in no list where its deadline says.
+    #[inline(always)]
     fn place(&mut self, id: u32, deadline: Instant) {
         #[cfg(test)]
         {
@@ -303,7 +316,7 @@ mod tests {
         /// length of a tick.
         #[test]
         fn the_wheel_agrees_with_a_list(
-            steps in prop::collection::vec((0_u32..20, 0_u32..42, any::<u64>(), 0_u8..4), 1..300),
+            steps in prop::collection::vec((0_u32..20, 0_u32..42, any::<u64>(), 0_u8..6), 1..300),
         ) {
             let mut wheel = TimerWheel::new();
             let mut list = [u64::MAX; 20];
@@ -319,6 +332,11 @@ mod tests {
                     2 => {
                         wheel.disarm(id);
                         list[id as usize] = u64::MAX;
+                    }
+                    3 => {
+                        let deadline = if magnitude == 0 { u64::MAX } else { now.saturating_add(span) };
+                        wheel.set(id, at(deadline));
+                        list[id as usize] = deadline;
                     }
                     _ => {
                         now = now.saturating_add(span);

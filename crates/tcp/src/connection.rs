@@ -97,6 +97,15 @@ pub struct Seeds {
     pub timestamp_offset: u32,
 }
 
+/// Which end begins (RFC 9293 §3.10.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Open {
+    /// Ours, with a SYN.
+    Active,
+    /// The peer, whose SYN has come.
+    Passive,
+}
+
 /// One TCP connection.
 ///
 /// The fields that the data arm of header prediction touches lie together at the front.
@@ -168,7 +177,7 @@ impl Connection {
     /// An active open: the SYN leaves at the next [`Connection::poll_transmit`].
     #[must_use]
     pub fn connect(config: impl Into<SharedConfig>, path: Path, seeds: Seeds, now: Instant) -> Self {
-        Self::new(config.into(), path, seeds, State::SynSent, now)
+        Self::open(config.into(), path, seeds, Open::Active, now)
     }
 
     /// A passive open: `syn` was judged by [`crate::judge_listen`]; the SYN-ACK leaves at the next
@@ -181,48 +190,44 @@ impl Connection {
         syn: &Segment<'_>,
         now: Instant,
     ) -> Self {
-        let mut connection = Self::passive(config, path, seeds, now);
+        let mut connection = Self::open(config.into(), path, seeds, Open::Passive, now);
         connection.learn_from_syn(syn, now);
         connection
     }
 
-    /// A passive open whose SYN is told by [`Connection::learn_from_syn`], before anything else happens to it: for
-    /// whoever wants to put it into its place first.
-    #[must_use]
-    pub fn passive(config: impl Into<SharedConfig>, path: Path, seeds: Seeds, now: Instant) -> Self {
-        Self::new(config.into(), path, seeds, State::SynReceived, now)
-    }
-
-    /// A passive open by a host that has kept nothing of the SYN (RFC 4987 §3.6): `syn` is what a cookie
-    /// has brought back, in a segment `ack` that acknowledges the SYN-ACK of `seeds` and bore `ecn`. The
-    /// connection is what [`Connection::accept`] and that segment would have made of the SYN, except that it
-    /// knows nothing of the round trip: the timestamp that comes back had bits of the cookie in it.
-    #[must_use]
-    pub fn accept_by_cookie(
-        config: impl Into<SharedConfig>,
-        path: Path,
-        seeds: Seeds,
+    /// A passive open by a host that has kept nothing of the SYN (RFC 4987 §3.6), in place of
+    /// [`Connection::learn_from_syn`]: `syn` is what a cookie has brought back, in a segment `ack` that
+    /// acknowledges the SYN-ACK and bore `ecn`. The connection is what the SYN and that segment would have made of
+    /// it, except that it knows nothing of the round trip: the timestamp that comes back had bits of the cookie
+    /// in it.
+    pub fn learn_from_cookie(
+        &mut self,
         (syn, ack, ecn): (&Segment<'_>, &Segment<'_>, Ecn),
         grant: MemoryGrant,
         now: Instant,
-    ) -> Self {
-        let mut connection = Self::accept(config, path, seeds, syn, now);
-        connection.grant_memory(grant);
+    ) {
+        self.learn_from_syn(syn, now);
+        self.grant_memory(grant);
         // The SYN-ACK that left when the SYN came.
-        let _ = connection.poll_transmit(now, &mut [0; TcpHeader::MAX_LENGTH]);
-        let _ = connection.handle_segment_bearing(now, ack, ecn);
-        connection.sender.rtt = RoundTrip::new(connection.config.rto);
-        connection
+        let _ = self.poll_transmit(now, &mut [0; TcpHeader::MAX_LENGTH]);
+        let _ = self.handle_segment_bearing(now, ack, ecn);
+        self.sender.rtt = RoundTrip::new(&self.config.rto);
     }
 
-    pub(crate) fn new(config: SharedConfig, path: Path, seeds: Seeds, state: State, now: Instant) -> Self {
+    /// Either open, for whoever wants to put the connection into its place before anything else happens to it. A
+    /// passive one is told of its SYN next, by [`Connection::learn_from_syn`].
+    #[must_use]
+    pub fn open(config: SharedConfig, path: Path, seeds: Seeds, open: Open, now: Instant) -> Self {
         let clamp = path.window_clamp.map_or(LARGEST_BUFFER, |clamp| clamp.max(1) as usize);
         let preferences = Preferences::of(&config, clamp);
         let receive_buffer = preferences.receive_buffer;
         let iss = seeds.initial_sequence;
         Self {
             predicted: 0,
-            state,
+            state: match open {
+                Open::Active => State::SynSent,
+                Open::Passive => State::SynReceived,
+            },
             events: Events::empty(),
             ack_due: false,
             challenge_due: false,
@@ -249,7 +254,7 @@ impl Connection {
             first_due: true,
             reset_due: None,
             next_challenge: now,
-            active: state == State::SynSent,
+            active: open == Open::Active,
             fast_open: None,
             released: false,
             error: None,
@@ -311,7 +316,7 @@ impl Connection {
             // be none, over a path that is longer than the first timeout (RFC 6928 §2).
             self.sender.congestion.controller().restart();
         }
-        self.sender.rtt.restart_after_handshake();
+        self.sender.rtt.restart_after_handshake(&self.config.rto);
         if self.sender.fin {
             self.state = self.state.after_close();
         }

@@ -98,7 +98,7 @@ impl Connection {
             pacing_rate: self.pacing_rate(),
             smoothed_round_trip: self.sender.rtt.smoothed(),
             round_trip_variation: self.sender.rtt.variation(),
-            retransmission_timeout: self.sender.rtt.timeout(),
+            retransmission_timeout: self.sender.rtt.timeout(&self.config.rto),
             congestion_window: self.sender.congestion.window().cwnd(),
             slow_start_threshold: self.sender.congestion.window().ssthresh(),
             send_window: self.snd.wnd,

@@ -78,7 +78,7 @@ mod user_timeout;
 pub use buffer_size::{BufferSize, LARGEST_BUFFER};
 pub use config::{Config, KeepAlive, NagleRule, Profile, UnknownProfile};
 pub use congestion::{CongestionName, UnknownCongestion};
-pub use connection::{Connection, Path, Seeds};
+pub use connection::{Connection, Open, Path, Seeds};
 pub use ecn::EcnRule;
 pub use error::Error;
 pub use event::{Event, Events, Trouble};

@@ -155,7 +155,7 @@ impl Connection {
     /// A segment may tell how long a timestamp of ours took to come back. One that does not is not worth
     /// waiting for another: every segment would be looked at for nothing where none ever does.
     pub(crate) fn measure_receive_round_trip(&mut self, now: Instant, segment: &Segment<'_>) {
-        let round_trip = self.echoed_round_trip(now, segment);
+        let round_trip = self.timestamps.echoed_round_trip(segment, now);
         self.receiver.autotune.on_echo(round_trip);
     }
 

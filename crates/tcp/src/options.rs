@@ -43,7 +43,7 @@ impl TimestampState {
 
     /// The timestamps of a segment, where both ends use them.
     pub(crate) fn of(&self, segment: &Segment<'_>) -> Option<Timestamps> {
-        if self.on { segment.options().timestamps } else { None }
+        if self.on { segment.timestamps() } else { None }
     }
 
     /// TSval at `now`.
@@ -70,9 +70,10 @@ impl TimestampState {
         self.recent_at = now;
     }
 
-    /// The round trip that the echo tells of, in ticks of a millisecond; `None` if it lies in the
-    /// future.
-    pub(crate) fn round_trip(&self, timestamps: Timestamps, now: Instant) -> Option<Duration> {
+    /// The round trip that the echo of a segment tells of, in ticks of a millisecond; `None` if it has none, or one
+    /// that lies in the future.
+    pub(crate) fn echoed_round_trip(&self, segment: &Segment<'_>, now: Instant) -> Option<Duration> {
+        let timestamps = self.of(segment).filter(|timestamps| timestamps.echo != 0)?;
         let clock = self.clock(now);
         (!before(clock, timestamps.echo))
             .then(|| Duration::from_millis(u64::from(clock.wrapping_sub(timestamps.echo))))

@@ -51,7 +51,7 @@ impl Connection {
         self.user_timeouts.local.or_else(|| {
             let (least, most) = self.config.user_timeout_limits;
             let wanted = self.user_timeouts.remote?.max(self.config.give_up_after);
-            Some(wanted.max(least).max(self.sender.rtt.timeout()).min(most))
+            Some(wanted.max(least).max(self.sender.rtt.timeout(&self.config.rto)).min(most))
         })
     }
 

@@ -9,7 +9,7 @@ use super::syn_cookie::{Kept, PERIOD};
 use crate::ipv4::Arrived;
 use crate::stack::Stack;
 use crate::tcp::Owner;
-use linerate_tcp::{Connection, EcnRule, Seeds};
+use linerate_tcp::{Connection, EcnRule, Open, Seeds};
 use linerate_wire::{Segment, TcpFlags, TcpHeader};
 
 impl Stack {
@@ -76,17 +76,17 @@ impl Stack {
         let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);
         let ecn = arrived.header.type_of_service.ecn();
         let grant = self.memory.grant(0, false);
-        let open = |path, seeds| {
-            let seeds = Seeds { initial_sequence: ack.ack - 1, ..seeds };
-            Connection::accept_by_cookie(config, path, seeds, (&syn, ack, ecn), grant, arrived.arrival.at)
-        };
-        let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open, |_| {});
+        let (owner, iss) = (Owner::HalfOpen(index), Some(ack.ack - 1));
+        let connection = self.insert_tcp(owner, (local, peer), &way, config, Open::Passive, iss);
+        if let Some(socket) = self.sockets.tcp_at(connection) {
+            socket.connection.learn_from_cookie((&syn, ack, ecn), grant, arrived.arrival.at);
+        }
         self.counted.tcp.passive_opens += 1;
         self.counted.tcp_extra.syn_cookies_received += 1;
         if let Some(listener) = self.sockets.listener_at(index) {
             listener.counted.cookies_taken += 1;
         }
-        self.settle_as_new(connection);
+        self.settle(connection);
         true
     }
 

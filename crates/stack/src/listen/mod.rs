@@ -24,7 +24,7 @@ use alloc::boxed::Box;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::ops::AddAssign;
 use fast_open::{Admission, Pending};
-use linerate_tcp::{Config, Connection, Events, SharedConfig};
+use linerate_tcp::{Config, Events, Open, SharedConfig};
 use linerate_units::Instant;
 use linerate_wire::Segment;
 
@@ -320,19 +320,20 @@ impl Stack {
         let is_fast = matches!(admission, Admission::Fast(_));
         let grant = self.memory.grant(0, false);
         let now = arrived.arrival.at;
-        let open = |path, seeds| Connection::passive(config, path, seeds, now);
-        let begin = |connection: &mut Connection| {
-            connection.learn_from_syn(syn, now);
-            connection.note_codepoint_of_syn(arrived.header.type_of_service.ecn());
+        let owner = Owner::HalfOpen(index);
+        let connection = self.insert_tcp(owner, (local, peer), &way, config, Open::Passive, None);
+        if let Some(socket) = self.sockets.tcp_at(connection) {
+            let opening = &mut socket.connection;
+            opening.learn_from_syn(syn, now);
+            opening.note_codepoint_of_syn(arrived.header.type_of_service.ecn());
             if let Some(cookie) = cookie {
-                connection.give_cookie(cookie);
+                opening.give_cookie(cookie);
             }
             if is_fast {
-                connection.grant_memory(grant);
-                connection.open_fast(syn);
+                opening.grant_memory(grant);
+                opening.open_fast(syn);
             }
-        };
-        let connection = self.insert_tcp(Owner::HalfOpen(index), local, peer, &way, open, begin);
+        }
         if let Some(listener) = self.sockets.listener_at(index) {
             listener.counted.syns_kept += 1;
             if !is_fast {

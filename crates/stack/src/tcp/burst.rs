@@ -82,7 +82,7 @@ impl Stack {
         let generation = self.routes.generation() + self.neighbors.generation();
         let socket = self.sockets.tcp_at(index)?;
         let narrow = frame.len() < self.burst.tcp + socket.room;
-        if narrow || socket.hop != Some(generation) || !self.ready.goes_on(Sender::Socket(index)) {
+        if narrow || socket.hop != generation || !self.ready.goes_on(Sender::Socket(index)) {
             return None;
         }
         // The data come behind the headers, and over what is too long of them here.

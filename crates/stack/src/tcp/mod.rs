@@ -27,8 +27,9 @@ use crate::stack::Stack;
 use alloc::boxed::Box;
 use core::net::SocketAddrV4;
 use headers::Headers;
-use linerate_tcp::{Connection, Path, Seeds, State};
+use linerate_tcp::{Connection, Open, Seeds, SharedConfig, State};
 use linerate_units::Instant;
+use linerate_wire::SeqNum;
 
 /// Who holds a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,9 @@ pub(crate) enum Owner {
     Acceptable(u32),
 }
 
+/// No generation of routes and neighbours.
+const NOWHERE: u64 = u64::MAX;
+
 /// A connection and what the host keeps beside it.
 #[derive(Debug)]
 pub(crate) struct TcpSocket {
@@ -55,8 +59,8 @@ pub(crate) struct TcpSocket {
     /// What the connection was last told of memory holds for this.
     pub(crate) granted: Granted,
     headers: Headers,
-    /// The generation of routes and neighbours for which the station in `headers` is right.
-    hop: Option<u64>,
+    /// The generation of routes and neighbours for which the station in `headers` is right, or [`NOWHERE`].
+    hop: u64,
     /// Bytes of the largest segment that the connection may want to write.
     room: usize,
     /// Is the peer this host itself?
@@ -67,7 +71,38 @@ pub(crate) struct TcpSocket {
     retired: bool,
 }
 
+/// What a connection was before a step that changed its state, and what it is now.
+struct Change {
+    before: State,
+    state: State,
+    owner: Owner,
+    /// Is there nothing left to be done?
+    is_over: bool,
+    was_established: bool,
+    is_established: bool,
+    was_orphan: bool,
+    is_orphan: bool,
+}
+
 impl TcpSocket {
+    /// The host sees the state that the connection is in now.
+    #[inline]
+    fn follow_state(&mut self) -> Change {
+        let (before, state) = (self.state, self.connection.state());
+        let (was_established, was_orphan) = (self.is_established(), self.is_orphan());
+        self.state = state;
+        Change {
+            before,
+            state,
+            owner: self.owner,
+            is_over: self.connection.is_released(),
+            was_established,
+            is_established: self.is_established(),
+            was_orphan,
+            is_orphan: self.is_orphan(),
+        }
+    }
+
     /// Is the connection open in the sense of `CurrEstab`?
     fn is_established(&self) -> bool {
         !self.retired && matches!(self.state, State::Established | State::CloseWait)
@@ -80,37 +115,42 @@ impl TcpSocket {
 }
 
 impl Stack {
-    /// Makes a socket of a connection, which `open` makes of its path and its seeds, and `begin` changes where it
-    /// stays then: a connection is two kilobytes, and each move of it costs as much as two hashes.
+    /// Opens a connection. Whoever asks for that tells it of its SYN where it stays then, and settles it: a
+    /// connection is more than a kilobyte, and each move of it costs as much as two hashes. It begins with `iss`,
+    /// or with a number that nobody can guess.
     pub(crate) fn insert_tcp(
         &mut self,
         owner: Owner,
-        local: SocketAddrV4,
-        peer: SocketAddrV4,
+        (local, peer): (SocketAddrV4, SocketAddrV4),
         way: &Way,
-        open: impl FnOnce(Path, Seeds) -> Connection,
-        begin: impl FnOnce(&mut Connection),
+        config: SharedConfig,
+        open: Open,
+        iss: Option<SeqNum>,
     ) -> u32 {
         let path = way.path();
+        let now = self.now;
         let seeds = Seeds {
-            initial_sequence: self.numbers.sequence(self.now, local, peer),
+            initial_sequence: iss.unwrap_or_else(|| self.numbers.sequence(now, local, peer)),
             timestamp_offset: self.numbers.timestamp_offset(local, peer),
         };
-        let mut socket = Box::new(TcpSocket {
-            connection: open(path, seeds),
-            state: State::Closed,
-            owner,
-            local,
-            peer,
-            held: 0,
-            granted: Granted::NOTHING,
-            headers: Headers::new(local, peer),
-            hop: None,
-            room: path.link_payload,
-            is_local: self.interface.is_ours(*peer.ip()),
-            retired: false,
-        });
-        begin(&mut socket.connection);
+        let (headers, is_local) = (Headers::new(local, peer), self.interface.is_ours(*peer.ip()));
+        let mut socket = Box::write(
+            Box::new_uninit(),
+            TcpSocket {
+                connection: Connection::open(config, path, seeds, open, now),
+                state: State::Closed,
+                owner,
+                local,
+                peer,
+                held: 0,
+                granted: Granted::NOTHING,
+                headers,
+                hop: NOWHERE,
+                room: path.link_payload,
+                is_local,
+                retired: false,
+            },
+        );
         socket.state = socket.connection.state();
         let index = self.sockets.insert(Socket::Tcp(socket)).index;
         self.flows.insert(Flow::new(local, peer), index);
@@ -118,15 +158,10 @@ impl Stack {
     }
 
     /// A connection has gone from one state to another, or is about to leave the network.
-    fn follow_state(&mut self, index: u32) {
-        let Some(socket) = self.sockets.tcp_at(index) else { return };
-        let (was_established, was_orphan) = (socket.is_established(), socket.is_orphan());
-        let before = core::mem::replace(&mut socket.state, socket.connection.state());
-        let (state, owner) = (socket.state, socket.owner);
-        let (is_established, is_orphan) = (socket.is_established(), socket.is_orphan());
-        let is_over = socket.connection.is_released();
+    fn follow_change(&mut self, index: u32, change: &Change) {
+        let &Change { before, state, owner, is_over, was_established, is_established, .. } = change;
         self.count_change(was_established, is_established);
-        self.orphans = self.orphans + usize::from(is_orphan) - usize::from(was_orphan);
+        self.orphans = self.orphans + usize::from(change.is_orphan) - usize::from(change.was_orphan);
         if before != state && state == State::Closed {
             let counted = &mut self.counted.tcp;
             counted.established_resets += u64::from(was_established);

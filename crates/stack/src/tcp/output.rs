@@ -46,7 +46,7 @@ impl Stack {
     fn station_of(&mut self, now: Instant, index: u32) -> Station {
         let generation = self.routes.generation() + self.neighbors.generation();
         let Some(socket) = self.sockets.tcp_at(index) else { return Station::NoRoute };
-        if socket.hop == Some(generation) {
+        if socket.hop == generation {
             return Station::Known(self.interface.mac);
         }
         let peer = *socket.peer.ip();
@@ -60,7 +60,7 @@ impl Stack {
             && let Some(socket) = self.sockets.tcp_at(index)
         {
             socket.headers.set_stations(self.interface.mac, mac);
-            socket.hop = Some(generation);
+            socket.hop = generation;
         }
         station
     }

@@ -2,7 +2,7 @@
 //! in TIME-WAIT, in a tenth. Whoever wants to change anything about it wakes it, and whoever looks at it is shown
 //! what it would be awake.
 
-use super::{Owner, TcpSocket, headers::Headers};
+use super::{NOWHERE, Owner, TcpSocket, headers::Headers};
 use crate::demux::Flow;
 use crate::memory::Granted;
 use crate::sockets::Socket;
@@ -110,7 +110,7 @@ impl<C: Kept> RestingSocket<C> {
             held: 0,
             granted: Granted::NOTHING,
             headers,
-            hop: None,
+            hop: NOWHERE,
             room: self.room as usize,
             is_local: self.is_local,
             state: self.state,
@@ -202,10 +202,7 @@ impl Stack {
     fn lay_down(&mut self, index: u32, socket: Socket, deadline: Instant) {
         self.sockets.put_to_rest(index, socket);
         self.burst.forget();
-        if self.timers.deadline(index) != deadline {
-            self.timers.disarm(index);
-            self.timers.arm(index, deadline);
-        }
+        self.timers.set(index, deadline);
     }
 
     /// TIME-WAIT of a connection of which nothing else is kept has come to its end, or its place is wanted.

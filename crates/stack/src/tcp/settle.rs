@@ -107,14 +107,19 @@ impl Stack {
     /// The same for a step after which there is more to be done than to send and to read.
     #[cold]
     pub(super) fn follow(&mut self, index: u32) {
-        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        let Some(mut socket) = self.sockets.tcp_at(index) else { return };
         if socket.concerns(&self.memory) {
             self.follow_memory(index);
+            let Some(same) = self.sockets.tcp_at(index) else { return };
+            socket = same;
         }
-        let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else { return };
+        if socket.retired {
+            return;
+        }
         let events = socket.connection.events();
         concerned!(self).note(index, socket);
-        let (peer, is_elsewhere) = (*socket.peer.ip(), socket.is_elsewhere());
+        let peer = *socket.peer.ip();
+        let change = socket.is_elsewhere().then(|| socket.follow_state());
         let connection = &socket.connection;
         let is_silent = events.contains(Events::TROUBLE) && connection.trouble() == Some(Trouble::Silent);
         if events.contains(Events::PATH_MTU) {
@@ -122,21 +127,12 @@ impl Stack {
             let (mtu, is_estimated) = (connection.path_mtu(), connection.is_path_mtu_estimated());
             self.path_mtus.note(self.now, peer, mtu, is_estimated);
         }
-        if is_elsewhere {
-            self.follow_state(index);
+        if let Some(change) = change {
+            self.follow_change(index, &change);
         }
         if is_silent {
             self.doubt_way_to(peer);
         }
-    }
-
-    /// The same for a connection that has done the first part of its life before the host saw it: a
-    /// handshake that a cookie stood for.
-    pub(crate) fn settle_as_new(&mut self, index: u32) {
-        if let Some(socket) = self.sockets.tcp_at(index) {
-            socket.state = State::SynReceived;
-        }
-        self.settle(index);
     }
 
     /// RFC 9293 §3.8.3 (b): a peer that answers nothing is negative advice about the neighbour on the

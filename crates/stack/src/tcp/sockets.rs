@@ -10,7 +10,7 @@ use crate::stack::Stack;
 use alloc::borrow::Cow;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::num::NonZeroU8;
-use linerate_tcp::{Config, Connection};
+use linerate_tcp::{Config, Connection, Open};
 use linerate_units::Instant;
 use linerate_wire::TypeOfService;
 
@@ -56,13 +56,12 @@ impl Stack {
         let local = self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote)?;
         let config = self.tcp_configs.shared(options.config.as_ref());
         let offer = if options.fast_open { self.offer_fast_open(now, local, remote) } else { None };
-        let open = |path, seeds| Connection::connect(config, path, seeds, now);
-        let begin = |connection: &mut Connection| {
-            if let Some(offer) = offer {
-                connection.try_fast_open(offer);
-            }
-        };
-        let index = self.insert_tcp(Owner::Application, local, remote, &way, open, begin);
+        let index = self.insert_tcp(Owner::Application, (local, remote), &way, config, Open::Active, None);
+        if let Some(offer) = offer
+            && let Some(socket) = self.sockets.tcp_at(index)
+        {
+            socket.connection.try_fast_open(offer);
+        }
         self.counted.tcp.active_opens += 1;
         self.settle(index);
         self.sockets.tcp_handle(index).ok_or(Error::Closed)

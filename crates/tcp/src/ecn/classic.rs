@@ -63,7 +63,7 @@ impl Connection {
         let window = self.sender.congestion.window();
         if window.cwnd() < 2 * window.mss() {
             // The window cannot shrink any more, so the next segment waits as if this one were lost.
-            self.sender.pacer.hold(now + self.sender.rtt.timeout());
+            self.sender.pacer.hold(now + self.sender.rtt.timeout(&self.config.rto));
         }
         let newly = if segment.ack.after(self.snd.una) { segment.ack - self.snd.una } else { 0 };
         let delivered = newly.div_ceil(self.full_segment().max(1));

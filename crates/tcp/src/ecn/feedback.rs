@@ -223,7 +223,7 @@ impl Connection {
     /// The highest number that the segment says has arrived.
     fn newest_acknowledged(&self, segment: &Segment<'_>) -> SeqNum {
         let known = self.snd.una.later(segment.ack);
-        let blocks = segment.options().sack;
+        let blocks = segment.sack_blocks();
         let news = blocks.as_slice().iter().map(|block| block.right).filter(|&right| self.is_news(right));
         news.fold(known, SeqNum::later)
     }

@@ -40,7 +40,7 @@ impl Connection {
         if !self.timestamps.on || segment.flags().contains(TcpFlags::RST) {
             return Ok(());
         }
-        match segment.options().timestamps {
+        match segment.timestamps() {
             Some(timestamps) if !self.timestamps.is_old(timestamps, now) => return Ok(()),
             Some(_) => self.answer_unacceptable(now, segment),
             None => {}
@@ -52,7 +52,7 @@ impl Connection {
     /// Takes the segment's timestamp for the next echo.
     pub(super) fn note_timestamp(&mut self, now: Instant, segment: &Segment<'_>) {
         if self.timestamps.on
-            && let Some(timestamps) = segment.options().timestamps
+            && let Some(timestamps) = segment.timestamps()
         {
             self.timestamps.note(timestamps, segment.seq, self.rcv.acked, now);
         }

@@ -38,16 +38,15 @@ impl Connection {
         if marks > 0 {
             self.answer_marks(now, segment, marks, half_open && !segment.flags().contains(TcpFlags::SYN));
         }
-        // A window whose use was found to be too much does not grow (RFC 3168 §6.1.2).
-        let limited = self.is_window_used() && marks == 0;
         let before = self.snd.una;
         let duplicate = self.is_duplicate_ack(segment, text);
         self.statistics.duplicate_acks += u64::from(duplicate);
         let advanced = ack.after(self.snd.una);
+        // A window whose use was found to be too much does not grow (RFC 3168 §6.1.2).
         if self.agreement.selective_acks {
-            self.acknowledge_selectively(now, segment, limited);
+            self.acknowledge_selectively(now, segment, marks == 0);
         } else if advanced {
-            self.acknowledge(now, segment, 1, limited);
+            self.acknowledge(now, segment, 1, marks == 0 && self.is_window_used());
         } else if duplicate {
             self.on_duplicate_ack();
         }
@@ -115,7 +114,7 @@ impl Connection {
     /// Does the segment name data beyond what it acknowledges? A first block below that tells of data
     /// that came twice (RFC 2883).
     fn is_told_of_a_hole(&self, segment: &Segment<'_>) -> bool {
-        let blocks = segment.options().sack;
+        let blocks = segment.sack_blocks();
         let first = blocks.as_slice().first();
         self.agreement.selective_acks && first.is_some_and(|block| block.left.after(segment.ack))
     }
@@ -200,7 +199,7 @@ impl Connection {
     /// first leaves the window open for as long as the others are judged: they count if data had to
     /// wait when we could last send. And of a flight that filled the window, in slow start, they all do,
     /// though nothing followed it.
-    pub(super) fn is_window_used(&self) -> bool {
+    pub(crate) fn is_window_used(&self) -> bool {
         let window = self.sender.congestion.window();
         self.is_window_full()
             || (self.sender.held_back && self.sender.has_unsent(self.snd.nxt))
@@ -231,15 +230,9 @@ impl Connection {
 
     /// Takes the round trip into account, and returns what the timestamps say of it.
     fn measure_round_trip(&mut self, now: Instant, segment: &Segment<'_>) -> Option<Duration> {
-        let round_trip = self.echoed_round_trip(now, segment);
-        self.sender.rtt.on_acknowledged(segment.ack, round_trip, now);
+        let round_trip = self.timestamps.echoed_round_trip(segment, now);
+        self.sender.rtt.on_acknowledged(&self.config.rto, segment.ack, || round_trip, now);
         round_trip
-    }
-
-    /// What the segment's timestamps say of the round trip.
-    pub(crate) fn echoed_round_trip(&self, now: Instant, segment: &Segment<'_>) -> Option<Duration> {
-        let echoed = self.timestamps.of(segment).filter(|timestamps| timestamps.echo != 0)?;
-        self.timestamps.round_trip(echoed, now)
     }
 
     /// RFC 6298 (5.2), (5.3).
@@ -248,7 +241,7 @@ impl Connection {
             self.timers.clear(Timer::Retransmit);
             self.watch_idle_buffers(now);
         } else if verdict == TimerVerdict::Restart {
-            self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout());
+            self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout(&self.config.rto));
         }
     }
 

@@ -117,7 +117,7 @@ impl Connection {
             return false;
         }
         let is_beyond = segment.seq.after(self.rcv.nxt);
-        match segment.options().timestamps.filter(|_| self.config.timestamps) {
+        match segment.timestamps().filter(|_| self.config.timestamps) {
             Some(stamp) if self.timestamps.on && stamp.value == self.timestamps.recent => is_beyond,
             Some(stamp) if self.timestamps.on => before(self.timestamps.recent, stamp.value),
             // The one that is in TIME-WAIT had no timestamps, so this SYN is none of its own.

@@ -285,7 +285,9 @@ impl Connection {
         }
         let controller = self.sender.congestion.controller();
         controller.on_idle(now.since(self.sender.progressed));
-        if self.config.restart_after_idle && now.since(self.sender.last_sent) > self.sender.rtt.timeout() {
+        if self.config.restart_after_idle
+            && now.since(self.sender.last_sent) > self.sender.rtt.timeout(&self.config.rto)
+        {
             controller.forget_after_idle();
         }
     }
@@ -343,7 +345,7 @@ impl Connection {
     /// §3.8.6.1).
     fn persist_interval(&self) -> Duration {
         let (least, most) = self.config.persist;
-        let doubled = self.sender.rtt.timeout() * (1 << self.sender.probes.min(16));
+        let doubled = self.sender.rtt.timeout(&self.config.rto) * (1 << self.sender.probes.min(16));
         doubled.max(least).min(most)
     }
 }

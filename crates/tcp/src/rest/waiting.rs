@@ -9,7 +9,7 @@ use crate::options::{Agreement, TimestampState};
 use crate::receive::ReceiveSequence;
 use crate::send::SendSequence;
 use crate::timers::Timer;
-use crate::{Connection, Path, SharedConfig, State};
+use crate::{Connection, Open, Path, SharedConfig, State};
 use linerate_units::Instant;
 
 /// What is left of a connection that no application holds, in TIME-WAIT.
@@ -66,8 +66,9 @@ impl Waiting {
         // The last number of ours is the FIN's, and nothing lies before it any more.
         let initial_sequence = self.snd.max - 2;
         let seeds = Seeds { initial_sequence, timestamp_offset: self.timestamps.offset() };
-        let (config, state) = (self.config.clone(), State::TimeWait);
-        let mut connection = Connection::new(config, self.path, seeds, state, self.heard);
+        let mut connection =
+            Connection::open(self.config.clone(), self.path, seeds, Open::Passive, self.heard);
+        connection.state = State::TimeWait;
         connection.rcv = self.rcv.clone();
         connection.snd = self.snd.clone();
         connection.timestamps = self.timestamps.clone();

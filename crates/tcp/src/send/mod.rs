@@ -15,6 +15,7 @@ mod rack;
 pub(crate) mod recovery;
 pub(crate) mod rtt;
 pub(crate) mod scoreboard;
+mod stretches;
 mod undo;
 mod usage;
 
@@ -161,12 +162,13 @@ packed!(Sender {
 });
 
 impl Sender {
+    #[inline(always)]
     pub(crate) fn new(config: &Config, iss: SeqNum, mss: u32, path: PathMtu, now: Instant) -> Self {
         Self {
             buffer: SendBuffer::new(iss + 1, config.send_buffer.initial()),
             fin: false,
             mss,
-            rtt: RoundTrip::new(config.rto),
+            rtt: RoundTrip::new(&config.rto),
             path,
             loss: Loss::new(iss),
             congestion: Congestion::new(config.congestion, mss, config.initial_window, 0),

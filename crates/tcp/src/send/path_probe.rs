@@ -157,13 +157,14 @@ impl Connection {
     /// that congestion control lives by (RFC 4821 §7.6.2).
     fn pause_after_failure(&self) -> Duration {
         let segments = self.sender.congestion.window().cwnd().div_ceil(self.full_segment());
-        self.sender.rtt.smoothed().unwrap_or_else(|| self.sender.rtt.timeout()) * u64::from(segments)
+        self.sender.rtt.smoothed().unwrap_or_else(|| self.sender.rtt.timeout(&self.config.rto))
+            * u64::from(segments)
     }
 
     /// Something else than a probe was lost.
     pub(crate) fn doubt_path(&mut self, now: Instant) {
         self.sender.path.note_other_loss();
-        if self.sender.path.verify(now, self.sender.rtt.timeout(), self.tally()) {
+        if self.sender.path.verify(now, self.sender.rtt.timeout(&self.config.rto), self.tally()) {
             self.statistics.path_sizes_withdrawn += 1;
             self.resize_segments();
         }

@@ -53,7 +53,7 @@ impl Connection {
     /// first, else for the timeout.
     #[inline]
     pub(crate) fn watch_with_probe(&mut self, now: Instant) {
-        let timeout = self.sender.rtt.timeout();
+        let timeout = self.sender.rtt.timeout(&self.config.rto);
         let probe = self.probe_timeout().filter(|&probe| probe < timeout);
         self.sender.loss.probes_tail = probe.is_some();
         self.sender.loss.probes_single = self.is_single_in_flight();
@@ -116,7 +116,7 @@ impl Connection {
         self.statistics.tail_probes += 1;
         self.sender.loss.tail_probe_due = true;
         self.output_due = true;
-        self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout());
+        self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout(&self.config.rto));
     }
 
     /// TLP_process_ack (§7.4.2): what an acknowledgement says of the probe, and whether it `measured` a

@@ -36,16 +36,19 @@ pub(crate) struct News<'a> {
 
 impl Connection {
     /// Takes the selective acknowledgements of a segment that the slow path looks at, and what it
-    /// acknowledges in order.
-    pub(crate) fn acknowledge_selectively(&mut self, now: Instant, segment: &Segment<'_>, limited: bool) {
-        let blocks = segment.options().sack;
-        let mut news = self.listen_to(segment, 1, limited);
+    /// acknowledges in order. The window may grow for it if it `may_grow` and was used.
+    pub(crate) fn acknowledge_selectively(&mut self, now: Instant, segment: &Segment<'_>, may_grow: bool) {
+        let blocks = segment.sack_blocks();
+        if blocks.is_empty() && !segment.ack.after(self.snd.una) && self.is_untroubled() {
+            return;
+        }
+        let mut news = self.listen_to(segment, 1, may_grow && self.is_window_used());
         if news.advanced {
             self.take_cumulative(now, &mut news);
         }
         if !blocks.is_empty() {
             self.take_blocks(now, &blocks, &mut news);
-        } else if news.advanced || !self.is_untroubled() {
+        } else {
             self.judge_news(now, &news, None);
         }
     }
@@ -94,6 +97,10 @@ impl Connection {
     pub(crate) fn judge_news(&mut self, now: Instant, news: &News<'_>, duplicate: Option<SackBlock>) {
         let untroubled = self.is_untroubled() && duplicate.is_none();
         let round_trip = self.measure_delivery(now, news);
+        if untroubled && news.delivery.bytes == 1 && self.sender.is_fin_acknowledged(self.snd.una) {
+            // Our FIN alone, which is no data: nothing leaves any more that a window would be for.
+            return self.watch_what_is_left(now);
+        }
         self.observe_order(now, news);
         let lost = if untroubled { 0 } else { self.detect_losses(now) };
         let ack = self.reckon(now, news, round_trip, lost);
@@ -160,15 +167,20 @@ impl Connection {
     #[inline(always)]
     fn measure_delivery(&mut self, now: Instant, news: &News<'_>) -> Option<Duration> {
         if let Some(sent) = news.delivery.oldest_original {
-            self.sender.rtt.measure(now, now.since(sent));
+            self.sender.rtt.measure(&self.config.rto, now, now.since(sent));
             let newest = news.delivery.newest.filter(|newest| !newest.departure.again);
             let round_trip = now.since(newest.map_or(sent, |newest| newest.departure.sent));
             self.sender.rtt.note_shortest(now, round_trip);
             return Some(round_trip);
         }
         if news.advanced {
-            let echoed = self.echoed_round_trip(now, news.segment);
-            self.sender.rtt.on_acknowledged(self.snd.una, echoed, now);
+            let (rtt, timestamps) = (&mut self.sender.rtt, &self.timestamps);
+            rtt.on_acknowledged(
+                &self.config.rto,
+                self.snd.una,
+                || timestamps.echoed_round_trip(news.segment, now),
+                now,
+            );
         }
         None
     }

@@ -25,7 +25,6 @@ pub struct RtoLimits {
 /// Smoothed round-trip time, its variation, and the timeout with its backoff.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RoundTrip {
-    limits: RtoLimits,
     smoothed: Option<Duration>,
     variation: Duration,
     rto: Duration,
@@ -33,29 +32,26 @@ pub(crate) struct RoundTrip {
     backoff: u32,
     /// When it last was.
     expired: Instant,
-    /// The segment being timed: what acknowledges it, and when it left. Never one that was sent
-    /// twice (Karn's rule).
-    timed: Option<(SeqNum, Instant)>,
+    /// What acknowledges the segment that is timed, which is never one that was sent twice (Karn's rule).
+    expected: SeqNum,
+    /// When it left; [`Instant::NEVER`] if none is timed.
+    timed: Instant,
     /// The shortest round trip of late (RACK.min_RTT), and since when it stands.
     shortest: Option<(Duration, Instant)>,
 }
 
-packed!(RoundTrip {
-    smoothed, variation, rto, backoff, expired, timed, shortest
-} known {
-    limits: |config| config.rto
-});
+packed!(RoundTrip { smoothed, variation, rto, backoff, expired, expected, timed, shortest });
 
 impl RoundTrip {
-    pub(crate) const fn new(limits: RtoLimits) -> Self {
+    pub(crate) const fn new(limits: &RtoLimits) -> Self {
         Self {
-            limits,
             smoothed: None,
             variation: Duration::ZERO,
             rto: limits.initial,
             backoff: 0,
             expired: Instant::ZERO,
-            timed: None,
+            expected: SeqNum::new(0),
+            timed: Instant::NEVER,
             shortest: None,
         }
     }
@@ -72,9 +68,9 @@ impl RoundTrip {
 
     /// The timeout that applies now, backoff included.
     #[inline]
-    pub(crate) fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self, limits: &RtoLimits) -> Duration {
         let rto = if self.backoff == 0 { self.rto } else { self.rto * (1 << self.backoff.min(16)) };
-        rto.min(self.limits.maximum)
+        rto.min(limits.maximum)
     }
 
     /// How many times the timeout has been doubled since it was last right.
@@ -85,34 +81,38 @@ impl RoundTrip {
     /// A segment whose acknowledgement is `expected` leaves for the first time. One at a time is
     /// timed, once a round trip (RFC 6298 §3).
     pub(crate) fn start_timing(&mut self, expected: SeqNum, now: Instant) {
-        self.timed.get_or_insert((expected, now));
+        if self.timed == Instant::NEVER {
+            (self.expected, self.timed) = (expected, now);
+        }
     }
 
     /// Something is being sent again: an acknowledgement could mean either copy (Karn's rule).
     pub(crate) const fn stop_timing(&mut self) {
-        self.timed = None;
+        self.timed = Instant::NEVER;
     }
 
     /// `ack` has arrived; `echoed` is what its timestamp says of the round trip, if it has one.
-    pub(crate) fn on_acknowledged(&mut self, ack: SeqNum, echoed: Option<Duration>, now: Instant) {
-        match self.timed {
-            Some((expected, sent)) if !ack.before(expected) => {
-                self.timed = None;
-                self.sample(now, now.since(sent));
+    pub(crate) fn on_acknowledged(
+        &mut self,
+        limits: &RtoLimits,
+        ack: SeqNum,
+        echoed: impl FnOnce() -> Option<Duration>,
+        now: Instant,
+    ) {
+        if self.timed == Instant::NEVER {
+            if let Some(round_trip) = echoed() {
+                self.sample(limits, now, round_trip);
             }
-            Some(_) => {}
-            None => {
-                if let Some(round_trip) = echoed {
-                    self.sample(now, round_trip);
-                }
-            }
+        } else if !ack.before(self.expected) {
+            let sent = core::mem::replace(&mut self.timed, Instant::NEVER);
+            self.sample(limits, now, now.since(sent));
         }
     }
 
     /// A segment that was sent once has taken `round_trip`.
-    pub(crate) fn measure(&mut self, now: Instant, round_trip: Duration) {
-        self.timed = None;
-        self.sample(now, round_trip);
+    pub(crate) fn measure(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
+        self.timed = Instant::NEVER;
+        self.sample(limits, now, round_trip);
     }
 
     /// The same for the shortest of late: an old one is forgotten, because paths change.
@@ -143,10 +143,10 @@ impl RoundTrip {
 
     /// The handshake needed a retransmission, so its timeout was too short for this path: begin
     /// with 3 s (RFC 6298 (5.7)).
-    pub(crate) fn restart_after_handshake(&mut self) {
+    pub(crate) fn restart_after_handshake(&mut self, limits: &RtoLimits) {
         if self.backoff > 0 && self.smoothed.is_none() {
             self.backoff = 0;
-            self.rto = Duration::from_secs(3).max(self.limits.minimum);
+            self.rto = Duration::from_secs(3).max(limits.minimum);
         }
     }
 
@@ -157,7 +157,7 @@ impl RoundTrip {
     /// one answers what the expiry sent, and the wait for our own timer lies in between. Each would make
     /// the next timeout as long as the last one was in vain, up to the longest. So (5.7) holds here as it
     /// does without timestamps: what is new is measured. (In milliseconds, as timestamps are.)
-    fn sample(&mut self, now: Instant, round_trip: Duration) {
+    fn sample(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
         let has_expired = self.expired != Instant::ZERO;
         if has_expired && (now - round_trip).as_millis() < self.expired.as_millis() {
             return;
@@ -173,8 +173,8 @@ impl RoundTrip {
             }
         }
         let smoothed = self.smoothed.unwrap_or(round_trip);
-        let rto = smoothed + self.limits.granularity.max(self.variation * 4);
-        self.rto = rto.max(self.limits.minimum).min(self.limits.maximum);
+        let rto = smoothed + limits.granularity.max(self.variation * 4);
+        self.rto = rto.max(limits.minimum).min(limits.maximum);
         self.backoff = 0;
     }
 }
@@ -196,62 +196,62 @@ mod tests {
 
     #[test]
     fn the_first_sample_sets_three_times_the_round_trip() {
-        let mut rtt = RoundTrip::new(LIMITS);
-        assert_eq!(rtt.timeout(), Duration::from_secs(1));
+        let mut rtt = RoundTrip::new(&LIMITS);
+        assert_eq!(rtt.timeout(&LIMITS), Duration::from_secs(1));
         rtt.start_timing(SeqNum::new(5), at(0));
-        rtt.on_acknowledged(SeqNum::new(5), None, at(100));
+        rtt.on_acknowledged(&LIMITS, SeqNum::new(5), || None, at(100));
         assert_eq!(rtt.smoothed(), Some(Duration::from_millis(100)));
-        assert_eq!(rtt.timeout(), Duration::from_millis(300));
+        assert_eq!(rtt.timeout(&LIMITS), Duration::from_millis(300));
     }
 
     #[test]
     fn backoff_doubles_up_to_the_maximum_and_ends_with_a_sample() {
-        let mut rtt = RoundTrip::new(LIMITS);
+        let mut rtt = RoundTrip::new(&LIMITS);
         rtt.back_off(at(0));
         rtt.back_off(at(0));
-        assert_eq!(rtt.timeout(), Duration::from_secs(4));
+        assert_eq!(rtt.timeout(&LIMITS), Duration::from_secs(4));
         for _ in 0..100 {
             rtt.back_off(at(0));
         }
-        assert_eq!(rtt.timeout(), LIMITS.maximum);
-        rtt.on_acknowledged(SeqNum::new(1), Some(Duration::from_millis(10)), at(0));
-        assert_eq!((rtt.backoff(), rtt.timeout()), (0, LIMITS.minimum));
+        assert_eq!(rtt.timeout(&LIMITS), LIMITS.maximum);
+        rtt.on_acknowledged(&LIMITS, SeqNum::new(1), || Some(Duration::from_millis(10)), at(0));
+        assert_eq!((rtt.backoff(), rtt.timeout(&LIMITS)), (0, LIMITS.minimum));
     }
 
     #[test]
     fn a_segment_sent_twice_is_not_timed() {
-        let mut rtt = RoundTrip::new(LIMITS);
+        let mut rtt = RoundTrip::new(&LIMITS);
         rtt.start_timing(SeqNum::new(5), at(0));
         rtt.stop_timing();
-        rtt.on_acknowledged(SeqNum::new(5), None, at(100));
+        rtt.on_acknowledged(&LIMITS, SeqNum::new(5), || None, at(100));
         assert_eq!(rtt.smoothed(), None);
     }
 
     #[test]
     fn an_earlier_acknowledgement_leaves_the_timed_segment_alone() {
-        let mut rtt = RoundTrip::new(LIMITS);
+        let mut rtt = RoundTrip::new(&LIMITS);
         rtt.start_timing(SeqNum::new(5), at(0));
         rtt.start_timing(SeqNum::new(9), at(50));
-        rtt.on_acknowledged(SeqNum::new(4), Some(Duration::from_millis(1)), at(60));
+        rtt.on_acknowledged(&LIMITS, SeqNum::new(4), || Some(Duration::from_millis(1)), at(60));
         assert_eq!(rtt.smoothed(), None);
-        rtt.on_acknowledged(SeqNum::new(9), None, at(80));
+        rtt.on_acknowledged(&LIMITS, SeqNum::new(9), || None, at(80));
         assert_eq!(rtt.smoothed(), Some(Duration::from_millis(80)));
     }
 
     /// RFC 6298 §4: four variations of nothing are the resolution of the clock.
     #[test]
     fn a_steady_round_trip_leaves_the_resolution_of_the_clock() {
-        let mut rtt = RoundTrip::new(LIMITS);
+        let mut rtt = RoundTrip::new(&LIMITS);
         for _ in 0..1_000 {
-            rtt.measure(at(500), Duration::from_millis(500));
+            rtt.measure(&LIMITS, at(500), Duration::from_millis(500));
         }
-        assert_eq!(rtt.timeout(), Duration::from_millis(501));
+        assert_eq!(rtt.timeout(&LIMITS), Duration::from_millis(501));
     }
 
     /// RFC 8985 §6.2 step 1: the shortest of late, so that a path that has become longer is learned.
     #[test]
     fn a_shortest_round_trip_is_forgotten_after_five_minutes() {
-        let mut rtt = RoundTrip::new(LIMITS);
+        let mut rtt = RoundTrip::new(&LIMITS);
         rtt.note_shortest(at(0), Duration::from_millis(10));
         rtt.note_shortest(at(299_999), Duration::from_millis(80));
         assert_eq!(rtt.shortest(), Some(Duration::from_millis(10)));

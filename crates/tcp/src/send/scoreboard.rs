@@ -6,8 +6,8 @@
 //! only cut where a selective acknowledgement cuts it. It never knows why something counts as lost.
 
 use super::delivery::{Delivery, Departure};
+use super::stretches::Stretches;
 use crate::rest::pack::packed;
-use alloc::collections::VecDeque;
 use linerate_wire::{SackBlock, SeqNum};
 
 /// Stretches that are remembered. A peer that names single bytes, or a window of millions of bursts,
@@ -47,7 +47,7 @@ impl Stretch {
 /// Invariant: `sacked` and `lost` are the sums of the stretches of that fate.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scoreboard {
-    stretches: VecDeque<Stretch>,
+    stretches: Stretches,
     /// Where they begin and end.
     span: (SeqNum, SeqNum),
     sacked: u32,
@@ -63,14 +63,13 @@ pub(crate) struct Scoreboard {
 packed!(Scoreboard {
     span, sacked, lost, departures, search_from, refused_blocks
 } known {
-    stretches: |_config|
-    VecDeque::new()
+    stretches: |_config| Stretches::new()
 });
 
 impl Scoreboard {
     pub(crate) const fn new(start: SeqNum) -> Self {
         Self {
-            stretches: VecDeque::new(),
+            stretches: Stretches::new(),
             span: (start, start),
             sacked: 0,
             lost: 0,
@@ -171,7 +170,7 @@ impl Scoreboard {
         self.departures += 1;
         departure.order = self.departures;
         for index in self.cut_out(left, right) {
-            let stretch = &mut self.stretches[index];
+            let stretch = &mut self.stretches.all()[index];
             if stretch.fate == Fate::Lost {
                 self.lost -= stretch.length();
                 stretch.fate = Fate::InFlight;
@@ -185,11 +184,12 @@ impl Scoreboard {
     /// The whole flight, if that ends at `ack` and left at one time: it has arrived, and leaves the scoreboard.
     #[inline]
     pub(crate) fn land(&mut self, ack: SeqNum) -> Option<Stretch> {
-        if self.stretches.len() != 1 || self.span.1 != ack {
+        if self.span.1 != ack {
             return None;
         }
+        let flight = self.stretches.take_alone()?;
         self.span.0 = ack;
-        self.stretches.pop_front()
+        Some(flight)
     }
 
     /// Everything before `ack` has arrived: it leaves the scoreboard, and `delivery` learns what of it
@@ -232,7 +232,7 @@ impl Scoreboard {
         }
         let range = self.cut_out(block.left, block.right);
         for index in range.clone() {
-            let stretch = &mut self.stretches[index];
+            let stretch = &mut self.stretches.all()[index];
             if stretch.fate == Fate::Sacked {
                 continue;
             }
@@ -250,11 +250,12 @@ impl Scoreboard {
     /// Cuts stretches so that some of them are just `left` to `right`: which. Both must lie in the span.
     fn cut_out(&mut self, left: SeqNum, right: SeqNum) -> core::ops::Range<usize> {
         let from = self.cut_at(left);
+        let stretches = self.stretches.all();
         let mut to = from;
-        while to < self.stretches.len() && !self.stretches[to].right.after(right) {
+        while to < stretches.len() && !stretches[to].right.after(right) {
             to += 1;
         }
-        if to < self.stretches.len() && self.stretches[to].left.before(right) {
+        if to < stretches.len() && stretches[to].left.before(right) {
             self.cut_at(right);
             to += 1;
         }
@@ -263,14 +264,15 @@ impl Scoreboard {
 
     /// Cuts the stretch that `seq` lies in, so that one begins there: which.
     fn cut_at(&mut self, seq: SeqNum) -> usize {
-        let index = self.stretches.partition_point(|stretch| !stretch.right.after(seq));
-        let Some(stretch) = self.stretches.get_mut(index) else { return index };
+        let stretches = self.stretches.all();
+        let index = stretches.partition_point(|stretch| !stretch.right.after(seq));
+        let Some(stretch) = stretches.get_mut(index) else { return index };
         if !stretch.left.before(seq) {
             return index;
         }
         let after = Stretch { left: seq, ..stretch.clone() };
         stretch.right = seq;
-        self.stretches.insert(index + 1, after);
+        stretches.insert(index + 1, after);
         index + 1
     }
 
@@ -278,11 +280,12 @@ impl Scoreboard {
     /// is a few stretches.
     fn join_sacked(&mut self, range: core::ops::Range<usize>) {
         let sacked = |stretch: Option<&Stretch>| stretch.is_some_and(|stretch| stretch.fate == Fate::Sacked);
-        let first = range.start - usize::from(range.start > 0 && sacked(self.stretches.get(range.start - 1)));
-        let last = range.end - 1 + usize::from(sacked(self.stretches.get(range.end)));
+        let stretches = self.stretches.all();
+        let first = range.start - usize::from(range.start > 0 && sacked(stretches.get(range.start - 1)));
+        let last = range.end - 1 + usize::from(sacked(stretches.get(range.end)));
         if first < last {
-            self.stretches[first].right = self.stretches[last].right;
-            self.stretches.drain(first + 1..=last);
+            stretches[first].right = stretches[last].right;
+            stretches.drain(first + 1..=last);
         }
     }
 
@@ -290,7 +293,7 @@ impl Scoreboard {
     /// later can be: how many bytes.
     pub(crate) fn mark_lost(&mut self, mut is_lost: impl FnMut(&Stretch) -> Verdict) -> u32 {
         let mut found = 0;
-        for stretch in &mut self.stretches {
+        for stretch in self.stretches.iter_mut() {
             if stretch.fate != Fate::InFlight {
                 continue;
             }
@@ -313,8 +316,7 @@ impl Scoreboard {
         if self.lost == 0 {
             return None;
         }
-        let from = self.stretches.partition_point(|stretch| !stretch.right.after(self.search_from));
-        self.stretches.range(from..).find(|stretch| stretch.fate == Fate::Lost)
+        self.stretches.ending_after(self.search_from).find(|stretch| stretch.fate == Fate::Lost)
     }
 
     /// What was sent again up to `seq` need not be looked at for the next.
@@ -324,7 +326,7 @@ impl Scoreboard {
 
     /// Nothing was lost after all: what counted so is on its way.
     pub(crate) fn forgive(&mut self) {
-        for stretch in &mut self.stretches {
+        for stretch in self.stretches.iter_mut() {
             if stretch.fate == Fate::Lost {
                 stretch.fate = Fate::InFlight;
             }
@@ -345,7 +347,7 @@ impl Scoreboard {
 
     /// The peer's selective acknowledgements no longer hold: what they named counts as lost.
     pub(crate) fn forget_sacks(&mut self) {
-        for stretch in &mut self.stretches {
+        for stretch in self.stretches.iter_mut() {
             if stretch.fate == Fate::Sacked {
                 stretch.fate = Fate::Lost;
                 self.lost += stretch.right - stretch.left;
@@ -374,7 +376,7 @@ impl Scoreboard {
         assert!((start, end) == (una, nxt), "the scoreboard has {start}..{end}, in flight is {una}..{nxt}");
         assert!(self.stretches.len() <= MOST_STRETCHES, "{} stretches", self.stretches.len());
         let mut at = start;
-        for stretch in &self.stretches {
+        for stretch in self.stretches.iter() {
             assert!(stretch.left == at && stretch.right.after(at), "a gap before {stretch:?}");
             at = stretch.right;
         }

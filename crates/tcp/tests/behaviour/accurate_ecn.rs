@@ -3,7 +3,7 @@
 
 use crate::{ms, secs};
 use linerate_tcp::{
-    AccurateEcn, Config, CongestionName, Connection, EcnRule, Error, MissReason, Path, Seeds, State,
+    AccurateEcn, Config, CongestionName, Connection, EcnRule, Error, MissReason, Open, Path, Seeds, State,
 };
 use linerate_testkit::{Connections, End, Fate, Network, Script};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags};
@@ -726,8 +726,8 @@ fn a_connection_that_a_cookie_opens_is_in_the_mode_that_its_first_acknowledgemen
         let seeds = Seeds { initial_sequence: SeqNum::new(100), timestamp_offset: 0 };
         let now = linerate_units::Instant::ZERO + secs(1);
         let grant = linerate_tcp::MemoryGrant::UNLIMITED;
-        let opened = (&syn, &ack, Ecn::NotEct);
-        let opened = Connection::accept_by_cookie(ACCEPT, Path::ipv4(1_500), seeds, opened, grant, now);
+        let mut opened = Connection::open(ACCEPT.into(), Path::ipv4(1_500), seeds, Open::Passive, now);
+        opened.learn_from_cookie((&syn, &ack, Ecn::NotEct), grant, now);
         assert_eq!(opened.state(), State::Established);
         assert_eq!(opened.information().accurate_ecn.map(|counts| counts.delivered), Some(delivered));
     }

@@ -179,8 +179,7 @@ proptest! {
                         if stretch.right.after(START + left) { Verdict::KeepAllFurther } else { Verdict::Lost }
                     });
                     let mut at = START + una;
-                    for index in 0..board.stretches.len() {
-                        let stretch = &board.stretches[index];
+                    for stretch in board.stretches.iter() {
                         prop_assert_eq!(stretch.left, at);
                         at = stretch.right;
                         if !stretch.right.after(START + left) && stretch.fate == Fate::Lost {
