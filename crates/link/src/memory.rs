@@ -7,7 +7,9 @@ use crate::MonotonicClock;
 use crate::bell::Bell;
 use crate::sys::ring::{Consumer, Producer, ring};
 use crate::wait::Readiness;
-use linerate_stack::{Capabilities, FrameSource, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame};
+use linerate_stack::{
+    Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame,
+};
 use linerate_units::{Clock, Instant, Rate};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -136,20 +138,22 @@ pub struct MemoryLink<C = MonotonicClock> {
 
 impl<C: Clock> Link for MemoryLink<C> {
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
-        // Asked first: what was sent before the other end went is then seen below.
-        let abandoned = self.receiver.is_abandoned();
         let mut received = 0;
         while received < budget {
-            let Some((bytes, stamp)) = self.receiver.front() else { break };
+            let Some((bytes, stamp)) = self.receiver.next() else { break };
             let arrived = Instant::from_nanos(stamp);
             on_frame(RxFrame { checksum: self.config.checksum, ..RxFrame::plain(bytes, arrived) });
-            self.receiver.advance();
             received += 1;
         }
-        if self.receiver.release() {
-            self.other.wake();
+        if received > 0 {
+            if self.receiver.release() {
+                self.other.wake();
+            }
+        } else if budget > 0 && self.receiver.is_abandoned() && !self.receiver.has_frame() {
+            // Asked in this order: what was sent before the other end went is seen by now.
+            return Err(LinkError::Down);
         }
-        if received == 0 && budget > 0 && abandoned { Err(LinkError::Down) } else { Ok(received) }
+        Ok(received)
     }
 
     fn transmit(
@@ -158,15 +162,18 @@ impl<C: Clock> Link for MemoryLink<C> {
         fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
     ) -> Result<usize, LinkError> {
         let now = self.clock.now();
-        self.carry(budget, now, fill)
+        self.transmit_from(budget, &mut Filler { now, fill })
     }
 
     /// The frames of a host bear the time of its turn.
     #[inline]
     fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+        if self.sender.is_abandoned() {
+            return Err(LinkError::Down);
+        }
+        self.starved = false;
         // A host that only hears has nothing to send in most of its turns.
-        let budget = if source.has_frames() { budget } else { 0 };
-        self.carry(budget, source.now(), |frame| source.fill(frame))
+        if budget > 0 && source.has_frames() { Ok(self.carry(budget, source)) } else { Ok(0) }
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -174,34 +181,49 @@ impl<C: Clock> Link for MemoryLink<C> {
     }
 }
 
+/// Who writes frames without being asked whether there are any.
+struct Filler<F> {
+    now: Instant,
+    fill: F,
+}
+
+impl<F: FnMut(&mut [u8]) -> Option<TxFrame>> FrameSource for Filler<F> {
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
+        (self.fill)(frame)
+    }
+
+    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+        Some(LentFrame { frame: (self.fill)(frame)?, rest: [&[]; 2] })
+    }
+}
+
 impl<C> MemoryLink<C> {
-    /// Carries frames that leave at `now` to the other end.
+    /// Carries frames of `source`, which has some, to the other end: how many.
     #[inline]
-    fn carry(
-        &mut self,
-        budget: usize,
-        now: Instant,
-        mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
-    ) -> Result<usize, LinkError> {
-        if self.sender.is_abandoned() {
-            return Err(LinkError::Down);
-        }
-        self.starved = false;
+    fn carry(&mut self, budget: usize, source: &mut impl FrameSource) -> usize {
+        let stamp = source.now().as_nanos();
         let mut sent = 0;
-        while sent < budget {
+        loop {
             let Some(mut slot) = self.sender.offer() else {
                 self.starved = true;
                 break;
             };
-            let Some(frame) = fill(slot.frame()) else { break };
-            slot.commit(frame.length, now.as_nanos());
+            let Some(frame) = source.fill(slot.frame()) else { break };
+            slot.commit(frame.length, stamp);
             sent += 1;
+            if sent == budget || !source.has_frames() {
+                break;
+            }
             if sent % SHOWN_AT_ONCE == 0 {
                 self.show();
             }
         }
         self.show();
-        Ok(sent)
+        sent
     }
 
     fn show(&mut self) {
@@ -261,7 +283,6 @@ mod tests {
     use super::*;
     use crate::testing::send;
     use crate::{ManualClock, Waiter};
-    use linerate_stack::LentFrame;
     use linerate_units::Duration;
     use std::thread;
 

@@ -41,6 +41,7 @@ impl Stack {
             self.neighbors.counters().out_replies += u64::from(kept);
             self.counted.transmit.drops += u64::from(!kept);
         }
+        self.call_replies();
     }
 
     /// The question as a packet, and whom it is sent to.
@@ -56,6 +57,7 @@ impl Stack {
     pub(crate) fn handle_neighbor_timeout(&mut self, now: Instant) -> bool {
         let Some(given_up) = self.neighbors.handle_timeout(now) else { return false };
         self.report_given_up(now, &given_up);
+        self.call_replies();
         true
     }
 

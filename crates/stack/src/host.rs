@@ -116,7 +116,7 @@ impl FrameSource for Turning<'_> {
 
     #[inline]
     fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
-        self.stack.fill(self.now, frame)
+        self.stack.transmit_next(self.now, frame)
     }
 
     fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {

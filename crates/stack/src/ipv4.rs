@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use crate::interface::Audience;
+use crate::ready::Sender;
 use crate::receive::Arrival;
 use crate::stack::Stack;
 use crate::transmit::Reply;
@@ -213,8 +214,10 @@ impl Stack {
             write(&mut bytes[Ipv4Header::LENGTH..]);
         };
         let kept = if self.interface.is_ours(header.destination) {
+            self.local_ready.push(Sender::Replies);
             self.local.push_with((), whole, emit)
         } else {
+            self.ready.push(Sender::Replies);
             self.replies.push_with(Reply::Packet, whole, emit)
         };
         self.counted.ip.out_requests += 1;
@@ -233,21 +236,34 @@ impl Stack {
             to_all_stations: false,
             local: true,
         };
-        let step = |stack: &mut Self| stack.handle_next_local(arrival) || stack.transmit_local(now, arrival);
-        let steps = (0..budget).take_while(|_| step(self)).count();
+        let steps = (0..budget).take_while(|_| self.handle_next_local(now, arrival)).count();
         self.release_ack();
         steps
     }
 
     /// Are there, or may there be, packets from this host to itself?
-    pub(crate) fn has_local(&self) -> bool {
-        !self.local.is_empty() || !self.local_ready.is_empty()
+    pub(crate) const fn has_local(&self) -> bool {
+        !self.local_ready.is_empty()
     }
 
-    fn handle_next_local(&mut self, arrival: Arrival<'_>) -> bool {
-        let Some(((), packet)) = self.local.pop() else { return false };
-        self.handle_packet(arrival, &packet);
-        self.local.give_back(packet);
+    /// False if there are none.
+    fn handle_next_local(&mut self, now: Instant, arrival: Arrival<'_>) -> bool {
+        match self.local_ready.turn() {
+            Some(Sender::Socket(index)) => self.transmit_local(now, arrival, index),
+            Some(Sender::Replies) => self.handle_local_packet(arrival),
+            None => return false,
+        }
         true
+    }
+
+    fn handle_local_packet(&mut self, arrival: Arrival<'_>) {
+        let next = self.local.pop();
+        if self.local.is_empty() {
+            self.local_ready.remove(Sender::Replies);
+        }
+        if let Some(((), packet)) = next {
+            self.handle_packet(arrival, &packet);
+            self.local.give_back(packet);
+        }
     }
 }

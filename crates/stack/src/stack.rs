@@ -93,7 +93,7 @@ pub struct Stack {
     pub(crate) burst: BurstHeaders,
     /// Where the data of the frame are that leaves, if not in it.
     pub(crate) gathering: Gathering,
-    /// Which connections want to send to this host itself.
+    /// Who wants to send to this host itself.
     pub(crate) local_ready: Ready,
     /// Where segments from this host to itself are written.
     pub(crate) scratch: Vec<u8>,
@@ -245,7 +245,7 @@ impl Stack {
     #[inline]
     #[must_use]
     pub fn wants_transmit(&self) -> bool {
-        !self.ready.is_empty() || self.has_replies()
+        !self.ready.is_empty()
     }
 
     /// What the host has counted.
@@ -282,6 +282,10 @@ impl Stack {
         self.fast_opens.check();
         self.replies.check();
         self.local.check();
+        let called = self.ready.contains(Sender::Replies);
+        assert!(called || !self.has_replies(), "what the host has to send stands in the ring");
+        let called = self.local_ready.contains(Sender::Replies);
+        assert!(called || self.local.is_empty(), "what the host has to send to itself stands in its ring");
         for sender in self.ready.iter().chain(self.local_ready.iter()) {
             let Sender::Socket(index) = sender else { continue };
             assert!(self.sockets.get(index).is_some(), "only sockets that exist want to send");

@@ -59,12 +59,6 @@ impl Stack {
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         self.pass_time(now);
-        self.fill(now, frame)
-    }
-
-    /// The same at the time that the host was told last.
-    #[inline]
-    pub(crate) fn fill(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         if self.wants_transmit() { self.transmit_next(now, frame) } else { None }
     }
 
@@ -83,7 +77,8 @@ impl Stack {
         Some(LentFrame { frame, rest })
     }
 
-    fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
+    /// The same at the time that the host was told last.
+    pub(crate) fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         if frame.len() < self.interface.frames.least {
             // A link that does not keep its promise gets nothing.
             return None;
@@ -94,9 +89,6 @@ impl Stack {
             return Some(TxFrame::whole(length));
         }
         loop {
-            if self.has_replies() {
-                self.ready.push(Sender::Replies);
-            }
             let sender = self.ready.turn()?;
             let turned = match sender {
                 Sender::Replies => self.transmit_reply(now, frame),
@@ -115,9 +107,16 @@ impl Stack {
     }
 
     /// Has the host itself something to send?
-    #[inline]
     pub(crate) fn has_replies(&self) -> bool {
         !self.replies.is_empty() || self.neighbors.wants_transmit()
+    }
+
+    /// Gives the host its own place in the ring if it has something to send. To be called after whatever may
+    /// have made a reply, a question for a neighbour, or an end of waiting for one.
+    pub(crate) fn call_replies(&mut self) {
+        if self.has_replies() {
+            self.ready.push(Sender::Replies);
+        }
     }
 
     fn transmit_socket(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Turned {
@@ -171,7 +170,9 @@ impl Stack {
             None => self.find_course(destination),
         };
         let Some(Course { next_hop, .. }) = course else { return Station::NoRoute };
-        self.neighbors.lookup(now, next_hop).map_or(Station::Asked(next_hop), Station::Known)
+        let station = self.neighbors.lookup(now, next_hop);
+        self.call_replies();
+        station.map_or(Station::Asked(next_hop), Station::Known)
     }
 
     /// Puts a finished packet into the frame, or where it has to wait.

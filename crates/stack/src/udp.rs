@@ -170,7 +170,9 @@ impl Stack {
         self.counted.ip.out_discards += u64::from(!kept);
         self.counted.udp.out_datagrams += 1;
         self.counted.ip.out_requests += 1;
-        if !is_local {
+        if is_local {
+            self.local_ready.push(Sender::Replies);
+        } else {
             self.ready.push(Sender::Socket(index));
         }
         true

@@ -18,6 +18,9 @@ const LINE: usize = 64;
 /// behind a 14-byte Ethernet header begins on a multiple of 32, where its 32-bit fields are aligned.
 const FRAME_OFFSET: usize = 18;
 
+/// What stands there.
+type Label = [u8; FRAME_OFFSET];
+
 /// A ring of at least `capacity` slots, each with room for a frame of `room` bytes.
 pub(crate) fn ring(capacity: usize, room: usize) -> (Producer, Consumer) {
     let slots = capacity.next_power_of_two();
@@ -55,20 +58,21 @@ impl Producer {
         if !self.has_room() {
             return None;
         }
-        let room = self.shared.room;
         // SAFETY: `tail` is this end's own index and the slot was just seen to be free, so the consumer does
         // not touch it before `publish`; `&mut self` keeps it to one reference until the offer is gone.
-        let slot = unsafe { self.shared.slot_mut(self.tail) };
-        let (label, rest) = slot.split_first_chunk_mut()?;
-        Some(Offered { label, frame: rest.get_mut(..room)?, tail: &mut self.tail })
+        let (label, frame) = unsafe { self.shared.slot_mut(self.tail) };
+        Some(Offered { label, frame, tail: &mut self.tail })
     }
 
     /// Whether the next slot is free.
+    #[inline]
     pub(crate) fn has_room(&mut self) -> bool {
-        if self.tail.wrapping_sub(self.head_seen) == self.shared.slots {
-            // Acquire: the consumer has read everything it will read of the slots it gave back.
-            self.head_seen = self.shared.head.0.load(Ordering::Acquire);
-        }
+        self.tail.wrapping_sub(self.head_seen) < self.shared.slots || self.has_room_by_now()
+    }
+
+    fn has_room_by_now(&mut self) -> bool {
+        // Acquire: the consumer has read everything it will read of the slots it gave back.
+        self.head_seen = self.shared.head.0.load(Ordering::Acquire);
         self.tail.wrapping_sub(self.head_seen) < self.shared.slots
     }
 
@@ -108,7 +112,7 @@ impl Producer {
 #[derive(Debug)]
 pub(crate) struct Offered<'a> {
     /// In front of the frame: its stamp and its length.
-    label: &'a mut [u8; FRAME_OFFSET],
+    label: &'a mut Label,
     frame: &'a mut [u8],
     tail: &'a mut usize,
 }
@@ -124,9 +128,9 @@ impl Offered<'_> {
     /// [`Producer::publish`].
     #[inline]
     pub(crate) fn commit(self, length: usize, stamp: u64) {
-        let length = u32::try_from(length.min(self.frame.len())).unwrap_or(u32::MAX);
+        let length = length.min(self.frame.len()) as u64;
         self.label[..8].copy_from_slice(&stamp.to_ne_bytes());
-        self.label[8..12].copy_from_slice(&length.to_ne_bytes());
+        self.label[8..16].copy_from_slice(&length.to_ne_bytes());
         *self.tail = self.tail.wrapping_add(1);
     }
 }
@@ -154,18 +158,33 @@ pub(crate) struct Consumer {
 impl Consumer {
     /// The next frame and its stamp, where the producer wrote it, or `None` if none is there.
     pub(crate) fn front(&mut self) -> Option<(&[u8], u64)> {
+        if self.has_frame() { self.look(self.head) } else { None }
+    }
+
+    /// The same, and goes on to the frame after it.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<(&[u8], u64)> {
         if !self.has_frame() {
             return None;
         }
-        // SAFETY: `head < tail_seen ≤ tail`, so the producer has published this slot, and does not
+        let index = self.head;
+        self.head = index.wrapping_add(1);
+        self.look(index)
+    }
+
+    /// The frame in a slot that was published, and was not given back.
+    #[inline]
+    fn look(&self, index: usize) -> Option<(&[u8], u64)> {
+        // SAFETY: `released ≤ index < tail_seen ≤ tail`, so the producer has published this slot, and does not
         // touch it before `release`, which needs `&mut self` and hence the end of this borrow.
-        let slot = unsafe { self.shared.slot(self.head) };
-        let stamp = u64::from_ne_bytes(slot[..8].try_into().ok()?);
-        let length = u32::from_ne_bytes(slot[8..12].try_into().ok()?) as usize;
-        Some((&slot[FRAME_OFFSET..FRAME_OFFSET + length], stamp))
+        let (label, frame) = unsafe { self.shared.slot(index) };
+        let stamp = u64::from_ne_bytes(*label.first_chunk()?);
+        let length = u64::from_ne_bytes(*label[8..].first_chunk()?);
+        Some((frame.get(..usize::try_from(length).ok()?)?, stamp))
     }
 
     /// Whether a frame is there.
+    #[inline]
     pub(crate) fn has_frame(&mut self) -> bool {
         if self.head == self.tail_seen {
             // Acquire: pairs with the release in `publish`; the frames are there.
@@ -256,7 +275,7 @@ struct Shared {
     stride: usize,
     /// Slots, a power of two.
     slots: usize,
-    /// Bytes of the largest frame.
+    /// Bytes of the largest frame: the label and they fit into a slot.
     room: usize,
 }
 
@@ -268,27 +287,35 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 impl Shared {
-    /// The memory of the slot that `index` stands for.
+    /// The slot that `index` stands for: its label and the frame.
     ///
     /// # Safety
     /// The slot must be filled and stay so for the lifetime of the answer.
-    unsafe fn slot(&self, index: usize) -> &[u8] {
+    unsafe fn slot(&self, index: usize) -> (&Label, &[u8]) {
         let start = self.slot_start(index);
-        // SAFETY: `stride` bytes from there on lie within `memory` and are initialised; the caller
-        // promises that nobody writes to them.
-        unsafe { slice::from_raw_parts(start, self.stride) }
+        // SAFETY: a slot begins with its label, which is initialised as all of `memory` is, and needs no
+        // alignment; the caller promises that nobody writes to it.
+        let label = unsafe { &*start.cast::<Label>() };
+        // SAFETY: label and `room` bytes lie within the slot and are initialised; the caller promises that
+        // nobody writes to them.
+        let frame = unsafe { slice::from_raw_parts(start.wrapping_add(FRAME_OFFSET), self.room) };
+        (label, frame)
     }
 
-    /// The memory of the slot that `index` stands for, to be written.
+    /// The slot that `index` stands for, to be written.
     ///
     /// # Safety
     /// The slot must be free and stay so, and have no other reference, for the lifetime of the answer.
     #[allow(clippy::mut_from_ref, reason = "the indices, not the borrow, say who may write: see above")]
-    unsafe fn slot_mut(&self, index: usize) -> &mut [u8] {
+    unsafe fn slot_mut(&self, index: usize) -> (&mut Label, &mut [u8]) {
         let start = self.slot_start(index);
-        // SAFETY: `stride` bytes from there on lie within `memory` and are initialised, the cells
-        // permit writing, and the caller promises that there is no other reference.
-        unsafe { slice::from_raw_parts_mut(start, self.stride) }
+        // SAFETY: as in `slot`; the cells permit writing, and the caller promises that there is no other
+        // reference.
+        let label = unsafe { &mut *start.cast::<Label>() };
+        // SAFETY: as above; the frame begins where the label ends, so that these are two references to two
+        // things.
+        let frame = unsafe { slice::from_raw_parts_mut(start.wrapping_add(FRAME_OFFSET), self.room) };
+        (label, frame)
     }
 
     fn slot_start(&self, index: usize) -> *mut u8 {

@@ -138,16 +138,14 @@ impl Stack {
         }
     }
 
-    /// Carries the next segment between two sockets of this host. False if there is none.
-    pub(crate) fn transmit_local(&mut self, now: Instant, arrival: Arrival<'_>) -> bool {
-        let Some(sender @ Sender::Socket(index)) = self.local_ready.turn() else { return false };
+    /// Carries the next segment of a connection to another socket of this host.
+    pub(crate) fn transmit_local(&mut self, now: Instant, arrival: Arrival<'_>, index: u32) {
         let mut packet = core::mem::take(&mut self.scratch);
         packet.resize(crate::ipv4::LOCAL_MTU, 0);
         match self.write_segment(now, index, Medium::Ip.header_length(), Finish::Host, &mut packet) {
             Some(written) => self.handle_packet(arrival, &packet[..written.length]),
-            None => self.local_ready.remove(sender),
+            None => self.local_ready.remove(Sender::Socket(index)),
         }
         self.scratch = packet;
-        true
     }
 }
