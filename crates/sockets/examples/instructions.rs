@@ -93,10 +93,15 @@ fn carry(now: Instant, from: &mut Connection, to: &mut Connection) {
         let segment = Segment::parse(&frame[..sent.length]).expect("a segment");
         let _ = to.handle_segment(now, &segment);
         // The segments of a burst, as a host writes them: the same header with the next number.
-        while let Some(next) = from.poll_burst(now, &mut frame[sent.header..]) {
-            frame[4..8].copy_from_slice(&next.seq.number().to_be_bytes());
-            let segment = Segment::parse(&frame[..sent.header + next.length]).expect("a segment");
-            let _ = to.handle_segment(now, &segment);
+        while let Some(next) = from.poll_burst(now) {
+            let frame = &mut frame[..sent.header + next.length as usize];
+            for number in 0..next.segments {
+                let seq = next.seq + next.length * number;
+                from.copy_of_burst(seq, &mut frame[sent.header..]);
+                frame[4..8].copy_from_slice(&seq.number().to_be_bytes());
+                let _ = to.handle_segment(now, &Segment::parse(frame).expect("a segment"));
+            }
+            from.note_burst(next.segments);
         }
     }
 }

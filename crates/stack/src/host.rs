@@ -136,7 +136,9 @@ impl Stack {
         let local = if self.has_local() { self.handle_local(now, budget.receive) } else { 0 };
         let timers = self.handle_timeout(now, budget.timers);
         let received = received?;
-        let transmitted = link.transmit_from(budget.transmit, &mut Turning { stack: self, now })?;
+        let transmitted = link.transmit_from(budget.transmit, &mut Turning { stack: self, now });
+        self.tell_of_burst();
+        let transmitted = transmitted?;
         let spent = received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
         let more = spent || local > 0 || self.has_local();
         let blocked = transmitted < budget.transmit && self.wants_transmit();

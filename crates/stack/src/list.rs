@@ -30,6 +30,12 @@ impl List {
         if self.last == END { None } else { Some(self.last) }
     }
 
+    /// Is the item the one at the front?
+    #[inline]
+    pub(crate) const fn begins_with(&self, item: u32) -> bool {
+        self.first == item
+    }
+
     /// How many items it has.
     pub(crate) const fn len(&self) -> usize {
         self.length as usize

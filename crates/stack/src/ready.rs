@@ -72,9 +72,12 @@ impl Ready {
         Some(Sender::of(item))
     }
 
-    /// Is it still the turn of `sender`, so that it may send a frame more? Who stands alone has no end of it.
-    pub(crate) fn goes_on(&self, sender: Sender) -> bool {
-        self.ring.first() == Some(sender.item()) && (self.had < FRAMES_A_TURN || self.ring.len() == 1)
+    /// How many frames more `sender` may send in this turn. Who stands alone has no end of it.
+    pub(crate) fn left_to(&self, sender: Sender) -> u32 {
+        if !self.ring.begins_with(sender.item()) {
+            return 0;
+        }
+        if self.ring.len() == 1 { u32::MAX } else { FRAMES_A_TURN.saturating_sub(self.had) }
     }
 
     /// The one whose turn it is has sent so many frames more than it was asked for.
@@ -85,10 +88,10 @@ impl Ready {
     /// Takes out a sender that wants to send no more.
     #[inline]
     pub(crate) fn remove(&mut self, sender: Sender) {
-        if self.contains(sender) {
-            if self.ring.first() == Some(sender.item()) {
-                self.had = 0;
-            }
+        if self.ring.begins_with(sender.item()) {
+            self.had = 0;
+            self.links.remove(&mut self.ring, sender.item());
+        } else if self.contains(sender) {
             self.links.remove(&mut self.ring, sender.item());
         }
     }
@@ -145,13 +148,16 @@ mod tests {
     fn a_burst_lasts_as_long_as_a_turn_or_as_long_as_nobody_else_wants_to_send() {
         let mut ready = ring(1);
         assert_eq!(ready.turn(), Some(Sender::Replies));
-        assert!(ready.goes_on(Sender::Replies) && !ready.goes_on(Sender::Socket(0)));
+        assert_eq!(
+            (ready.left_to(Sender::Replies), ready.left_to(Sender::Socket(0))),
+            (FRAMES_A_TURN - 1, 0)
+        );
         ready.count(FRAMES_A_TURN - 1);
-        assert!(!ready.goes_on(Sender::Replies));
+        assert_eq!(ready.left_to(Sender::Replies), 0);
         ready.remove(Sender::Socket(0));
-        assert!(ready.goes_on(Sender::Replies), "nobody waits for its end");
+        assert_eq!(ready.left_to(Sender::Replies), u32::MAX, "nobody waits for its end");
         ready.push(Sender::Socket(0));
-        assert!(!ready.goes_on(Sender::Replies));
+        assert_eq!(ready.left_to(Sender::Replies), 0);
         assert_eq!(ready.turn(), Some(Sender::Socket(0)));
     }
 

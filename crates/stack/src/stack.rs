@@ -282,6 +282,7 @@ impl Stack {
         self.fast_opens.check();
         self.replies.check();
         self.local.check();
+        assert!(self.burst.is_told(), "each connection knows what has left of it");
         let called = self.ready.contains(Sender::Replies);
         assert!(called || !self.has_replies(), "what the host has to send stands in the ring");
         let called = self.local_ready.contains(Sender::Replies);

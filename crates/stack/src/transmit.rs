@@ -59,7 +59,12 @@ impl Stack {
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         self.pass_time(now);
-        if self.wants_transmit() { self.transmit_next(now, frame) } else { None }
+        if !self.wants_transmit() {
+            return None;
+        }
+        let frame = self.transmit_next(now, frame);
+        self.tell_of_burst();
+        frame
     }
 
     /// The same for a link that gathers: the data of a large frame stay where they are, and are lent.
@@ -77,29 +82,43 @@ impl Stack {
         Some(LentFrame { frame, rest })
     }
 
-    /// The same at the time that the host was told last.
+    /// The same at the time that the host was told last, for whoever asks for one frame after the other; then,
+    /// and before anything else, [`Stack::tell_of_burst`] is to be called.
+    #[inline]
     pub(crate) fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
+        if self.burst.goes_on()
+            && let Some(length) = self.go_on_with_burst(frame)
+        {
+            return Some(TxFrame::whole(length));
+        }
+        self.transmit_chosen(now, frame)
+    }
+
+    fn transmit_chosen(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         if frame.len() < self.interface.frames.least {
             // A link that does not keep its promise gets nothing.
             return None;
         }
-        if let Some(length) = self.go_on_with_burst(now, frame) {
-            self.counted.transmit.packets += 1;
-            self.counted.transmit.bytes += length as u64;
+        self.tell_of_burst();
+        if self.resume_burst(now, frame.len())
+            && let Some(length) = self.go_on_with_burst(frame)
+        {
             return Some(TxFrame::whole(length));
         }
+        self.burst.forget();
         loop {
             let sender = self.ready.turn()?;
             let turned = match sender {
-                Sender::Replies => self.transmit_reply(now, frame),
-                Sender::Socket(index) => self.transmit_socket(now, index, frame),
+                Sender::Socket(index) if self.leaves_plainly(index) => {
+                    match self.transmit_plainly(now, index, frame) {
+                        Some(frame) => return Some(self.count_frame(frame)),
+                        None => Turned::Nothing,
+                    }
+                }
+                sender => self.transmit_of(now, sender, frame),
             };
             match turned {
-                Turned::Frame(frame) => {
-                    self.counted.transmit.packets += 1;
-                    self.counted.transmit.bytes += frame.length as u64;
-                    return Some(frame);
-                }
+                Turned::Frame(frame) => return Some(self.count_frame(frame)),
                 Turned::Elsewhere => {}
                 Turned::Nothing => self.ready.remove(sender),
             }
@@ -119,7 +138,17 @@ impl Stack {
         }
     }
 
-    fn transmit_socket(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Turned {
+    #[inline(always)]
+    const fn count_frame(&mut self, frame: TxFrame) -> TxFrame {
+        self.counted.transmit.packets += 1;
+        self.counted.transmit.bytes += frame.length as u64;
+        frame
+    }
+
+    /// What the sender has, whatever that is.
+    #[inline(never)]
+    fn transmit_of(&mut self, now: Instant, sender: Sender, frame: &mut [u8]) -> Turned {
+        let Sender::Socket(index) = sender else { return self.transmit_reply(now, frame) };
         match self.sockets.get(index) {
             Some(Socket::Tcp(_)) => self.transmit_segment(now, index, frame),
             Some(Socket::Udp(_)) => self.transmit_datagram(now, index, frame),

@@ -17,6 +17,7 @@ impl Connection {
         if self.state != State::SynSent {
             self.receiver.check(&self.rcv);
         }
+        assert!(self.output_due || self.reset_due.is_none(), "a reset that nobody asks for");
         self.check_timers();
         self.check_rest();
         assert_eq!(

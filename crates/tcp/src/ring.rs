@@ -161,6 +161,11 @@ impl Ring {
         if let Some(bytes) = self.storage.get(at..at + into.len()) {
             return copy_and_sum(bytes, into);
         }
+        self.read_around_the_end_and_sum(offset, into)
+    }
+
+    #[inline(never)]
+    fn read_around_the_end_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
         let (first, second) = self.slices(offset, into.len());
         let (front, back) = into.split_at_mut(first.len());
         copy_and_sum(first, front).append(copy_and_sum(second, back), front.len())

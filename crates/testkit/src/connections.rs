@@ -401,13 +401,19 @@ pub(crate) fn poll_with_twin(end: &mut Connection, now: Instant, frame: &mut [u8
 /// it. The next segment must be the one that would have been chosen.
 fn go_on(end: &mut Connection, now: Instant, header: usize, frame: &mut [u8]) -> Option<Transmit> {
     let mut asked = (header > 0 && end.is_in_burst()).then(|| end.clone())?;
-    let next = end.poll_burst(now, &mut frame[header..])?;
+    let next = end.poll_burst(now)?;
+    let sum = end.copy_of_burst(next.seq, &mut frame[header..header + next.length as usize]);
+    end.note_burst(1);
     frame[4..8].copy_from_slice(&next.seq.number().to_be_bytes());
     let mut bytes = vec![0; frame.len()];
     let sent = asked.poll_transmit(now, &mut bytes).expect("what is left of a burst may leave");
-    assert_eq!((sent.header, sent.length), (header, header + next.length), "segments of a burst are alike");
+    assert_eq!(
+        (sent.header, sent.length),
+        (header, header + next.length as usize),
+        "segments of a burst are alike"
+    );
     assert_eq!(frame[..sent.length], bytes[..sent.length], "they differ in nothing but their numbers");
-    assert_eq!(next.sum.finish(), linerate_wire::Sum::of(&frame[header..sent.length]).finish());
+    assert_eq!(sum.finish(), linerate_wire::Sum::of(&frame[header..sent.length]).finish());
     end.assert_went_on_like(&mut asked);
     Some(sent)
 }

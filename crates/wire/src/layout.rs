@@ -29,6 +29,7 @@ pub(crate) fn octets<const SIZE: usize, const LENGTH: usize>(fixed: &[u8; LENGTH
 ///
 /// # Panics
 /// If there are fewer.
+#[inline]
 pub(crate) fn room<const LENGTH: usize>(bytes: &mut [u8]) -> &mut [u8; LENGTH] {
     let had = bytes.len();
     match bytes.first_chunk_mut() {

@@ -11,18 +11,30 @@ use linerate_wire::{
 };
 
 const IP: usize = EthernetHeader::LENGTH;
-const LENGTH: usize = IP + Ipv4Header::LENGTH;
+const TCP: usize = IP + Ipv4Header::LENGTH;
+/// As far as the ports.
+const LENGTH: usize = TCP + 4;
+/// As far as the header of TCP has no options.
+const FIXED: usize = TCP + TcpHeader::LENGTH;
+
+/// The two bits of the type of service that tell of congestion.
+const ECN: u8 = Ecn::Ce as u8;
+const CHECKSUM: usize = TCP + TcpHeader::CHECKSUM_OFFSET;
 
 /// The headers of one direction of a conversation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
-    /// Ethernet and IP, with total length and checksum zero.
+    /// Ethernet, IP and ports, of the last packet: the next has the same, unless it is of another length, or
+    /// bears another mark.
     bytes: [u8; LENGTH],
-    /// Over the IP header in `bytes`.
+    /// How long it was, and its codepoint.
+    last: (u16, Ecn),
+    /// Over the IP header in `bytes`, without length, codepoint and checksum.
     ip_sum: Sum,
-    ports: [u8; 4],
     /// Over the ports and a pseudo-header that says zero bytes.
     tcp_sum: Sum,
+    /// The same for the length of the last packet.
+    segment_sum: Sum,
 }
 
 impl Headers {
@@ -30,16 +42,24 @@ impl Headers {
     pub(crate) fn new(local: SocketAddrV4, peer: SocketAddrV4) -> Self {
         let mut bytes = [0; LENGTH];
         Ipv4Header::new(*local.ip(), *peer.ip(), Protocol::TCP).emit(0, &mut bytes[IP..]);
-        bytes[IP + 2..IP + 4].fill(0);
-        bytes[IP + 10..IP + 12].fill(0);
-        let ([a, b], [c, d]) = (local.port().to_be_bytes(), peer.port().to_be_bytes());
+        bytes[TCP..TCP + 2].copy_from_slice(&local.port().to_be_bytes());
+        bytes[TCP + 2..].copy_from_slice(&peer.port().to_be_bytes());
         let pseudo = checksum::pseudo_header_v4(*local.ip(), *peer.ip(), Protocol::TCP, 0);
-        Self {
-            bytes,
-            ip_sum: Sum::of(&bytes[IP..]),
-            ports: [a, b, c, d],
-            tcp_sum: pseudo.add_u16(local.port()).add_u16(peer.port()),
-        }
+        let tcp_sum = pseudo.add_u16(local.port()).add_u16(peer.port());
+        let last = (0, Ecn::NotEct);
+        let mut headers = Self { bytes, last, ip_sum: Sum::default(), tcp_sum, segment_sum: tcp_sum };
+        headers.sum_anew();
+        headers
+    }
+
+    /// The next packet is of no length that is known.
+    fn sum_anew(&mut self) {
+        let ip = &mut self.bytes[IP..TCP];
+        ip[1] &= !ECN;
+        ip[2..4].fill(0);
+        ip[10..12].fill(0);
+        self.ip_sum = Sum::of(ip);
+        self.last = (0, Ecn::NotEct);
     }
 
     /// Names the stations on the link.
@@ -50,26 +70,26 @@ impl Headers {
 
     /// Says how routers are to treat the packets. The two bits of congestion are the connection's.
     pub(crate) fn set_type_of_service(&mut self, type_of_service: TypeOfService) {
-        self.bytes[IP + 1] = type_of_service.with_ecn(Ecn::NotEct).byte();
-        self.ip_sum = Sum::of(&self.bytes[IP..]);
+        self.bytes[IP + 1] = type_of_service.byte();
+        self.sum_anew();
     }
 
     /// Says how many routers the packets may pass.
     pub(crate) fn set_ttl(&mut self, ttl: NonZeroU8) {
         self.bytes[IP + 8] = ttl.get();
-        self.ip_sum = Sum::of(&self.bytes[IP..]);
+        self.sum_anew();
     }
 
     /// How routers are to treat the packets, and how many they may pass, to be kept for
     /// [`Headers::set_service`].
     pub(crate) const fn service(&self) -> [u8; 2] {
-        [self.bytes[IP + 1], self.bytes[IP + 8]]
+        [self.bytes[IP + 1] & !ECN, self.bytes[IP + 8]]
     }
 
     /// Says both of it again.
     pub(crate) fn set_service(&mut self, [type_of_service, ttl]: [u8; 2]) {
         (self.bytes[IP + 1], self.bytes[IP + 8]) = (type_of_service, ttl);
-        self.ip_sum = Sum::of(&self.bytes[IP..]);
+        self.sum_anew();
     }
 
     /// Completes a frame in which a segment has been written behind the room for the headers, of
@@ -77,11 +97,10 @@ impl Headers {
     ///
     /// # Panics
     /// If the segment is not in the frame.
-    #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
     #[inline(always)]
-    pub(crate) fn complete(&self, medium: usize, sent: &Transmit, frame: &mut [u8]) -> usize {
-        let tcp_sum = (self.tcp_sum + sent.sum).add_u16(sent.length as u16);
-        self.write(medium, sent, tcp_sum.finish(), frame)
+    pub(crate) fn complete(&mut self, medium: usize, sent: &Transmit, frame: &mut [u8]) -> usize {
+        self.fit(sent);
+        self.write(medium, sent.length, (self.segment_sum + sent.sum).finish(), frame)
     }
 
     /// The same for a link that completes the checksum: its field holds the sum over the pseudo-header. Data that
@@ -91,21 +110,26 @@ impl Headers {
     /// If the segment is not in the frame.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
     pub(crate) fn complete_but_for_checksum(
-        &self,
+        &mut self,
         medium: usize,
         sent: &Transmit,
         frame: &mut [u8],
     ) -> TxFrame {
-        let [a, b, c, d] = self.ports;
+        self.fit(sent);
+        let &[a, b, c, d] = self.ports();
         // Taken off again, by adding the complement.
         let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-        let pseudo = self.tcp_sum.add_u16(!source).add_u16(!destination).add_u16(sent.length as u16);
+        let pseudo = self.segment_sum.add_u16(!source).add_u16(!destination);
         let elsewhere = sent.lent.map_or(0, |data| data.length());
-        let length = self.write(medium, sent, !pseudo.finish(), frame) - elsewhere;
+        let length = self.write(medium, sent.length, !pseudo.finish(), frame) - elsewhere;
         let start = (medium + Ipv4Header::LENGTH) as u16;
         let offset = TcpHeader::CHECKSUM_OFFSET as u16;
         let checksum = TxChecksum::Partial(PartialChecksum { start, offset });
         TxFrame { length, checksum, segment: sent.cut }
+    }
+
+    const fn ports(&self) -> &[u8; 4] {
+        self.bytes.last_chunk().expect("they are the last four bytes")
     }
 
     /// The sum of a segment of `length` bytes whose header is `header` behind the ports.
@@ -114,26 +138,49 @@ impl Headers {
         (self.tcp_sum + Sum::of(header)).add_u16(length as u16)
     }
 
-    /// Writes everything that is not the connection's, with this checksum of TCP.
+    /// Makes the headers those of the segment that is `sent`.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
     #[inline(always)]
-    fn write(&self, medium: usize, sent: &Transmit, tcp_checksum: u16, frame: &mut [u8]) -> usize {
-        let total = Ipv4Header::LENGTH + sent.length;
-        let ecn = sent.ecn as u8;
-        let ip_checksum = self.ip_sum.add_u16(total as u16).add_u16(u16::from(ecn)).finish();
-        let tcp = medium + Ipv4Header::LENGTH;
-        let frame = &mut frame[..medium + total];
-        match frame.first_chunk_mut() {
-            Some(headers) if medium == IP => *headers = self.bytes,
-            _ => frame[..tcp].copy_from_slice(&self.bytes[IP - medium..]),
+    fn fit(&mut self, sent: &Transmit) {
+        let next = ((Ipv4Header::LENGTH + sent.length) as u16, sent.ecn);
+        if self.last != next {
+            self.fit_anew(next);
         }
-        frame[medium + 1] |= ecn;
-        frame[medium + 2..medium + 4].copy_from_slice(&(total as u16).to_be_bytes());
-        frame[medium + 10..medium + 12].copy_from_slice(&ip_checksum.to_be_bytes());
-        frame[tcp..tcp + 4].copy_from_slice(&self.ports);
-        let at = tcp + TcpHeader::CHECKSUM_OFFSET;
-        frame[at..at + 2].copy_from_slice(&tcp_checksum.to_be_bytes());
-        frame.len()
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "a header has twenty bytes")]
+    #[inline(never)]
+    fn fit_anew(&mut self, next: (u16, Ecn)) {
+        self.last = next;
+        let (total, ecn) = (next.0, next.1 as u8);
+        self.segment_sum = self.tcp_sum.add_u16(total - Ipv4Header::LENGTH as u16);
+        let ip_checksum = self.ip_sum.add_u16(total).add_u16(u16::from(ecn)).finish();
+        let ip = &mut self.bytes[IP..TCP];
+        ip[1] = ip[1] & !ECN | ecn;
+        ip[2..4].copy_from_slice(&total.to_be_bytes());
+        ip[10..12].copy_from_slice(&ip_checksum.to_be_bytes());
+    }
+
+    /// Writes everything that is not the connection's in front of a segment of `length` bytes, with this
+    /// checksum of TCP.
+    #[inline(always)]
+    fn write(&self, medium: usize, length: usize, tcp_checksum: u16, frame: &mut [u8]) -> usize {
+        let total = medium + Ipv4Header::LENGTH + length;
+        let frame = &mut frame[..total];
+        let checksum = tcp_checksum.to_be_bytes();
+        let headers: Option<&mut [u8; FIXED]> = frame.first_chunk_mut();
+        match headers {
+            Some(headers) if medium == IP => {
+                headers[..LENGTH].copy_from_slice(&self.bytes);
+                headers[CHECKSUM..CHECKSUM + 2].copy_from_slice(&checksum);
+            }
+            _ => {
+                let before = IP - medium;
+                frame[..LENGTH - before].copy_from_slice(&self.bytes[before..]);
+                frame[CHECKSUM - before..CHECKSUM - before + 2].copy_from_slice(&checksum);
+            }
+        }
+        total
     }
 }
 
@@ -141,6 +188,7 @@ impl Headers {
 mod tests {
     use super::*;
     use core::net::Ipv4Addr;
+    use linerate_tcp::Kind;
     use linerate_wire::{EthernetFrame, Ipv4Packet, Segment};
 
     #[test]
@@ -161,6 +209,7 @@ mod tests {
                 header: 20,
                 cut: None,
                 lent: None,
+                kind: Kind::Ordinary,
             };
             let length = headers.complete(medium, &sent, &mut frame);
             assert_eq!(length, medium + 47);

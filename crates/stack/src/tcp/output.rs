@@ -8,12 +8,9 @@ use crate::receive::Arrival;
 use crate::stack::Stack;
 use crate::transmit::{Gathering, Station, Turned};
 use core::net::Ipv4Addr;
-use linerate_tcp::{State, Transmit};
+use linerate_tcp::{Kind, State, Transmit};
 use linerate_units::Instant;
-use linerate_wire::{Ipv4Header, TcpFlags};
-
-/// Where the flags lie behind the start of the IP packet.
-const FLAGS: usize = Ipv4Header::LENGTH + 13;
+use linerate_wire::Ipv4Header;
 
 /// Who sums the payload, and cuts a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +20,23 @@ enum Finish {
 }
 
 impl Stack {
+    /// Can the next segment of a connection leave as soon as it is written: is its next hop known, and does this
+    /// host do what there is to do for it?
+    #[inline(always)]
+    pub(crate) fn leaves_plainly(&mut self, index: u32) -> bool {
+        let generation = self.routes.generation() + self.neighbors.generation();
+        let sums = !self.interface.capabilities.offloads.checksums;
+        sums && self.sockets.tcp_at(index).is_some_and(|socket| socket.hop == generation)
+    }
+
+    /// Sends it, if there is one.
+    #[inline(always)]
+    pub(crate) fn transmit_plainly(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<TxFrame> {
+        let frames = self.interface.frames;
+        let room = frame.len().min(frames.room);
+        self.write_segment(now, index, (frames.header, false), Finish::Host, &mut frame[..room])
+    }
+
     /// Sends the next segment of a connection to the link.
     pub(crate) fn transmit_segment(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Turned {
         let station = self.station_of(now, index);
@@ -32,7 +46,9 @@ impl Stack {
         let sums = is_known && self.interface.capabilities.offloads.checksums;
         let finish = if sums { Finish::Link } else { Finish::Host };
         let room = frame.len().min(frames.room);
-        let Some(written) = self.write_segment(now, index, frames.header, finish, &mut frame[..room]) else {
+        let Some(written) =
+            self.write_segment(now, index, (frames.header, false), finish, &mut frame[..room])
+        else {
             return Turned::Nothing;
         };
         if !is_known {
@@ -65,17 +81,17 @@ impl Stack {
         station
     }
 
-    /// Writes the next segment with its headers, or a burst of them for a link that cuts it.
+    /// Writes the next segment with its headers, or a burst of them for a link that cuts it. The medium takes so
+    /// many bytes, unless the peer is this host itself.
     #[inline(always)]
     fn write_segment(
         &mut self,
         now: Instant,
         index: u32,
-        medium: usize,
+        (medium, is_local): (usize, bool),
         finish: Finish,
         frame: &mut [u8],
     ) -> Option<TxFrame> {
-        self.burst.forget();
         let socket = self.sockets.tcp_at(index)?;
         let at = medium + Ipv4Header::LENGTH;
         let room = frame.get_mut(at..)?;
@@ -83,7 +99,6 @@ impl Stack {
             // The link has become narrower than what this connection was promised.
             socket.connection.abort(now);
         }
-        let before = socket.connection.statistics().retransmitted_segments;
         let sent = match finish {
             Finish::Host => socket.connection.poll_transmit(now, room),
             Finish::Link if self.gathering == Gathering::Wanted => {
@@ -99,17 +114,23 @@ impl Stack {
             Finish::Host => TxFrame::whole(socket.headers.complete(medium, &sent, frame)),
             Finish::Link => socket.headers.complete_but_for_checksum(medium, &sent, frame),
         };
-        self.identification.write(&mut frame[medium..], sent.segments());
-        if let Some(data) = sent.lent {
+        let segments = if finish == Finish::Host { 1 } else { sent.segments() };
+        if self.identification.counts() {
+            self.identification.write(&mut frame[medium..], segments);
+        }
+        if finish == Finish::Link
+            && let Some(data) = sent.lent
+        {
             self.gathering = Gathering::Of(index, data);
         }
-        self.counted.tcp.retransmitted_segments +=
-            socket.connection.statistics().retransmitted_segments - before;
         self.counted.ip.out_requests += 1;
-        self.counted.tcp.out_segments += sent.segments() as u64;
-        self.counted.tcp.out_resets +=
-            u64::from(u16::from(frame[medium + FLAGS]) & TcpFlags::RST.bits() != 0);
-        let (goes_on, is_local) = (socket.connection.wants_transmit(), socket.is_local);
+        self.counted.tcp.out_segments += segments as u64;
+        match sent.kind {
+            Kind::Ordinary => {}
+            Kind::Again => self.counted.tcp.retransmitted_segments += 1,
+            Kind::Reset => self.counted.tcp.out_resets += 1,
+        }
+        let goes_on = socket.connection.wants_transmit();
         let is_waiting = socket.state == State::TimeWait;
         if concerned!(self).settle(index, socket) == Settled::Not {
             self.follow(index);
@@ -127,6 +148,7 @@ impl Stack {
     }
 
     /// More is to follow what has just been `sent`; perhaps it is more of a burst.
+    #[inline(never)]
     fn plan_next(&mut self, index: u32, sent: &Transmit, medium: usize, frame: &[u8]) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
@@ -142,7 +164,8 @@ impl Stack {
     pub(crate) fn transmit_local(&mut self, now: Instant, arrival: Arrival<'_>, index: u32) {
         let mut packet = core::mem::take(&mut self.scratch);
         packet.resize(crate::ipv4::LOCAL_MTU, 0);
-        match self.write_segment(now, index, Medium::Ip.header_length(), Finish::Host, &mut packet) {
+        let medium = (Medium::Ip.header_length(), true);
+        match self.write_segment(now, index, medium, Finish::Host, &mut packet) {
             Some(written) => self.handle_packet(arrival, &packet[..written.length]),
             None => self.local_ready.remove(Sender::Socket(index)),
         }

@@ -354,6 +354,15 @@ impl Congestion {
         tell_progress(self.controller(), &ack, limited);
     }
 
+    /// Something leaves again, after `idle` without anything in flight.
+    #[inline]
+    pub(crate) fn on_idle(&mut self, idle: Duration) {
+        match self {
+            Self::Cubic(cubic) => cubic.on_idle(idle),
+            other => other.controller().on_idle(idle),
+        }
+    }
+
     /// The rate that the controller asks for.
     pub(crate) const fn pacing_rate(&self) -> Option<Rate> {
         match self {

@@ -3,7 +3,7 @@
 
 use super::choose::{Choice, Piece, blocks_beside};
 use super::gather::Lent;
-use super::{Finish, Transmit};
+use super::{Finish, Kind, Transmit};
 use crate::ecn::Past;
 use crate::receive::saturated;
 use crate::{Connection, State};
@@ -82,7 +82,7 @@ impl Connection {
             }
             Finish::Gather | Finish::CutAndSum => self.sender.buffer.copy(data.seq, payload),
         }
-        Transmit { length, sum, ecn, header, cut: data.cut, lent }
+        Transmit { length, sum, ecn, header, cut: data.cut, lent, kind: Kind::Ordinary }
     }
 
     /// The control bits of our SYN, or of the SYN-ACK.
@@ -145,7 +145,7 @@ impl Connection {
     fn build_empty(&mut self, now: Instant, seq: SeqNum, bytes: &mut [u8]) -> Transmit {
         let header = self.header(seq, TcpFlags::ACK);
         let (length, sum) = self.write_header(now, &header, Past::OPTION_DUE, bytes);
-        Transmit { length, sum, ecn: Ecn::NotEct, header: length, cut: None, lent: None }
+        Transmit::without_data(length, sum)
     }
 
     /// An acknowledgement that tells of no hole, nor of what came twice.
@@ -155,7 +155,7 @@ impl Connection {
         let mut options = self.options_of_bare_ack();
         options.timestamps = options.timestamps.map(|_| self.timestamps.stamp(now));
         let (length, sum) = write_with_options(&header, &options, bytes);
-        Transmit { length, sum, ecn: Ecn::NotEct, header: length, cut: None, lent: None }
+        Transmit::without_data(length, sum)
     }
 
     /// Writes the header of any segment but a SYN, with its options; how long they are together, and their

@@ -20,44 +20,54 @@ use linerate_wire::{SeqNum, Sum, TcpHeader};
 /// What one burst may have: as much as fits an IP packet, with headers.
 const MOST: u32 = 65_535 - 120;
 
-/// The next segment of a burst.
-#[derive(Clone, Copy, Debug)]
+/// Segments that may follow the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Continuation {
-    /// SEG.SEQ, in which its header differs from the one before.
+    /// SEG.SEQ of the first of them, in which its header differs from the one before; each other's follows from
+    /// its length.
     pub seq: SeqNum,
-    /// Bytes of its data.
-    pub length: usize,
-    /// The sum over them.
-    pub sum: Sum,
+    /// Bytes of data of each.
+    pub length: u32,
+    /// How many they are.
+    pub segments: u32,
 }
 
 impl Connection {
-    /// Writes the data of the next segment to the start of `payload` if it belongs to the same burst as the
-    /// last one: then [`Connection::poll_transmit`] would write the header that it wrote for that one, but
-    /// with [`Continuation::seq`]. If it does not, that is to be asked.
+    /// The segments that belong to the same burst as the last one: for each of them [`Connection::poll_transmit`]
+    /// would write the header that it wrote for that one, but with the next number. They may leave at `now`,
+    /// with the data that [`Connection::copy_of_burst`] writes; those that do are to be
+    /// [noted](Connection::note_burst) before anything else happens to the connection.
     ///
     /// A segment of a burst never reaches the end of what was written, so it bears neither PSH nor FIN.
+    #[must_use]
+    pub fn poll_burst(&self, now: Instant) -> Option<Continuation> {
+        let segments = u32::from(self.sender.burst);
+        let goes_on = segments > 0 && self.sender.last_sent == now && self.is_in_burst();
+        goes_on.then(|| Continuation { seq: self.snd.nxt, length: self.full_segment(), segments })
+    }
+
+    /// Writes the data of a segment of a burst, from `seq` on; the sum over them.
     ///
     /// # Panics
-    /// If `payload` has no room for a full segment.
+    /// If so many data are not in the send buffer.
     #[inline]
-    pub fn poll_burst(&mut self, now: Instant, payload: &mut [u8]) -> Option<Continuation> {
-        if self.sender.burst == 0 || self.sender.last_sent != now || !self.is_in_burst() {
-            return None;
-        }
-        let (seq, length) = (self.snd.nxt, self.full_segment());
-        let sum = self.sender.buffer.copy_and_sum(seq, &mut payload[..length as usize]);
+    pub fn copy_of_burst(&self, seq: SeqNum, payload: &mut [u8]) -> Sum {
+        self.sender.buffer.copy_and_sum(seq, payload)
+    }
+
+    /// So many `segments` of the burst that [`Connection::poll_burst`] has told of have left.
+    pub fn note_burst(&mut self, segments: u32) {
+        let length = self.full_segment() * segments;
         self.snd.nxt += length;
         self.snd.max = self.snd.nxt;
         if self.agreement.selective_acks {
             self.sender.scoreboard.extend_burst(length);
         }
-        self.sender.burst -= 1;
+        self.sender.burst -= u16::try_from(segments).unwrap_or(self.sender.burst);
         self.sender.pacer.on_sent(length);
-        self.statistics.segments_sent += 1;
-        self.statistics.data_segments_sent += 1;
+        self.statistics.segments_sent += u64::from(segments);
+        self.statistics.data_segments_sent += u64::from(segments);
         self.statistics.bytes_sent += u64::from(length);
-        Some(Continuation { seq, length: length as usize, sum })
     }
 
     /// May [`Connection::poll_burst`] have something, if it is asked at the time at which the last segment left?

@@ -32,9 +32,28 @@ pub struct Transmit {
     pub cut: Option<NonZeroU16>,
     /// The data, where they were not written behind the header but are to be gathered.
     pub lent: Option<Lent>,
+    /// What it is besides.
+    pub kind: Kind,
+}
+
+/// What hosts count segments as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// As one that was sent, and no more.
+    Ordinary,
+    /// As one that says again what was said before.
+    Again,
+    /// As a reset.
+    Reset,
 }
 
 impl Transmit {
+    /// A segment that is `header` bytes of header, which have this sum.
+    #[inline]
+    const fn without_data(header: usize, sum: Sum) -> Self {
+        Self { length: header, sum, ecn: Ecn::NotEct, header, cut: None, lent: None, kind: Kind::Ordinary }
+    }
+
     /// How many segments it is.
     #[must_use]
     pub fn segments(&self) -> usize {
@@ -61,6 +80,7 @@ impl Connection {
     /// # Panics
     /// If `bytes` has no room for the largest segment that this connection's path may take
     /// (`Path::link_payload`).
+    #[inline]
     pub fn poll_transmit(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
         self.poll(now, bytes, Finish::Nothing)
     }
@@ -75,15 +95,21 @@ impl Connection {
         self.poll(now, bytes, Finish::CutAndSum)
     }
 
+    #[inline(always)]
     fn poll(&mut self, now: Instant, bytes: &mut [u8], finish: Finish) -> Option<Transmit> {
-        if let Some(reset) = self.reset_due.take() {
-            return Some(reset.emit(bytes));
-        }
         if !self.output_due {
             return None;
         }
-        if let Some(rest) = self.predict_output() {
-            return Some(self.send_predicted(now, rest, finish, bytes));
+        match self.predict_output() {
+            Some(rest) => Some(self.send_predicted(now, rest, finish, bytes)),
+            None => self.poll_chosen(now, finish, bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn poll_chosen(&mut self, now: Instant, finish: Finish, bytes: &mut [u8]) -> Option<Transmit> {
+        if let Some(reset) = self.reset_due.take() {
+            return Some(reset.emit(bytes));
         }
         self.pace(now);
         let mut choice = self.choose();
@@ -92,15 +118,22 @@ impl Connection {
                 self.wait_to_grow(now);
                 return None;
             }
-            self.leave_idleness(now, *piece);
+            let was_idle = self.snd.flight() == 0 || self.sender.probes > 0;
+            if was_idle && !piece.probe {
+                self.leave_idleness(now);
+            }
             self.begin_burst(piece, finish, bytes.len());
         }
         if choice == Choice::Nothing {
             self.fall_silent(now);
             return None;
         }
-        let transmit = self.build(now, choice, finish, bytes);
+        let mut transmit = self.build(now, choice, finish, bytes);
+        let before = self.statistics.retransmitted_segments;
         self.remember(now, choice);
+        if self.statistics.retransmitted_segments != before {
+            transmit.kind = Kind::Again;
+        }
         if self.has_said_all(choice) {
             self.fall_silent(now);
         }
@@ -278,17 +311,13 @@ impl Connection {
 
     /// Something leaves while nothing is in flight. A window that was not used for a timeout says nothing
     /// about the path now (RFC 5681 §4.1).
-    fn leave_idleness(&mut self, now: Instant, piece: Piece) {
-        let was_idle = self.snd.flight() == 0 || self.sender.probes > 0;
-        if !was_idle || piece.probe {
-            return;
-        }
-        let controller = self.sender.congestion.controller();
-        controller.on_idle(now.since(self.sender.progressed));
+    #[inline]
+    fn leave_idleness(&mut self, now: Instant) {
+        self.sender.congestion.on_idle(now.since(self.sender.progressed));
         if self.config.restart_after_idle
             && now.since(self.sender.last_sent) > self.sender.rtt.timeout(&self.config.rto)
         {
-            controller.forget_after_idle();
+            self.sender.congestion.controller().forget_after_idle();
         }
     }
 

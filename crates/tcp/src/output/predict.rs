@@ -14,78 +14,101 @@ use crate::Connection;
 use crate::ecn::Past;
 use crate::timers::Timer;
 use linerate_units::Instant;
-use linerate_wire::{Ecn, TcpFlags, TcpHeader, TcpOptions};
+use linerate_wire::{Sum, TcpFlags, TcpHeader, TcpOptions};
+
+/// The only segment that may leave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    /// Bytes of its data: the last that were written. Zero for an acknowledgement alone.
+    length: u32,
+    /// Bytes in flight, once it has left.
+    in_flight: u32,
+    /// Are these as many as the congestion window allows?
+    fills_window: bool,
+}
 
 /// What may be due in the name of ECN.
 const OF_ECN: Past = Past::OPTION_WITH_DATA.union(Past::CWR_DUE);
 
 impl Connection {
-    /// The only segment that may leave now, if that is plain to see: the last so many bytes of what was written,
-    /// and for zero an acknowledgement alone.
-    #[inline]
-    pub(super) fn predict_output(&self) -> Option<u32> {
+    /// The only segment that may leave now, if that is plain to see.
+    #[inline(always)]
+    pub(super) fn predict_output(&self) -> Option<Rest> {
         let is_usual = self.predicted != 0 && self.timestamps.on && self.agreement.selective_acks;
         if !is_usual || self.is_anything_due() || self.snd.nxt != self.snd.max {
             return None;
         }
-        let rest = self.sender.buffer.end() - self.snd.nxt;
-        if rest == 0 {
-            return self.ack_due.then_some(0);
+        let length = self.sender.buffer.end() - self.snd.nxt;
+        if length == 0 {
+            return self.ack_due.then_some(Rest { length, in_flight: 0, fills_window: false });
         }
-        let in_flight = self.sender.scoreboard.in_flight();
-        let may_leave = rest < self.full_segment()
-            && rest <= self.snd.wnd.saturating_sub(self.snd.flight())
-            && rest <= self.sender.congestion.window().cwnd().saturating_sub(in_flight)
+        let in_flight = self.sender.scoreboard.in_flight().saturating_add(length);
+        let cwnd = self.sender.congestion.window().cwnd();
+        let may_leave = length < self.full_segment()
+            && length <= self.snd.wnd.saturating_sub(self.snd.flight())
+            && in_flight <= cwnd
             && self.nagle_allows();
-        may_leave.then_some(rest)
+        may_leave.then_some(Rest { length, in_flight, fills_window: in_flight == cwnd })
     }
 
     /// Is there anything to be sent, or told, but new data and what has arrived in order?
-    #[inline]
+    #[inline(always)]
     fn is_anything_due(&self) -> bool {
         let (sender, loss) = (&self.sender, &self.sender.loss);
         let of_handshake_or_end = self.first_due | sender.fin;
         let of_timers = loss.retransmit_due | loss.tail_probe_due | sender.probe_due | self.keep_alive_due;
         let of_path = !sender.pacer.is_open() | sender.path.is_awake() | (sender.probes > 0);
-        let of_options = self.user_timeouts.due | self.receiver.has_blocks() | self.ecn.owes_option(OF_ECN);
+        // What lies beyond holes would have spoiled the prediction of a header.
+        let of_options =
+            self.user_timeouts.due | self.receiver.owes_duplicate() | self.ecn.owes_option(OF_ECN);
         of_handshake_or_end | of_timers | of_path | of_options | sender.urgent.is_some()
     }
 
     /// Writes the segment that [`Connection::predict_output`] says, and remembers it.
-    #[inline]
+    #[inline(never)]
     pub(super) fn send_predicted(
         &mut self,
         now: Instant,
-        rest: u32,
+        rest: Rest,
         finish: Finish,
         bytes: &mut [u8],
     ) -> Transmit {
-        let piece = Piece { seq: self.snd.nxt, length: rest, fin: false, probe: false, burst: false };
-        let has_data = rest > 0;
-        let mut flags = TcpFlags::ACK;
-        let mut ecn = Ecn::NotEct;
-        if has_data {
-            self.leave_idleness(now, piece);
-            self.end_burst();
-            flags |= TcpFlags::PSH;
-            ecn = self.ecn.codepoint();
-        }
-        let header_sum = self.header(piece.seq, flags).emit_timestamped(self.timestamps.stamp(now), bytes);
-        let header = (TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH, header_sum);
-        let transmit = self.write_payload(header, piece.data(), finish, ecn, bytes);
         self.statistics.segments_sent += 1;
-        if has_data {
-            self.remember_rest(now, piece);
-        } else {
-            self.statistics.pure_acks_sent += 1;
+        if rest.length > 0 {
+            return self.send_rest(now, rest, finish, bytes);
         }
+        let (header, sum) = self.write_predicted(now, TcpFlags::ACK, bytes);
+        self.statistics.pure_acks_sent += 1;
         self.remember_told();
         self.say_no_more(now);
+        Transmit::without_data(header, sum)
+    }
+
+    #[inline(always)]
+    fn send_rest(&mut self, now: Instant, rest: Rest, finish: Finish, bytes: &mut [u8]) -> Transmit {
+        let piece = Piece { seq: self.snd.nxt, length: rest.length, fin: false, probe: false, burst: false };
+        if self.snd.flight() == 0 {
+            self.leave_idleness(now);
+        }
+        self.end_burst();
+        let header = self.write_predicted(now, TcpFlags::ACK | TcpFlags::PSH, bytes);
+        let transmit = self.write_payload(header, piece.data(), finish, self.ecn.codepoint(), bytes);
+        self.remember_rest(now, piece);
+        self.remember_told();
+        self.rest_is_said(now, rest);
         transmit
     }
 
+    /// Writes the header of the next segment, with timestamps; how long it is, and its sum.
+    #[inline(always)]
+    fn write_predicted(&mut self, now: Instant, flags: TcpFlags, bytes: &mut [u8]) -> (usize, Sum) {
+        let header = self.header(self.snd.nxt, flags);
+        let sum = header.emit_timestamped(self.timestamps.stamp(now), bytes);
+        (TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH, sum)
+    }
+
     /// The rest of what was written has left, with nothing but new data in it.
-    #[inline]
+    #[inline(always)]
     fn remember_rest(&mut self, now: Instant, piece: Piece) {
         let end = piece.end();
         self.statistics.data_segments_sent += 1;
@@ -99,5 +122,18 @@ impl Connection {
         self.snd.max = end;
         self.timers.clear(Timer::Persist);
         self.watch(now);
+    }
+
+    /// What [`Connection::say_no_more`] does, after data: the application is what limits us, or the window.
+    #[inline(always)]
+    fn rest_is_said(&mut self, now: Instant, rest: Rest) {
+        self.output_due = false;
+        self.sender.held_back = false;
+        self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
+        self.note_all_sent(now);
+        if !rest.fills_window {
+            self.sender.account.note_application_limited(rest.in_flight);
+        }
+        self.watch_tail(now);
     }
 }

@@ -1,6 +1,6 @@
 //! A reset (RFC 9293 §3.5.2): for a connection that ends, and for segments that belong to none.
 
-use super::Transmit;
+use super::{Kind, Transmit};
 use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader};
 
 /// What a reset says.
@@ -51,6 +51,7 @@ impl Reset {
             header: TcpHeader::LENGTH,
             cut: None,
             lent: None,
+            kind: Kind::Reset,
         }
     }
 }

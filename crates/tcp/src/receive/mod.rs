@@ -239,7 +239,12 @@ impl Receiver {
 
     /// Is there anything for a SACK option?
     pub(crate) fn has_blocks(&self) -> bool {
-        self.duplicate.is_some() || !self.assembler.is_empty()
+        self.owes_duplicate() || !self.assembler.is_empty()
+    }
+
+    /// Has something come twice that the peer was not told of?
+    pub(crate) const fn owes_duplicate(&self) -> bool {
+        self.duplicate.is_some()
     }
 
     /// Blocks for a SACK option in which `fit` find room: what came twice, then what lies beyond holes, the

@@ -97,6 +97,15 @@ impl Connection {
         }
     }
 
+    /// Everything that was written has left, and is not acknowledged.
+    #[inline]
+    pub(crate) fn note_all_sent(&mut self, now: Instant) {
+        let occupation = self.wait_for_acknowledgement();
+        if let Some(busy) = &mut self.sender.busy {
+            busy.note(now, occupation);
+        }
+    }
+
     /// Everything has been acknowledged.
     #[inline]
     pub(crate) fn end_business(&mut self, now: Instant) {
@@ -118,6 +127,12 @@ impl Connection {
         self.sender.busy.as_deref().copied().unwrap_or_else(|| BusyTime::new(Instant::ZERO))
     }
 
+    /// What is waited for once everything has left.
+    #[inline]
+    const fn wait_for_acknowledgement(&self) -> Occupation {
+        if self.sender.write_refused { Occupation::SendBuffer } else { Occupation::Path }
+    }
+
     /// What is the sender waiting for?
     #[inline]
     fn occupation(&self) -> Occupation {
@@ -127,7 +142,7 @@ impl Connection {
         let end = self.sender.buffer.end();
         let unsent = end - self.snd.nxt.earlier(end);
         if unsent == 0 {
-            return if self.sender.write_refused { Occupation::SendBuffer } else { Occupation::Path };
+            return self.wait_for_acknowledgement();
         }
         let allowed = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una);
         if !self.sender.held_back && allowed < unsent.min(self.full_segment()) {
