@@ -176,10 +176,9 @@ impl<L> ShardLink<L> {
             self.turn = (self.turn + 1) % self.inboxes.len();
             let inbox = &mut self.inboxes[self.turn];
             while taken < budget
-                && let Some((noted, stamp)) = inbox.front()
+                && let Some((noted, stamp)) = inbox.next()
             {
                 on_frame(read_note(noted, Instant::from_nanos(stamp)));
-                inbox.advance();
                 taken += 1;
             }
             // The other end does not sleep for want of room: it drops.

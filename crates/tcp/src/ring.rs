@@ -12,7 +12,7 @@ pub const SMALLEST_BUFFER_MEMORY: usize = 4 << 10;
 /// From one time to the next that what was used of late counts half as much.
 const RECENT: Duration = Duration::from_millis(100);
 
-/// Bytes addressed by their distance from a head that only moves forward.
+/// Bytes addressed by their distance from a head that moves forward, or back to the start when it is asked to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ring {
     storage: Box<[u8]>,
@@ -174,6 +174,12 @@ impl Ring {
     /// Moves the head forward, past bytes that are done with.
     pub(crate) fn advance(&mut self, count: usize) {
         self.head = self.head.wrapping_add(count);
+    }
+
+    /// Nothing lies anywhere: what comes next lies at the start of the memory, which is warm, and in one part.
+    #[inline(always)]
+    pub(crate) const fn start_over(&mut self) {
+        self.head = 0;
     }
 
     /// The bytes at `offset` from the head, as they lie in one or two parts.

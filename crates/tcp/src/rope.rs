@@ -98,6 +98,14 @@ impl Rope {
         self.ring.make_room(needed - self.in_pieces(), capacity, grant)
     }
 
+    /// As [`Ring::start_over`], if there are no pieces, since each of them knows its place between the bytes.
+    #[inline(always)]
+    pub(crate) const fn start_over(&mut self) {
+        if self.pieces.is_none() {
+            self.ring.start_over();
+        }
+    }
+
     /// As [`Ring::note_use`].
     #[inline]
     pub(crate) fn note_use(&mut self, bytes: u32) {

@@ -42,7 +42,7 @@ impl<'a> PlainPacket<'a> {
     fn head(&self) -> &'a [u8; HEADERS] {
         match self.bytes.first_chunk() {
             Some(head) => head,
-            None => panic!("a plain packet has both headers"),
+            None => unreachable!("a plain packet has both headers"),
         }
     }
 
@@ -71,6 +71,8 @@ impl<'a> PlainPacket<'a> {
     #[inline(always)]
     #[must_use]
     pub fn segment(&self) -> &'a [u8] {
+        // So that whoever parses it needs not ask how long it is.
+        self.head();
         &self.bytes[Ipv4Header::LENGTH..]
     }
 

@@ -96,7 +96,8 @@ impl<'a> Segment<'a> {
     #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, rest) = split_fixed::<{ TcpHeader::LENGTH }>("TCP header", bytes)?;
-        let header_length = usize::from(fixed[12] >> 4) * 4;
+        let offset_and_flags = half(fixed, 12);
+        let header_length = usize::from(offset_and_flags >> 12) * 4;
         let Some(options_length) = header_length.checked_sub(TcpHeader::LENGTH) else {
             return Err(Malformed::Field {
                 what: "TCP header",
@@ -116,7 +117,7 @@ impl<'a> Segment<'a> {
             destination_port: half(fixed, 2),
             seq: SeqNum::new(word(fixed, 4)),
             ack: SeqNum::new(word(fixed, 8)),
-            offset_and_flags: half(fixed, 12),
+            offset_and_flags,
             window: half(fixed, 14),
             urgent: half(fixed, 18),
             options,

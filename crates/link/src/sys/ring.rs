@@ -156,12 +156,8 @@ pub(crate) struct Consumer {
 }
 
 impl Consumer {
-    /// The next frame and its stamp, where the producer wrote it, or `None` if none is there.
-    pub(crate) fn front(&mut self) -> Option<(&[u8], u64)> {
-        if self.has_frame() { self.look(self.head) } else { None }
-    }
-
-    /// The same, and goes on to the frame after it.
+    /// The next frame and its stamp, where the producer wrote it, or `None` if none is there. The slot stays
+    /// this end's until [`Consumer::release`].
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(&[u8], u64)> {
         if !self.has_frame() {
@@ -169,12 +165,6 @@ impl Consumer {
         }
         let index = self.head;
         self.head = index.wrapping_add(1);
-        self.look(index)
-    }
-
-    /// The frame in a slot that was published, and was not given back.
-    #[inline]
-    fn look(&self, index: usize) -> Option<(&[u8], u64)> {
         // SAFETY: `released ≤ index < tail_seen ≤ tail`, so the producer has published this slot, and does not
         // touch it before `release`, which needs `&mut self` and hence the end of this borrow.
         let (label, frame) = unsafe { self.shared.slot(index) };
@@ -191,13 +181,6 @@ impl Consumer {
             self.tail_seen = self.shared.tail.0.load(Ordering::Acquire);
         }
         self.head != self.tail_seen
-    }
-
-    /// Goes on to the frame after the front one. Does nothing if there is none.
-    pub(crate) fn advance(&mut self) {
-        if self.head != self.tail_seen {
-            self.head = self.head.wrapping_add(1);
-        }
     }
 
     /// Gives the slots that were read back. True if the producer sleeps until there is room and the
@@ -367,16 +350,12 @@ mod tests {
         let (mut producer, mut consumer) = ring(4, 100);
         assert!(put(&mut producer, b"one", 1));
         assert!(put(&mut producer, b"", 2));
-        assert!(consumer.front().is_none());
+        assert!(consumer.next().is_none());
         assert!(!producer.publish());
-        assert_eq!(consumer.front(), Some((&b"one"[..], 1)));
-        assert_eq!(consumer.front(), Some((&b"one"[..], 1)));
-        consumer.advance();
-        assert_eq!(consumer.front(), Some((&b""[..], 2)));
-        consumer.advance();
-        assert!(consumer.front().is_none());
-        consumer.advance();
-        assert!(consumer.front().is_none());
+        assert_eq!(consumer.next(), Some((&b"one"[..], 1)));
+        assert_eq!(consumer.next(), Some((&b""[..], 2)));
+        assert!(consumer.next().is_none());
+        assert!(consumer.next().is_none());
     }
 
     #[test]
@@ -386,8 +365,7 @@ mod tests {
         assert_eq!(filled, 4, "the capacity is rounded up to a power of two");
         assert!(producer.offer().is_none());
         assert!(!producer.publish());
-        assert_eq!(consumer.front().unwrap().0, [0]);
-        consumer.advance();
+        assert_eq!(consumer.next().unwrap().0, [0]);
         assert!(!producer.has_room(), "read, and not yet given back");
         assert!(!consumer.release());
         assert!(put(&mut producer, b"x", 0));
@@ -413,12 +391,10 @@ mod tests {
         assert!(!producer.publish());
         assert!(!consumer.fall_asleep());
         assert!(producer.fall_asleep(), "the ring is full");
-        consumer.front();
-        consumer.advance();
+        assert!(consumer.next().is_some());
         assert!(consumer.release());
         assert!(!producer.fall_asleep());
-        consumer.front();
-        consumer.advance();
+        assert!(consumer.next().is_some());
         assert!(!consumer.release(), "the producer is awake");
     }
 
@@ -429,7 +405,7 @@ mod tests {
         assert!(!producer.publish());
         drop(producer);
         assert!(consumer.is_abandoned());
-        assert_eq!(consumer.front().unwrap().0, b"last");
+        assert_eq!(consumer.next().unwrap().0, b"last");
 
         let (producer, consumer) = ring(2, 8);
         assert!(!producer.is_abandoned());
@@ -444,10 +420,9 @@ mod tests {
     }
 
     fn expect(consumer: &mut Consumer, number: u64) -> bool {
-        let Some((frame, stamp)) = consumer.front() else { return false };
+        let Some((frame, stamp)) = consumer.next() else { return false };
         assert_eq!(stamp, number);
         assert_eq!(frame, contents(number));
-        consumer.advance();
         true
     }
 
@@ -474,7 +449,7 @@ mod tests {
             thread::yield_now();
         }
         writer.join().unwrap();
-        assert!(consumer.front().is_none());
+        assert!(consumer.next().is_none());
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Stack {
     }
 
     /// Gives a segment to its connection, which is awake, whatever it is.
-    #[inline(never)]
+    #[cold]
     fn give_familiar(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
         let Ok(mut segment) = Segment::parse(packet.segment()) else { return };
         let (now, ecn) = (self.now, packet.type_of_service().ecn());

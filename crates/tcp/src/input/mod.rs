@@ -94,8 +94,8 @@ impl Connection {
         let (Prediction::Data { length } | Prediction::Both { length, .. }) = prediction else { return None };
         self.statistics.segments_received += 1;
         if let Prediction::Both { .. } = prediction {
-            // Of its own, so that the one that was given needs no place in memory.
-            let segment = *segment;
+            // One of its own, so that the one that was given needs no place in memory, nor is read any further.
+            let segment = Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment };
             return Some(self.take_predicted_both(now, &segment, length, length));
         }
         Some(self.take_predicted_data(now, segment, length, length))

@@ -13,7 +13,6 @@
 
 use super::Disposition;
 use crate::options::before;
-use crate::receive::saturated;
 use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Segment, TcpFlags, Timestamps};
@@ -144,10 +143,11 @@ fn predict_ack(c: &Connection, segment: &Segment<'_>) -> Prediction {
 /// We are the receiver, and perhaps a sender, too.
 #[inline(always)]
 fn predict_data(c: &Connection, segment: &Segment<'_>) -> Prediction {
-    let length = saturated(segment.payload.len());
-    if length > c.rcv.window() {
+    if segment.payload.len() > c.rcv.window() as usize {
         return Prediction::Miss(MissReason::Room);
     }
+    #[allow(clippy::cast_possible_truncation, reason = "a window has thirty-two bits")]
+    let length = segment.payload.len() as u32;
     let acked = segment.ack - c.snd.una;
     if acked == 0 {
         Prediction::Data { length }

@@ -82,6 +82,9 @@ impl ReceiveBuffer {
     /// there.
     #[inline(always)]
     pub(crate) fn append(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
+        if self.is_empty() {
+            self.rope.start_over();
+        }
         let is_large = bytes.len() >= LEAST_PIECE;
         (is_large && self.keep_whole(bytes, grant, offered)) || self.append_copy(bytes, grant)
     }
