@@ -2,11 +2,15 @@
 
 use super::folder::{fail, within};
 use super::support::{Background, finished, run};
+use linerate_link::KernelInterface;
+use linerate_link::kernel_interface::InterfaceError;
 use linerate_link::namespace::{Network, isolated_test, isolated_test_of_root};
+use linerate_units::Bytes;
 use serde_json::Value;
 use std::fs;
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::Stdio;
 use tempfile::TempDir;
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
@@ -158,6 +162,57 @@ fn a_sweep_of_our_tcp_crosses_the_cable_between_its_drivers() {
         assert_eq!(json["facts"]["bench"]["settings"]["link"], "AF_XDP by copies");
         assert_eq!(json["facts"]["bench"]["settings"]["link.offloads"], "off");
         assert_eq!(sink.interrupt().1, 0);
+    });
+}
+
+/// What the last line says of a sweep across the interface `left` to which, after its first run, such a `change`
+/// is made.
+fn told_after(change: impl FnOnce(KernelInterface) -> Result<(), InterfaceError>) -> String {
+    let far = far_network();
+    let mut sink = kernels_sink(&far);
+    let address = sink.address().to_string();
+    let directory = TempDir::new().unwrap();
+    let words = "--on packet:left --send-buffers 40 --receive-buffers 40 --bytes 100kB --out night";
+    let words: Vec<&str> = ["sweep", &address, "--address", OURS, "--repeat", "99999"]
+        .into_iter()
+        .chain(words.split(' '))
+        .collect();
+    let mut command = within(directory.path(), &words);
+    let sweep = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    while !sink.line().contains("run: ") {}
+    change(KernelInterface::named("left").unwrap()).unwrap();
+    let (code, _, errors) = finished(&sweep.wait_with_output().unwrap());
+    assert_eq!(code, 1, "{errors}");
+    let line = errors.lines().last().unwrap();
+    assert!(line.contains("of 99999 runs are kept, go on with"), "{errors}");
+    line.to_owned()
+}
+
+#[test]
+fn an_interface_that_goes_down_ends_a_sweep_with_a_line_about_it_and_not_about_the_peer() {
+    isolated_test(|| {
+        let line = told_after(|left| left.set_down());
+        assert!(
+            line.contains("`left` carries nothing any more: the link is down: bring the interface up"),
+            "{line}"
+        );
+    });
+}
+
+#[test]
+fn so_does_one_that_is_removed() {
+    isolated_test(|| {
+        let line = told_after(KernelInterface::delete);
+        assert!(line.contains("`left` carries nothing any more: the link is down"), "{line}");
+    });
+}
+
+#[test]
+fn so_does_one_whose_mtu_becomes_smaller() {
+    isolated_test(|| {
+        let line = told_after(|left| left.set_mtu(Bytes::new(1_000)));
+        let says = "`left` took packets of 1500 bytes when the night began, and takes 1000 now: set it back";
+        assert!(line.contains(says), "{line}");
     });
 }
 

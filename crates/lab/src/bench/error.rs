@@ -3,6 +3,7 @@
 use linerate_link::OpenError;
 use linerate_link::kernel_interface::InterfaceError;
 use linerate_link::tap::TapError;
+use linerate_stack::LinkError;
 use std::io;
 use thiserror::Error;
 
@@ -94,6 +95,26 @@ pub enum BenchError {
         /// What ended it.
         what: String,
     },
+    /// The link of linerate's host has ended while it was in use.
+    #[error("`{interface}` carries nothing any more: {source}")]
+    LinkLost {
+        /// The interface.
+        interface: String,
+        /// What has ended it.
+        source: LinkError,
+    },
+    /// Somebody has given the interface another MTU while it was in use.
+    #[error(
+        "`{interface}` took packets of {was} bytes when the night began, and takes {now} now: set it back"
+    )]
+    MtuChanged {
+        /// The interface.
+        interface: String,
+        /// Its MTU at the beginning.
+        was: u64,
+        /// Its MTU now.
+        now: u64,
+    },
     /// The scenario cannot be run.
     #[error(transparent)]
     Scenario(#[from] crate::simulation::ScenarioError),
@@ -142,7 +163,11 @@ impl BenchError {
             | Self::Open(_)
             | Self::Interface(_)
             | Self::Capture { .. } => Fault::Input,
-            Self::PeerFailed { .. } | Self::ConnectionLost { .. } | Self::Io { .. } => Fault::Running,
+            Self::PeerFailed { .. }
+            | Self::ConnectionLost { .. }
+            | Self::LinkLost { .. }
+            | Self::MtuChanged { .. }
+            | Self::Io { .. } => Fault::Running,
             Self::Interrupted => Fault::Interrupted,
         }
     }

@@ -10,8 +10,8 @@ use super::{Bench, BenchError, BenchFacts, Floor, RunOutcome, RunRequest};
 use crate::Interrupt;
 use crate::plan::Plan;
 use crate::socket::{Network, Options, max_segment};
-use linerate_link::AnyLink;
 use linerate_link::capture_file::CaptureWriter;
+use linerate_link::{AnyLink, KernelInterface};
 use linerate_stack::{Link, Offloads};
 use std::sync::mpsc::{self, Receiver};
 
@@ -21,11 +21,35 @@ pub struct InterfaceBench {
     /// Until the end of the night.
     far: Option<Far>,
     facts: BenchFacts,
-    mtu: u16,
-    network: Network,
+    way: Way,
     dressing: Dressing,
     /// The link, when its host has ended.
     ended: Receiver<Dressed<AnyLink>>,
+}
+
+/// The way to the sink: an interface, and the host on it.
+#[derive(Debug)]
+struct Way {
+    interface: KernelInterface,
+    /// The MTU with which it was opened.
+    mtu: u16,
+    network: Network,
+}
+
+impl Way {
+    /// What is behind `error`: what befalls our end of the way looks like a peer that does not answer.
+    fn blame(&self, error: BenchError) -> BenchError {
+        let interface = self.interface.name().to_owned();
+        if let Some(source) = self.network.lost_link() {
+            return BenchError::LinkLost { interface, source };
+        }
+        match self.interface.state().map(|state| state.mtu.count()) {
+            Ok(now) if now != u64::from(self.mtu) => {
+                BenchError::MtuChanged { interface, was: self.mtu.into(), now }
+            }
+            _ => error,
+        }
+    }
 }
 
 impl InterfaceBench {
@@ -44,7 +68,8 @@ impl InterfaceBench {
         let rules = Rules::new(plan, plan.congestion.as_deref())?;
         let link = host.open(plan.offloads.unwrap_or(false))?;
         check_mtu(&link, rules.mtu())?;
-        let (name, by, mac) = (link.interface().name().to_owned(), link.way(), link.mac());
+        let kernel_interface = link.interface().clone();
+        let (name, by, mac) = (kernel_interface.name().to_owned(), link.way(), link.mac());
         let offloads = link.capabilities().offloads != Offloads::NONE;
         let mut dressing = Dressing::new(rules.impairments(), capture);
         let dressed = dressing.put_on(link, plan.seed);
@@ -53,7 +78,8 @@ impl InterfaceBench {
         let epilogue = move |link| end.send(link).unwrap_or(());
         let network = Network::on(host, mac, dressed, rules.usual(), epilogue)
             .map_err(|error| failed("beginning a host of linerate's own", error))?;
-        let mut far = Far::connect(network.clone(), peer, plan.mtu)?;
+        let way = Way { interface: kernel_interface, mtu: plan.mtu, network };
+        let mut far = Far::connect(way.network.clone(), peer, plan.mtu).map_err(|error| way.blame(error))?;
         let interface = Interface { name: name.clone() };
         let mut settings = rules.settings();
         settings.append(&mut buffers::receiver_at(&mut far, plan, rules.payload())?);
@@ -72,7 +98,7 @@ impl InterfaceBench {
             line_rate: way::line_rate(&interface),
             settings,
         };
-        Ok(Self { far: Some(far), facts, mtu: plan.mtu, network, dressing, ended })
+        Ok(Self { far: Some(far), facts, way, dressing, ended })
     }
 }
 
@@ -103,17 +129,17 @@ impl Bench for InterfaceBench {
         let options = Options {
             send_buffer: Some(request.send_buffer.bytes),
             // For the sink's kernel, which announces it.
-            max_segment: Some(max_segment(far.remote.address(), self.mtu)),
+            max_segment: Some(max_segment(far.remote.address(), self.way.mtu)),
             congestion: request.congestion.clone(),
             ..Options::default()
         };
-        far.run(&options, request, interrupt)
+        far.run(&options, request, interrupt).map_err(|error| self.way.blame(error))
     }
 
     fn end(&mut self) -> Result<(), BenchError> {
         // Its control connection is closed and not reset.
         self.far = None;
-        self.network.end();
+        self.way.network.end();
         match self.ended.recv() {
             Ok(link) => self.dressing.take_off(link).map(drop),
             // It has been taken off already.

@@ -4,8 +4,8 @@ use super::{Options, Stream, open};
 use crate::own_host::OwnHost;
 use crate::plan::Peer;
 use linerate_link::{OpenError, Readiness};
-use linerate_sockets::{BufferSize, ConnectOptions, MacAddress, Net, StackConfig};
-use linerate_stack::{Link, Route};
+use linerate_sockets::{BufferSize, ConnectOptions, End, MacAddress, Net, StackConfig};
+use linerate_stack::{Link, LinkError, Route};
 use linerate_tcp::{Config, LARGEST_BUFFER};
 use linerate_wire::Ipv4Cidr;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -82,6 +82,17 @@ impl Network {
         if let Self::Own(own) = self {
             // A peer that takes nothing more has been waited for.
             let _ = own.net.finish(FAREWELL);
+        }
+    }
+
+    /// Why the link of a host of linerate's own carries nothing any more; `None` if it does, or ended otherwise.
+    pub(crate) fn lost_link(&self) -> Option<LinkError> {
+        match self {
+            Self::Own(own) => match own.net.end() {
+                Some(End::Link(error)) => Some(error),
+                _ => None,
+            },
+            Self::Kernel => None,
         }
     }
 
