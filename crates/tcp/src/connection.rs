@@ -20,7 +20,7 @@ use crate::user_timeout::UserTimeouts;
 use crate::{Config, Error, KeepAlive, LARGEST_BUFFER, MemoryGrant, State, Statistics};
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader, TcpOptions};
+use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader, TcpOptions, Timestamps};
 
 /// The MSS of a peer that does not say (RFC 9293 MUST-15).
 const DEFAULT_PEER_MSS: u16 = 536;
@@ -150,7 +150,7 @@ pub struct Connection {
     /// Probes since the peer was last heard.
     pub(crate) keep_alive_probes: u32,
     /// A reset must leave.
-    pub(crate) reset_due: Option<Reset>,
+    pub(crate) reset_due: Option<Box<Reset>>,
     pub(crate) keep_alive_due: bool,
     /// Something must leave before all else: a SYN or SYN-ACK; or once the connection is established, an
     /// acknowledgement, before data and without blocks.
@@ -545,16 +545,22 @@ impl Connection {
     }
 
     /// Resets the connection (RFC 9293 §3.10.5). One in TIME-WAIT is over already, by mutual consent.
-    pub fn abort(&mut self, _now: Instant) {
+    pub fn abort(&mut self, now: Instant) {
         if self.state == State::TimeWait {
             self.end(None);
         } else {
-            self.abort_with(Error::Aborted);
+            self.abort_by_ourselves(now, Error::Aborted);
         }
     }
 
-    /// Resets the connection for the reason `error`.
-    pub(crate) fn abort_with(&mut self, error: Error) {
+    /// Resets the connection for the reason `error`, with which no segment of the peer's has to do.
+    pub(crate) fn abort_by_ourselves(&mut self, now: Instant, error: Error) {
+        let timestamps = self.timestamps.on.then(|| self.timestamps.stamp(now));
+        self.abort_with(error, timestamps);
+    }
+
+    /// Resets the connection for the reason `error`, by a reset with these timestamps.
+    pub(crate) fn abort_with(&mut self, error: Error, timestamps: Option<Timestamps>) {
         let tells_peer = matches!(
             self.state,
             State::SynReceived
@@ -566,10 +572,15 @@ impl Connection {
                 | State::LastAck
         );
         if tells_peer {
-            self.reset_due = Some(Reset::of(self.empty_seq(), self.rcv.nxt));
-            self.output_due = true;
+            self.owe_reset(Reset::of(self.empty_seq(), self.rcv.nxt, timestamps));
         }
         self.end(Some(error));
+    }
+
+    /// Sends a reset before anything else.
+    pub(crate) fn owe_reset(&mut self, reset: Reset) {
+        self.reset_due = Some(Box::new(reset));
+        self.output_due = true;
     }
 
     /// The connection is over. What had arrived in order can still be read.

@@ -34,7 +34,7 @@ impl Connection {
             Timer::KeepAlive => self.on_keep_alive(now),
             Timer::TimeWait => self.end(None),
             Timer::IdleBuffers => self.on_idle_buffers(now),
-            Timer::Orphan => self.on_orphan(),
+            Timer::Orphan => self.on_orphan(now),
         }
     }
 
@@ -50,7 +50,7 @@ impl Connection {
         }
         // An answered probe keeps a connection alive for ever, unless nobody holds it any more.
         if self.released && now.since(self.sender.progressed) >= self.config.orphan_patience {
-            self.abort_with(Error::TimedOut);
+            self.abort_by_ourselves(now, Error::TimedOut);
             return;
         }
         self.sender.probe_due = true;
@@ -75,7 +75,7 @@ impl Connection {
             // The retransmission and persist timers are asking already.
             self.timers.set(Timer::KeepAlive, now, keep_alive.interval);
         } else if self.is_given_up_by_keep_alive(silence, keep_alive.probes) {
-            self.abort_with(self.reason_for_silence());
+            self.abort_by_ourselves(now, self.reason_for_silence());
         } else {
             self.keep_alive_probes += 1;
             self.keep_alive_probed = now;
@@ -87,11 +87,11 @@ impl Connection {
 
     /// Nobody holds the connection, and the peer has had its time: in FIN-WAIT-2 to close, in any
     /// other state to take what `linger` still let us send.
-    fn on_orphan(&mut self) {
+    fn on_orphan(&mut self, now: Instant) {
         if self.state == State::FinWait2 {
             self.end(None);
         } else {
-            self.abort_with(Error::TimedOut);
+            self.abort_by_ourselves(now, Error::TimedOut);
         }
     }
 }

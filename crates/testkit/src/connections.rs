@@ -6,8 +6,8 @@
 
 use crate::{Fate, Network, Wire};
 use linerate_tcp::{
-    Config, Connection, Disposition, Error, Event, FastOpenOffer, ListenVerdict, Path, Refusal, Seeds, State,
-    Transmit, judge_listen, judge_unconnected,
+    Config, Connection, Disposition, Error, Event, FastOpenOffer, ListenVerdict, Path, Refusal, Reset, Seeds,
+    State, Transmit, judge_listen, judge_unconnected,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, FastOpenCookie, Segment, SeqNum};
@@ -355,9 +355,9 @@ impl Connections {
     /// There is no connection any more at `from`: its host says so.
     fn refuse(&mut self, from: End, segment: &Segment<'_>) {
         if let Some(reset) = judge_unconnected(segment) {
-            let mut bytes = [0; 20];
-            let _ = reset.emit(&mut bytes);
-            self.send(from, &bytes, Ecn::NotEct);
+            let mut bytes = [0; Reset::LONGEST];
+            let sent = reset.emit(&mut bytes);
+            self.send(from, &bytes[..sent.length], Ecn::NotEct);
         }
     }
 

@@ -126,9 +126,9 @@ impl Stack {
             self.counted.tcp_extra.resets_limited += 1;
             return;
         }
-        let mut bytes = [0; TcpHeader::LENGTH];
+        let mut bytes = [0; Reset::LONGEST];
         let sent = reset.emit(&mut bytes);
-        let kept = self.answer_segment(arrived, segment, &bytes, sent.sum);
+        let kept = self.answer_segment(arrived, segment, &bytes[..sent.length], sent.sum);
         self.counted.tcp.out_resets += u64::from(kept);
     }
 

@@ -86,8 +86,7 @@ impl Connection {
     /// The acknowledgement of our SYN completes the handshake; any other is answered by a reset.
     fn check_ack_of_syn(&mut self, now: Instant, segment: &Segment<'_>) -> Result<(), Refusal> {
         if !segment.ack.after(self.snd.una) || segment.ack.after(self.snd.max) {
-            self.reset_due = Some(Reset::answering_ack(segment.ack));
-            self.output_due = true;
+            self.owe_reset(Reset::answering_ack(segment));
             return Err(Refusal::BadAck);
         }
         // Of an end that has opened, too, at the same time.

@@ -3,18 +3,24 @@
 use super::Refusal;
 use super::acceptable::Text;
 use crate::event::Events;
+use crate::output::reset::Reset;
 use crate::receive::{Keep, saturated};
 use crate::timers::Timer;
 use crate::{Connection, Error};
 use linerate_units::Instant;
-use linerate_wire::SeqNum;
+use linerate_wire::{Segment, SeqNum};
 
 impl Connection {
-    pub(super) fn take_text(&mut self, now: Instant, text: &Text<'_>) -> Result<(), Refusal> {
+    pub(super) fn take_text(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        text: &Text<'_>,
+    ) -> Result<(), Refusal> {
         let Some(text) = self.before_fin(text) else { return Ok(()) };
         if self.released {
             // Nobody can read it, and an acknowledgement would pretend that somebody had.
-            self.abort_with(Error::DataAfterClose);
+            self.abort_with(Error::DataAfterClose, Reset::echo(segment));
             return Err(Refusal::DataRefused);
         }
         let most = self.config.reassembly_stretches;

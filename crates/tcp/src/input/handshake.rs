@@ -12,8 +12,7 @@ impl Connection {
         let acks = flags.contains(TcpFlags::ACK);
         if acks && (!segment.ack.after(self.snd.iss) || segment.ack.after(self.snd.max)) {
             if !flags.contains(TcpFlags::RST) {
-                self.reset_due = Some(Reset::answering_ack(segment.ack));
-                self.output_due = true;
+                self.owe_reset(Reset::answering_ack(segment));
             }
             return Disposition::Refused(Refusal::BadAck);
         }

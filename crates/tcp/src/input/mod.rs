@@ -224,7 +224,7 @@ impl Connection {
         self.check_window_reduced(segment);
         self.check_ack(now, segment, &text, is_news)?;
         self.check_urgent(segment);
-        self.take_text(now, &text)?;
+        self.take_text(now, segment, &text)?;
         self.take_fin(now, &text);
         Ok(())
     }

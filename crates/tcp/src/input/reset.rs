@@ -2,6 +2,7 @@
 
 use super::Refusal;
 use crate::options::before;
+use crate::output::reset::Reset;
 use crate::{Connection, Error, State};
 use linerate_units::Instant;
 use linerate_wire::{Segment, TcpFlags};
@@ -45,7 +46,7 @@ impl Connection {
         }
         if self.ecn.is_contradicted_by(segment.flags()) {
             // Nobody could know which of the modes each end is in (RFC 9768 §3.1.5).
-            self.abort_with(Error::Contradiction);
+            self.abort_with(Error::Contradiction, Reset::echo(segment));
             return Err(Refusal::Closed);
         }
         self.ecn.note_heard_syn(segment.flags());

@@ -1,39 +1,49 @@
 //! A reset (RFC 9293 §3.5.2): for a connection that ends, and for segments that belong to none.
 
 use super::{Kind, Transmit};
-use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader};
+use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 
 /// What a reset says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reset {
     seq: SeqNum,
     ack: Option<SeqNum>,
+    timestamps: Option<Timestamps>,
 }
 
 impl Reset {
+    /// Bytes of the longest reset there is.
+    pub const LONGEST: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
+
     /// A reset of a connection whose variables these are.
-    pub(crate) const fn of(nxt: SeqNum, rcv_nxt: SeqNum) -> Self {
-        Self { seq: nxt, ack: Some(rcv_nxt) }
+    pub(crate) const fn of(nxt: SeqNum, rcv_nxt: SeqNum, timestamps: Option<Timestamps>) -> Self {
+        Self { seq: nxt, ack: Some(rcv_nxt), timestamps }
     }
 
-    /// The answer to an acknowledgement of something that was never sent: `<SEQ=SEG.ACK><CTL=RST>`.
-    pub(crate) const fn answering_ack(ack: SeqNum) -> Self {
-        Self { seq: ack, ack: None }
+    /// The answer to a segment that acknowledges what was never sent: `<SEQ=SEG.ACK><CTL=RST>`.
+    pub(crate) fn answering_ack(segment: &Segment<'_>) -> Self {
+        Self { seq: segment.ack, ack: None, timestamps: Self::echo(segment) }
     }
 
     /// The answer to a segment that belongs to no connection (group 1 of §3.5.2).
     pub(crate) fn answering(segment: &Segment<'_>) -> Self {
         if segment.flags().contains(TcpFlags::ACK) {
-            Self::answering_ack(segment.ack)
-        } else {
-            Self { seq: SeqNum::new(0), ack: Some(segment.seq + segment.sequence_length()) }
+            return Self::answering_ack(segment);
         }
+        let ack = segment.seq + segment.sequence_length();
+        Self { seq: SeqNum::new(0), ack: Some(ack), timestamps: Self::echo(segment) }
+    }
+
+    /// The timestamps of a reset that `segment` is the cause of: its own echoed, and none of ours
+    /// (RFC 7323 §5.2).
+    pub(crate) fn echo(segment: &Segment<'_>) -> Option<Timestamps> {
+        segment.timestamps().map(|heard| Timestamps { value: 0, echo: heard.value })
     }
 
     /// Writes the segment to the start of `bytes`, with ports and checksum left zero.
     ///
     /// # Panics
-    /// If `bytes` has no room for a header of twenty bytes.
+    /// If `bytes` has no room for it: [`Reset::LONGEST`] always suffice.
     #[must_use]
     pub fn emit(&self, bytes: &mut [u8]) -> Transmit {
         let ack_flag = if self.ack.is_some() { TcpFlags::ACK } else { TcpFlags::empty() };
@@ -43,12 +53,15 @@ impl Reset {
             flags: TcpFlags::RST | ack_flag,
             ..TcpHeader::default()
         };
-        header.emit(0, bytes);
+        let options = TcpOptions { timestamps: self.timestamps, ..TcpOptions::default() };
+        let options_length = options.emit(&mut bytes[TcpHeader::LENGTH..]);
+        header.emit(options_length, bytes);
+        let length = TcpHeader::LENGTH + options_length;
         Transmit {
-            length: TcpHeader::LENGTH,
-            sum: Sum::of(&bytes[..TcpHeader::LENGTH]),
+            length,
+            sum: Sum::of(&bytes[..length]),
             ecn: Ecn::NotEct,
-            header: TcpHeader::LENGTH,
+            header: length,
             cut: None,
             lent: None,
             kind: Kind::Reset,

@@ -3,7 +3,7 @@
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
-    Config, Connection, Disposition, Error, Event, ListenVerdict, Refusal, State, judge_listen,
+    Config, Connection, Disposition, Error, Event, ListenVerdict, Refusal, Reset, State, judge_listen,
     judge_unconnected,
 };
 use linerate_testkit::{Connections, End, Network, Notation, Script};
@@ -248,9 +248,10 @@ fn what_belongs_to_no_connection_is_reset() {
         let bytes = raw(&says);
         let reset = judge_unconnected(&Segment::parse(&bytes).unwrap());
         let heard = reset.map(|reset| {
-            let mut bytes = [0; 20];
-            let _ = reset.emit(&mut bytes);
-            let segment = Segment::parse(&bytes).unwrap();
+            let mut bytes = [0; Reset::LONGEST];
+            let sent = reset.emit(&mut bytes);
+            assert_eq!(sent.length, TcpHeader::LENGTH, "no option without one: {text}");
+            let segment = Segment::parse(&bytes[..sent.length]).unwrap();
             let acks = segment.flags().contains(TcpFlags::ACK);
             assert!(segment.flags().contains(TcpFlags::RST));
             (segment.seq.number(), acks.then(|| segment.ack.number()))

@@ -1,8 +1,9 @@
 //! The timestamps option (RFC 7323): which one is echoed, and which segments come from the past.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{AckRule, Config, Disposition, Refusal, State};
+use linerate_tcp::{AckRule, Config, Connection, Disposition, Refusal, Reset, State, judge_unconnected};
 use linerate_testkit::{Script, Sent};
+use linerate_wire::{Segment, SeqNum, Sum, TcpFlags, TcpHeader, Timestamps};
 
 /// Both use timestamps; the peer's SYN said 1,000. Acknowledgements wait as they do after the first
 /// segments of a connection.
@@ -108,6 +109,48 @@ fn a_reset_from_the_past_counts() {
         host.send(reset);
         assert_eq!(host.connection.state(), State::Closed, "{reset}");
     }
+}
+
+/// RFC 7323 §5.2: what a segment is the cause of echoes its timestamp, and tells none.
+#[test]
+fn a_reset_that_answers_a_timestamp_echoes_it_and_has_none_of_its_own() {
+    let answered = Timestamps { value: 0, echo: 77 };
+
+    let mut opening = Script::connect(&Config::modern());
+    opening.expect("S 0:0(0)");
+    opening.send(". 0:0(0) ack 500 ts 77 5");
+    assert_eq!(opening.expect("R 500:500(0)").says.options.timestamps, Some(answered));
+
+    let mut closed = established();
+    closed.application(Connection::close);
+    closed.expect("F. 1:1(0) ack 1");
+    closed.send(". 1:101(100) ack 2 ts 1077 5");
+    let reset = closed.expect("R. 2:2(0) ack 1");
+    assert_eq!(reset.says.options.timestamps, Some(Timestamps { value: 0, echo: 1_077 }));
+
+    let mut bytes = [0; 32];
+    let stray = TcpHeader { ack: SeqNum::new(9), flags: TcpFlags::ACK, ..TcpHeader::default() };
+    let _ = stray.emit_timestamped(Timestamps { value: 77, echo: 5 }, &mut bytes);
+    let reset = judge_unconnected(&Segment::parse(&bytes).unwrap()).unwrap();
+    let mut bytes = [0; Reset::LONGEST];
+    let sent = reset.emit(&mut bytes);
+    let reset = Segment::parse(&bytes[..sent.length]).unwrap();
+    assert_eq!((reset.seq, reset.timestamps()), (SeqNum::new(9), Some(answered)));
+    assert_eq!(sent.sum.finish(), Sum::of(&bytes[..sent.length]).finish());
+}
+
+/// RFC 7323 §5.2: one that has no segment for its cause has the clock and the echo of any other.
+#[test]
+fn a_reset_of_our_own_accord_carries_the_clock_and_the_echo() {
+    let mut host = established();
+    host.pass_time(ms(50));
+    host.application(Connection::abort);
+    let stamp = host.expect("R. 1:1(0) ack 1").says.options.timestamps.unwrap();
+    assert_eq!((stamp.value, stamp.echo), (host.stamp_at(host.now), 1_000));
+
+    let mut without = Script::established(&Config { timestamps: false, ..Config::modern() }, SYN_ACK);
+    without.application(Connection::abort);
+    assert_eq!(without.expect("R. 1:1(0) ack 1").says.options.timestamps, None);
 }
 
 /// RFC 7323 §3.2: once agreed on, a segment without is dropped without a word.
