@@ -64,6 +64,10 @@ impl<L: Link> Host<L> {
     /// Does what there is to do at `now`, within the budget: frames in, timers, frames out. It never
     /// waits.
     ///
+    /// On a link with super-frames frames go out first: what the ones that came in call for leaves with the next
+    /// turn, which is due at once ([`Turn::more`]). Its acknowledgements then tell of what the application has read
+    /// in between, so that the peer goes on with frames as full as the window lets them be.
+    ///
     /// # Errors
     /// [`LinkError`] if the link cannot carry frames. Timers have been served all the same, so the
     /// call can be repeated, and connections that hear nothing give up in their time.
@@ -130,7 +134,34 @@ impl Stack {
     ///
     /// # Errors
     /// As for [`Host::turn`].
+    #[inline]
     pub fn turn(&mut self, link: &mut impl Link, budget: Budget, now: Instant) -> Result<Turn, LinkError> {
+        if self.capabilities().offloads.super_packet > 0 {
+            self.turn_outwards(link, budget, now)
+        } else {
+            self.pass(link, budget, now)
+        }
+    }
+
+    /// Frames out, and only then frames in, and timers.
+    fn turn_outwards(
+        &mut self,
+        link: &mut impl Link,
+        budget: Budget,
+        now: Instant,
+    ) -> Result<Turn, LinkError> {
+        let out = self.pass(link, Budget { receive: 0, timers: 0, ..budget }, now);
+        let turn = self.pass(link, Budget { transmit: 0, ..budget }, now)?;
+        let Turn { transmitted, blocked, .. } = out?;
+        let Turn { received, timers, .. } = turn;
+        let spent = received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
+        let more = spent || self.has_local() || (self.wants_transmit() && !blocked);
+        let next = if more { now } else { self.poll_timeout() };
+        Ok(Turn { transmitted, blocked, next, more, ..turn })
+    }
+
+    /// Frames in, timers, frames out.
+    fn pass(&mut self, link: &mut impl Link, budget: Budget, now: Instant) -> Result<Turn, LinkError> {
         let received = link.receive(budget.receive, |frame| self.handle_frame_of_batch(now, frame));
         self.release_ack();
         let local = if self.has_local() { self.handle_local(now, budget.receive) } else { 0 };
@@ -145,6 +176,7 @@ impl Stack {
         let next = if more { now } else { self.poll_timeout() };
         Ok(Turn { received, transmitted, timers, next, more, blocked })
     }
+
     /// Has anything come up since the turn `last` that should not wait for the one it announces?
     /// Frames for which the link had no room can only wait for that.
     #[must_use]

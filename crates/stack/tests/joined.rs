@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_stack::{PartialChecksum, RxChecksum, TcpHandle};
+use linerate_stack::{Capabilities, Offloads, PartialChecksum, RxChecksum, TcpHandle};
 use linerate_testkit::transfer::{established, listen};
 use linerate_testkit::{Fate, Pair, Setup, Side};
 use linerate_units::Duration;
@@ -71,4 +71,29 @@ fn a_super_frame_is_one_frame_of_the_link_and_as_many_segments_as_the_peer_has_s
     assert_eq!(after.receive.packets - before.receive.packets, 1);
     assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().readable_bytes(), DATA);
     assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().statistics().prediction.data, 1);
+}
+
+/// Where a link has super-frames their acknowledgement leaves with the next turn, which is due at once: an
+/// application that reads in between has it offer the whole window, and one that does not holds it up no longer.
+#[test]
+fn what_super_frames_call_for_leaves_when_the_application_has_had_its_turn() {
+    let offered = [true, false].map(|reads| {
+        let (mut pair, right, frame) = with_an_incomplete_frame();
+        let now = pair.now;
+        let host = pair.host(Side::Right);
+        let offloads = Offloads { checksums: true, super_packet: 65_535 };
+        let capabilities = Capabilities { offloads, ..host.stack().capabilities() };
+        host.stack_mut().attach(capabilities);
+        host.link_mut().put_as(now, frame, partial(), NonZeroU16::new(100));
+        let turn = host.turn(now).unwrap();
+        assert_eq!((turn.received, turn.transmitted, turn.more, turn.next), (1, 0, true, now));
+        if reads {
+            assert_eq!(host.stack_mut().tcp_read(now, right, &mut [0; DATA]), Ok(DATA));
+        }
+        let turn = host.turn(now).unwrap();
+        assert_eq!((turn.received, turn.transmitted, turn.more), (0, 1, false));
+        host.stack().tcp(right).unwrap().information().receive_window as usize
+    });
+    // A window is told in units of its scale.
+    assert!((offered[0] - offered[1]).abs_diff(DATA) < 128, "{offered:?}");
 }
