@@ -327,7 +327,7 @@ impl Connection {
             self.watch_user_timeout(now);
         }
         self.watch_idle_buffers(now);
-        self.output_due = true;
+        self.output_due |= self.sender.has_unsent(self.snd.nxt);
     }
 
     /// Adds `data` to what is to be sent; returns how much of it there was room for. `Ok(0)` for

@@ -312,6 +312,12 @@ impl Pack for Congestion {
 }
 
 impl Congestion {
+    /// What a connection has before it knows of its peer which control there can be: a window, and none.
+    #[inline]
+    pub(crate) fn before_handshake(mss: u32, initial_segments: u32) -> Self {
+        Self::NewReno(NewReno::new(Window::new(mss, initial_segments)))
+    }
+
     /// A controller that begins with `initial_segments` segments of `mss` bytes. What it leaves to chance
     /// follows from `seed`.
     pub(crate) fn new(name: CongestionName, mss: u32, initial_segments: u32, seed: u64) -> Self {

@@ -167,7 +167,7 @@ impl Connection {
 
     /// SND.UNA moves on to `ack`.
     #[inline]
-    fn advance(&mut self, now: Instant, ack: SeqNum) {
+    pub(crate) fn advance(&mut self, now: Instant, ack: SeqNum) {
         self.end_burst();
         self.snd.una = ack;
         self.snd.nxt = self.snd.nxt.later(ack);
@@ -259,6 +259,7 @@ impl Connection {
     }
 
     /// The peer allows `wnd` bytes beyond what it has acknowledged.
+    #[inline(always)]
     pub(crate) fn note_window(&mut self, seq: SeqNum, ack: SeqNum, wnd: u32) {
         self.snd.wl1 = seq;
         self.snd.wl2 = ack;
@@ -268,7 +269,7 @@ impl Connection {
         self.end_burst();
         self.snd.wnd = wnd;
         self.snd.max_wnd = self.snd.max_wnd.max(wnd);
-        self.output_due = true;
+        self.output_due |= self.sender.has_unsent(self.snd.nxt);
         if wnd == 0 {
             self.statistics.zero_windows_heard += 1;
         }

@@ -75,6 +75,7 @@ impl Connection {
         let mut lent = None;
         let mut sum = header_sum;
         match finish {
+            _ if payload.is_empty() => {}
             // Every header has an even number of bytes.
             Finish::Nothing => sum = header_sum + self.sender.buffer.copy_and_sum(data.seq, payload),
             Finish::Gather if self.is_worth_gathering(data.seq, data.length) => {

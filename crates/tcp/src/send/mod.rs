@@ -171,7 +171,7 @@ impl Sender {
             rtt: RoundTrip::new(&config.rto),
             path,
             loss: Loss::new(iss),
-            congestion: Congestion::new(config.congestion, mss, config.initial_window, 0),
+            congestion: Congestion::before_handshake(mss, config.initial_window),
             pacer: Pacer::new(now),
             burst: 0,
             scoreboard: Scoreboard::new(iss + 1),

@@ -39,7 +39,10 @@ impl Connection {
     /// acknowledges in order. The window may grow for it if it `may_grow` and was used.
     pub(crate) fn acknowledge_selectively(&mut self, now: Instant, segment: &Segment<'_>, may_grow: bool) {
         let blocks = segment.sack_blocks();
-        if blocks.is_empty() && !segment.ack.after(self.snd.una) && self.is_untroubled() {
+        if blocks.is_empty()
+            && self.is_untroubled()
+            && (!segment.ack.after(self.snd.una) || self.acknowledge_fin_alone(now, segment))
+        {
             return;
         }
         let mut news = self.listen_to(segment, 1, may_grow && self.is_window_used());
@@ -51,6 +54,23 @@ impl Connection {
         } else {
             self.judge_news(now, &news, None);
         }
+    }
+
+    /// Takes the acknowledgement of our FIN, if that alone was in flight. It is no data: nothing leaves any more that a
+    /// window would be for.
+    fn acknowledge_fin_alone(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+        let is_alone =
+            self.snd.una == self.sender.buffer.end() && self.sender.is_fin_acknowledged(segment.ack);
+        if !is_alone {
+            return false;
+        }
+        let Some(fin) = self.sender.scoreboard.land(segment.ack) else { return false };
+        let mut news = self.listen_to(segment, 1, false);
+        news.delivery.take(&fin, fin.right, fin.length());
+        self.advance(now, segment.ack);
+        let _ = self.measure_delivery(now, &news);
+        self.watch_what_is_left(now);
+        true
     }
 
     fn take_blocks(&mut self, now: Instant, blocks: &SackBlocks, news: &mut News<'_>) {
@@ -97,10 +117,6 @@ impl Connection {
     pub(crate) fn judge_news(&mut self, now: Instant, news: &News<'_>, duplicate: Option<SackBlock>) {
         let untroubled = self.is_untroubled() && duplicate.is_none();
         let round_trip = self.measure_delivery(now, news);
-        if untroubled && news.delivery.bytes == 1 && self.sender.is_fin_acknowledged(self.snd.una) {
-            // Our FIN alone, which is no data: nothing leaves any more that a window would be for.
-            return self.watch_what_is_left(now);
-        }
         self.observe_order(now, news);
         let lost = if untroubled { 0 } else { self.detect_losses(now) };
         let ack = self.reckon(now, news, round_trip, lost);
