@@ -13,8 +13,7 @@ const TABLE_LENGTH: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
-    offset: SipHasher24,
-    index: SipHasher24,
+    hasher: SipHasher24,
     table: [u32; TABLE_LENGTH],
 }
 
@@ -27,7 +26,7 @@ impl Ports {
             let start = keys.draw("port counters", index) as u32;
             *counter = start;
         }
-        Self { range, offset: keys.visible("port offsets"), index: keys.visible("port table"), table }
+        Self { range, hasher: keys.visible("ports"), table }
     }
 
     /// A port for a conversation of `local` with `remote` that is not `taken`; `None` if all are.
@@ -44,9 +43,11 @@ impl Ports {
         key[..4].copy_from_slice(&local.octets());
         key[4..8].copy_from_slice(&remote.ip().octets());
         key[8..].copy_from_slice(&remote.port().to_be_bytes());
-        let offset = self.offset.hash(&key) >> 32;
+        // F and G of the RFC: the halves of a keyed hash say nothing of each other.
+        let hash = self.hasher.hash(&key);
+        let offset = hash >> 32;
         #[allow(clippy::cast_possible_truncation, reason = "less than the length of the table")]
-        let counter = &mut self.table[(self.index.hash(&key) % TABLE_LENGTH as u64) as usize];
+        let counter = &mut self.table[(hash % TABLE_LENGTH as u64) as usize];
         let (first, last) = (*self.range.start(), *self.range.end());
         let count = u64::from(last.checked_sub(first)?) + 1;
         for _ in 0..count {

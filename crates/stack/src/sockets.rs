@@ -6,6 +6,7 @@ use crate::slab::{Key, Slab};
 use crate::tcp::{Owner, RestingSocket, Seen, TcpSocket};
 use crate::udp::UdpSocket;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use linerate_tcp::Waiting;
 use linerate_units::Instant;
 
@@ -75,18 +76,25 @@ impl Socket {
     }
 }
 
+/// Places in memory that are kept for connections to come.
+const SPARE: usize = 4;
+
 /// All sockets of a host.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     slab: Slab<Socket>,
     limit: usize,
+    /// The places in memory of connections that are over, for those that come next: they are warm, and too large for
+    /// an allocator to hand out at once. Invariant: at most [`SPARE`], and none holds memory for buffers.
+    #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
+    spare: Vec<Box<TcpSocket>>,
     /// The latest time that the host has been told: who is woken may rest again after a while.
     pub(crate) now: Instant,
 }
 
 impl Sockets {
     pub(crate) const fn new(limit: usize) -> Self {
-        Self { slab: Slab::new(), limit, now: Instant::ZERO }
+        Self { slab: Slab::new(), limit, spare: Vec::new(), now: Instant::ZERO }
     }
 
     /// May there be one socket more?
@@ -98,8 +106,32 @@ impl Sockets {
         self.slab.insert(socket)
     }
 
-    pub(crate) fn remove(&mut self, index: u32) -> Option<Socket> {
-        self.slab.remove(index)
+    /// A new connection.
+    #[inline(always)]
+    pub(crate) fn insert_tcp(&mut self, socket: TcpSocket) -> u32 {
+        let socket = match self.spare.pop() {
+            Some(mut spare) => {
+                *spare = socket;
+                spare
+            }
+            None => Box::new(socket),
+        };
+        self.insert(Socket::Tcp(socket)).index
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) {
+        if let Some(socket) = self.slab.remove(index) {
+            self.keep_spare(socket);
+        }
+    }
+
+    fn keep_spare(&mut self, socket: Socket) {
+        if let Socket::Tcp(socket) = socket
+            && self.spare.len() < SPARE
+            && socket.connection.buffer_memory() == 0
+        {
+            self.spare.push(socket);
+        }
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&Socket> {
@@ -153,7 +185,8 @@ impl Sockets {
     /// The connection with this number rests, as `resting`.
     pub(crate) fn put_to_rest(&mut self, index: u32, resting: Socket) {
         if let Some(socket) = self.slab.get_mut(index) {
-            *socket = resting;
+            let awake = core::mem::replace(socket, resting);
+            self.keep_spare(awake);
         }
     }
 

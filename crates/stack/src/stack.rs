@@ -28,12 +28,13 @@ use crate::route::{Route, Routes};
 use crate::sockets::{ListenHandle, Socket, Sockets};
 use crate::steering::{Shard, Steering};
 use crate::tcp::burst::BurstHeaders;
-use crate::tcp::{HeldAck, StationHeader, TcpConfigs};
+use crate::tcp::{HeldAck, HostHeaders, StationHeader, TcpConfigs};
 use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
 use crate::transmit::{Gathering, Reply};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::net::Ipv4Addr;
 use linerate_units::Instant;
 use linerate_wire::Ipv4Cidr;
 
@@ -89,6 +90,8 @@ pub struct Stack {
     pub(crate) ready: Ready,
     /// What segments have in IPv4's identification.
     pub(crate) identification: Identification,
+    /// What stands in front of the segments of the connection that was opened last, but for its ports.
+    pub(crate) recent_headers: HostHeaders,
     /// The headers of the burst that leaves.
     pub(crate) burst: BurstHeaders,
     /// Where the data of the frame are that leaves, if not in it.
@@ -155,6 +158,7 @@ impl Stack {
             orphans: 0,
             ready: Ready::new(),
             identification: Identification::new(config.count_packets),
+            recent_headers: HostHeaders::new(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED),
             burst: BurstHeaders::new(),
             gathering: Gathering::Unwanted,
             local_ready: Ready::new(),

@@ -46,7 +46,7 @@ impl Stack {
         };
         // A listener has a say in what comes for the one, and may get what comes for the other.
         if matches!(socket.owner, Owner::HalfOpen(_)) || socket.state == State::TimeWait {
-            return self.handle_unfamiliar(frame);
+            return self.handle_beside_listener(frame);
         }
         let Ok(segment) = Segment::parse(packet.segment()) else { return self.handle_unfamiliar(frame) };
         self.predicted_frames += 1;
@@ -73,12 +73,29 @@ impl Stack {
         }
     }
 
+    /// Takes in a packet, like the one before it, for a connection that is half open or in TIME-WAIT. It is found once
+    /// more, so that nothing is kept of it where it is for any other.
+    #[cold]
+    fn handle_beside_listener(&mut self, frame: &RxFrame<'_>) {
+        let Some((index, packet)) = self.find_familiar(frame.bytes) else { return };
+        let owner = self.sockets.awake_at(index).map(|socket| socket.owner);
+        let (Some(Owner::HalfOpen(listener)), Ok(segment)) = (owner, Segment::parse(packet.segment())) else {
+            return self.handle_unfamiliar(frame);
+        };
+        self.predicted_frames += 1;
+        if self.may_complete(listener, segment.flags()) {
+            self.give_familiar(frame, index, packet);
+        }
+    }
+
     /// Gives a segment to its connection, which is awake, whatever it is.
     #[cold]
     fn give_familiar(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
         let Ok(mut segment) = Segment::parse(packet.segment()) else { return };
         let (now, ecn) = (self.now, packet.type_of_service().ecn());
-        if self.holds(now, ecn, index, packet.segment(), &segment) {
+        // Where nobody waits, it has been asked already whether this one may, unless its memory may be kept.
+        let may_wait = self.held_ack.is_some() || frame.memory.is_some();
+        if may_wait && self.holds(now, ecn, index, packet.segment(), &segment) {
             return;
         }
         let Some(socket) = self.sockets.awake_at(index) else { return };

@@ -1,8 +1,9 @@
 //! What stands in front of every segment of a connection: built once, completed by its lengths and
 //! checksums.
 
+use super::NOWHERE;
 use crate::link::{PartialChecksum, TxChecksum, TxFrame};
-use core::net::SocketAddrV4;
+use core::net::{Ipv4Addr, SocketAddrV4};
 use core::num::NonZeroU8;
 use linerate_tcp::Transmit;
 use linerate_wire::{
@@ -40,16 +41,26 @@ pub(crate) struct Headers {
 impl Headers {
     /// The headers of what goes from `local` to `peer`, to no station yet.
     pub(crate) fn new(local: SocketAddrV4, peer: SocketAddrV4) -> Self {
+        Self::between(*local.ip(), *peer.ip()).with_ports(local.port(), peer.port())
+    }
+
+    /// The headers of all conversations between two hosts, with no ports yet.
+    fn between(local: Ipv4Addr, peer: Ipv4Addr) -> Self {
         let mut bytes = [0; LENGTH];
-        Ipv4Header::new(*local.ip(), *peer.ip(), Protocol::TCP).emit(0, &mut bytes[IP..]);
-        bytes[TCP..TCP + 2].copy_from_slice(&local.port().to_be_bytes());
-        bytes[TCP + 2..].copy_from_slice(&peer.port().to_be_bytes());
-        let pseudo = checksum::pseudo_header_v4(*local.ip(), *peer.ip(), Protocol::TCP, 0);
-        let tcp_sum = pseudo.add_u16(local.port()).add_u16(peer.port());
+        Ipv4Header::new(local, peer, Protocol::TCP).emit(0, &mut bytes[IP..]);
+        let tcp_sum = checksum::pseudo_header_v4(local, peer, Protocol::TCP, 0);
         let last = (0, Ecn::NotEct);
         let mut headers = Self { bytes, last, ip_sum: Sum::default(), tcp_sum, segment_sum: tcp_sum };
         headers.sum_anew();
         headers
+    }
+
+    /// The same with these ports, where there were none.
+    fn with_ports(mut self, local: u16, peer: u16) -> Self {
+        self.bytes[TCP..TCP + 2].copy_from_slice(&local.to_be_bytes());
+        self.bytes[TCP + 2..].copy_from_slice(&peer.to_be_bytes());
+        self.tcp_sum = self.tcp_sum.add_u16(local).add_u16(peer);
+        self
     }
 
     /// The next packet is of no length that is known.
@@ -184,10 +195,42 @@ impl Headers {
     }
 }
 
+/// The headers of the two hosts between which a connection was opened last: the next is likely to be opened between
+/// the same, by who connects as by who is connected to.
+#[derive(Debug)]
+pub(crate) struct HostHeaders {
+    hosts: [Ipv4Addr; 2],
+    headers: Headers,
+    /// The generation of routes and neighbours for which the station in `headers` is right, or [`NOWHERE`].
+    hop: u64,
+}
+
+impl HostHeaders {
+    /// The headers of what goes from `local` to `peer`, to no station yet.
+    pub(crate) fn new(local: Ipv4Addr, peer: Ipv4Addr) -> Self {
+        Self { hosts: [local, peer], headers: Headers::between(local, peer), hop: NOWHERE }
+    }
+
+    /// Are they those of a conversation between these two?
+    pub(super) fn are_between(&self, local: SocketAddrV4, peer: SocketAddrV4) -> bool {
+        self.hosts == [*local.ip(), *peer.ip()]
+    }
+
+    /// The headers of such a conversation, and the generation for which their station is right.
+    pub(super) fn with_ports(&self, local: u16, peer: u16) -> (Headers, u64) {
+        (self.headers.with_ports(local, peer), self.hop)
+    }
+
+    /// In the generation `hop` packets go from `source` to `destination` on the link.
+    pub(super) fn set_stations(&mut self, source: MacAddress, destination: MacAddress, hop: u64) {
+        self.headers.set_stations(source, destination);
+        self.hop = hop;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::net::Ipv4Addr;
     use linerate_tcp::Kind;
     use linerate_wire::{EthernetFrame, Ipv4Packet, Segment};
 

@@ -154,7 +154,7 @@ impl Stack {
     /// May a segment of a half-open connection have its effect? While the accept queue is full, the
     /// acknowledgement that would complete the handshake is ignored, as Linux does: the peer sends it
     /// again with its data, and there may be room by then.
-    fn may_complete(&mut self, listener: u32, flags: TcpFlags) -> bool {
+    pub(super) fn may_complete(&mut self, listener: u32, flags: TcpFlags) -> bool {
         let completes = flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::RST);
         let may = !completes || self.has_accept_room(listener);
         if !may {

@@ -14,6 +14,7 @@ mod sockets;
 
 pub(crate) use configs::TcpConfigs;
 pub(crate) use familiar::StationHeader;
+pub(crate) use headers::HostHeaders;
 pub(crate) use held_ack::HeldAck;
 pub(crate) use resting::{RestingSocket, Seen};
 pub use sockets::ConnectOptions;
@@ -22,9 +23,7 @@ use crate::demux::Flow;
 use crate::ipv4::Way;
 use crate::memory::Granted;
 use crate::ready::Sender;
-use crate::sockets::Socket;
 use crate::stack::Stack;
-use alloc::boxed::Box;
 use core::net::SocketAddrV4;
 use headers::Headers;
 use linerate_tcp::{Connection, Open, Seeds, SharedConfig, State};
@@ -84,28 +83,33 @@ struct Change {
     is_orphan: bool,
 }
 
+/// Is a connection in this state open in the sense of `CurrEstab`?
+const fn is_open(state: State) -> bool {
+    matches!(state, State::Established | State::CloseWait)
+}
+
 impl TcpSocket {
-    /// The host sees the state that the connection is in now.
+    /// The host sees the state that the connection, which is on the network, is in now.
     #[inline]
     fn follow_state(&mut self) -> Change {
         let (before, state) = (self.state, self.connection.state());
-        let (was_established, was_orphan) = (self.is_established(), self.is_orphan());
+        let is_free = self.owner == Owner::Nobody;
         self.state = state;
         Change {
             before,
             state,
             owner: self.owner,
             is_over: self.connection.is_released(),
-            was_established,
-            is_established: self.is_established(),
-            was_orphan,
-            is_orphan: self.is_orphan(),
+            was_established: is_open(before),
+            is_established: is_open(state),
+            was_orphan: is_free && before != State::TimeWait,
+            is_orphan: is_free && state != State::TimeWait,
         }
     }
 
     /// Is the connection open in the sense of `CurrEstab`?
     fn is_established(&self) -> bool {
-        !self.retired && matches!(self.state, State::Established | State::CloseWait)
+        !self.retired && is_open(self.state)
     }
 
     /// Is it a connection that nobody holds, and that still does more than wait for its end?
@@ -133,31 +137,33 @@ impl Stack {
             initial_sequence: iss.unwrap_or_else(|| self.numbers.sequence(now, local, peer)),
             timestamp_offset: self.numbers.timestamp_offset(local, peer),
         };
-        let (headers, is_local) = (Headers::new(local, peer), self.interface.is_ours(*peer.ip()));
-        let mut socket = Box::write(
-            Box::new_uninit(),
-            TcpSocket {
-                connection: Connection::open(config, path, seeds, open, now),
-                state: State::Closed,
-                owner,
-                local,
-                peer,
-                held: 0,
-                granted: Granted::NOTHING,
-                headers,
-                hop: NOWHERE,
-                room: path.link_payload,
-                is_local,
-                retired: false,
-            },
-        );
-        socket.state = socket.connection.state();
-        let index = self.sockets.insert(Socket::Tcp(socket)).index;
+        let is_local = self.interface.is_ours(*peer.ip());
+        let recent = &mut self.recent_headers;
+        if !recent.are_between(local, peer) {
+            *recent = HostHeaders::new(*local.ip(), *peer.ip());
+        }
+        let (headers, hop) = recent.with_ports(local.port(), peer.port());
+        let connection = Connection::open(config, path, seeds, open, now);
+        let index = self.sockets.insert_tcp(TcpSocket {
+            state: connection.state(),
+            connection,
+            owner,
+            local,
+            peer,
+            held: 0,
+            granted: Granted::NOTHING,
+            headers,
+            hop,
+            room: path.link_payload,
+            is_local,
+            retired: false,
+        });
         self.flows.insert(Flow::new(local, peer), index);
         index
     }
 
     /// A connection has gone from one state to another, or is about to leave the network.
+    #[inline(always)]
     fn follow_change(&mut self, index: u32, change: &Change) {
         let &Change { before, state, owner, is_over, was_established, is_established, .. } = change;
         self.count_change(was_established, is_established);

@@ -77,6 +77,9 @@ impl Stack {
         {
             socket.headers.set_stations(self.interface.mac, mac);
             socket.hop = generation;
+            if self.recent_headers.are_between(socket.local, socket.peer) {
+                self.recent_headers.set_stations(self.interface.mac, mac, generation);
+            }
         }
         station
     }
