@@ -7,6 +7,9 @@ use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::{EtherType, EthernetFrame, MacAddress};
 
+/// Data of segments that are shorter are summed before they are copied.
+const LONG: usize = 256;
+
 /// How a packet came to us.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival<'a> {
@@ -39,7 +42,13 @@ impl Stack {
         self.pass_time(frame.arrived.min(now));
         self.counted.receive.bytes += frame.bytes.len() as u64;
         match self.find_familiar(frame.bytes) {
-            Some((index, packet)) if self.predicts_frames => self.handle_familiar(&frame, index, packet),
+            Some((index, packet)) if self.predicts_frames => {
+                if packet.segment().len() < LONG {
+                    self.handle_familiar(&frame, index, packet);
+                } else {
+                    self.handle_familiar_data(&frame, index, packet);
+                }
+            }
             _ => self.handle_unfamiliar(&frame),
         }
     }

@@ -3,6 +3,7 @@
 use crate::MemoryGrant;
 use crate::rest::pack::packed;
 use alloc::boxed::Box;
+use core::ops::Range;
 use linerate_units::{Duration, Instant};
 use linerate_wire::checksum::{Sum, copy_and_sum};
 
@@ -117,6 +118,17 @@ impl Ring {
         }
     }
 
+    /// The place of `length` bytes behind the first `offset`, if there is memory for them, and in one part; where there
+    /// are none before them, that is where they lie after [`start_over`](Self::start_over).
+    #[inline(always)]
+    pub(crate) fn place_of_next(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
+        if offset + length > self.storage.len() {
+            return None;
+        }
+        let at = if offset == 0 { 0 } else { self.at(offset) };
+        self.storage.get_mut(at..at + length)
+    }
+
     #[cold]
     fn write_around_the_end(&mut self, at: usize, bytes: &[u8]) {
         let (first, second) = bytes.split_at(self.storage.len() - at);
@@ -169,6 +181,20 @@ impl Ring {
         let (first, second) = self.slices(offset, into.len());
         let (front, back) = into.split_at_mut(first.len());
         copy_and_sum(first, front).append(copy_and_sum(second, back), front.len())
+    }
+
+    /// The memory has what that of `other` has, except for the bytes at `kept` from the head on.
+    pub(crate) fn take_leftovers_of(&mut self, other: &Self, kept: impl Iterator<Item = Range<usize>>) {
+        let own = core::mem::replace(&mut self.storage, other.storage.clone());
+        let own = Self { storage: own, ..*self };
+        if self.memory() != own.memory() {
+            return *self = own;
+        }
+        for range in kept {
+            let (first, second) = own.slices(range.start, range.len());
+            self.write(range.start, first);
+            self.write(range.start + first.len(), second);
+        }
     }
 
     /// Moves the head forward, past bytes that are done with.

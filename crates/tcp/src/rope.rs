@@ -11,6 +11,7 @@ use crate::ring::Ring;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
+use core::ops::Range;
 use linerate_units::Instant;
 use linerate_wire::checksum::{Sum, copy_and_sum};
 
@@ -128,6 +129,12 @@ impl Rope {
         self.ring.write(offset - self.in_pieces(), bytes);
     }
 
+    /// As [`Ring::place_of_next`], if there are no pieces.
+    #[inline(always)]
+    pub(crate) fn place_of_next(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
+        if self.pieces.is_some() { None } else { self.ring.place_of_next(offset, length) }
+    }
+
     /// The place of the bytes at `offset`, behind all whole pieces: of `length` as many as lie together.
     pub(crate) fn place(&mut self, offset: usize, length: usize) -> &mut [u8] {
         self.ring.place(offset - self.in_pieces(), length)
@@ -231,6 +238,17 @@ impl Rope {
         if pieces.list.is_empty() {
             self.pieces = None;
         }
+    }
+
+    /// The ring's memory has what that of `other` has, except for the bytes at `kept`.
+    pub(crate) fn take_leftovers_of<'a>(
+        &mut self,
+        other: &Self,
+        kept: impl IntoIterator<Item = &'a Range<usize>>,
+    ) {
+        let before = self.in_pieces();
+        let kept = kept.into_iter().map(|range| range.start - before..range.end - before);
+        self.ring.take_leftovers_of(&other.ring, kept);
     }
 
     /// Checks what must hold with `length` bytes in it, and `beyond` bytes in place behind them.

@@ -331,6 +331,10 @@ impl Connections {
             return;
         }
         let end = self.end(to);
+        // As if one with the same header, whose checksum was wrong, had come before it.
+        if let Some(room) = end.room_for_predicted(segment) {
+            room.fill(0xdb);
+        }
         let mut twin = end.clone();
         twin.set_header_prediction(false);
         // As if the link could do without the memory that it lies in.

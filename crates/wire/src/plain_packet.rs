@@ -1,5 +1,6 @@
 //! The TCP segment of an IPv4 packet like nearly all, read in a few words: whole, and without options.
 
+use crate::checksum::{copy_and_sum, sum_short};
 use crate::{Ipv4Header, Protocol, Sum, TcpHeader, TypeOfService};
 
 /// Version, header length, and what only fragments have, in the first eight bytes.
@@ -80,12 +81,31 @@ impl<'a> PlainPacket<'a> {
     #[inline(always)]
     #[must_use]
     pub fn is_intact(&self) -> bool {
+        self.is_right(Sum::of(self.segment()).native().into())
+    }
+
+    /// The same, while the bytes at its end are copied to `to`: its data, which begin an even number of bytes behind
+    /// its first one.
+    ///
+    /// # Panics
+    /// If there is room for more than the segment has.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_intact_copied(&self, to: &mut [u8]) -> bool {
+        let segment = self.segment();
+        let (header, data) = segment.split_at(segment.len() - to.len());
+        let data = copy_and_sum(data, to).native();
+        self.is_right(add(sum_short(header), data.into()))
+    }
+
+    /// Is the checksum of the segment right, whose bytes have this sum?
+    #[inline(always)]
+    fn is_right(&self, sum: u64) -> bool {
         let (addresses, segment) = (u64::from_ne_bytes(self.addresses()), self.segment());
         // The pseudo-header's length and protocol. A segment has twenty bytes less than sixteen bits can say.
         #[allow(clippy::cast_possible_truncation, reason = "the length of a packet has sixteen bits")]
         let rest = (segment.len() as u16).wrapping_add(Protocol::TCP.number().into());
-        let rest = u64::from(rest.to_be()) + u64::from(Sum::of(segment).native());
-        is_valid(add(addresses, rest))
+        is_valid(add(addresses, add(rest.to_be().into(), sum)))
     }
 }
 
@@ -186,6 +206,12 @@ mod tests {
                 }
                 let careful = header.pseudo_header(packet.payload.len()) + Sum::of(packet.payload);
                 prop_assert_eq!(careful.is_valid(), plain.is_intact());
+                if let Ok(segment) = Segment::parse(plain.segment()) {
+                    let mut copy = [0; 56];
+                    let copy = &mut copy[..segment.payload.len()];
+                    prop_assert_eq!(careful.is_valid(), plain.is_intact_copied(copy));
+                    prop_assert_eq!(segment.payload, &*copy);
+                }
             }
         }
     }

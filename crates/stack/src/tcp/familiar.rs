@@ -32,6 +32,38 @@ impl Stack {
         Some((self.flows.last(Flow::of_packet(&packet.ends()))?, packet))
     }
 
+    /// Takes in a packet that [`find_familiar`](Self::find_familiar) has found in `frame`, and that is so long that it
+    /// has data which are worth being summed while they are copied: what is data as predicted is written to where it
+    /// belongs before anybody knows whether it is intact, and is there, or is not, with the answer to that.
+    #[inline(never)]
+    pub(crate) fn handle_familiar_data(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
+        let is_plain = frame.checksum == RxChecksum::Unverified
+            && frame.segment.is_none()
+            && frame.memory.is_none()
+            && packet.type_of_service().ecn() == Ecn::NotEct
+            && self.held_ack.is_none();
+        if is_plain
+            && let Some(socket) = self.sockets.awake_at(index)
+            && !matches!(socket.owner, Owner::HalfOpen(_))
+            && let Ok(segment) = Segment::parse(packet.segment())
+            && let Some(room) = socket.connection.room_for_predicted(&segment)
+        {
+            if !packet.is_intact_copied(room) {
+                return self.handle_unfamiliar(frame);
+            }
+            // Read once more: what stands in registers would have to be put aside for the sum.
+            let Ok(segment) = Segment::parse(packet.segment()) else { return };
+            self.predicted_frames += 1;
+            self.memory.supply(socket);
+            socket.connection.handle_data_in_place(self.now, &segment);
+            if concerned!(self).settle(index, socket) == Settled::Not {
+                self.follow(index);
+            }
+            return;
+        }
+        self.handle_familiar(frame, index, packet);
+    }
+
     /// Takes in a packet that [`find_familiar`](Self::find_familiar) has found in `frame`, which is judged from its
     /// first byte on if there is anything odd about it. What is called on the way, besides the sum and the copy, is
     /// called last: so all that is known of the packet stays in registers.

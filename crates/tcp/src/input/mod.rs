@@ -101,6 +101,26 @@ impl Connection {
         Some(self.take_predicted_data(now, segment, length, length))
     }
 
+    /// Room for the data of `segment`, if it is data as predicted and nothing else: where they will lie if its checksum,
+    /// at which nobody has looked, turns out to be right. Whoever sums them may write them there on the way, and nothing
+    /// has happened if the sum is wrong: nobody reads what lies there before
+    /// [`handle_data_in_place`](Self::handle_data_in_place).
+    #[inline(always)]
+    pub fn room_for_predicted(&mut self, segment: &Segment<'_>) -> Option<&mut [u8]> {
+        match predict(self, segment) {
+            Prediction::Data { .. } => self.receiver.buffer.room_for_next(segment.payload.len()),
+            Prediction::Ack { .. } | Prediction::Both { .. } | Prediction::Miss(_) => None,
+        }
+    }
+
+    /// Takes `segment`, which is intact, and whose data lie where [`room_for_predicted`](Self::room_for_predicted)
+    /// has said. Nothing has happened in between.
+    #[inline(always)]
+    pub fn handle_data_in_place(&mut self, now: Instant, segment: &Segment<'_>) {
+        self.statistics.segments_received += 1;
+        self.take_predicted_data_in_place(now, segment, saturated(segment.payload.len()));
+    }
+
     /// Is `segment` an acknowledgement of something new and nothing else, as predicted? Then one that
     /// follows at once may stand for it: [`handle_acks`](Self::handle_acks).
     #[inline(always)]

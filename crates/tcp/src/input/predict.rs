@@ -238,6 +238,16 @@ impl Connection {
         self.take_predicted_text(now, segment, length, piece)
     }
 
+    /// The same for data that lie in their place already.
+    #[inline(always)]
+    pub(super) fn take_predicted_data_in_place(&mut self, now: Instant, segment: &Segment<'_>, length: u32) {
+        self.take_predicted_header(now, segment);
+        self.statistics.prediction.data += 1;
+        self.update_window(segment);
+        self.receiver.buffer.take_in_place(length as usize);
+        self.deliver_predicted(now, segment, length, length);
+    }
+
     /// Both in turn.
     #[inline(never)]
     pub(super) fn take_predicted_both(
@@ -278,8 +288,13 @@ impl Connection {
         if !self.receiver.buffer.append(segment.payload, &self.memory, &self.offered) {
             return Disposition::Refused(self.refuse_for_memory());
         }
+        self.deliver_predicted(now, segment, length, piece);
+        Disposition::Accepted
+    }
+
+    #[inline(always)]
+    fn deliver_predicted(&mut self, now: Instant, segment: &Segment<'_>, length: u32, piece: u32) {
         let pushed = segment.flags().contains(TcpFlags::PSH);
         self.deliver(now, piece, self.rcv.nxt + length, pushed, false);
-        Disposition::Accepted
     }
 }

@@ -82,6 +82,11 @@ impl Assembler {
         self.stretches.iter().skip(newest).take(SackBlocks::MOST).copied()
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> &[SackBlock] {
+        &self.stretches
+    }
+
     /// The first part of `left` up to `right` that has arrived already.
     pub(crate) fn overlap(&self, left: SeqNum, right: SeqNum) -> Option<SackBlock> {
         let common = |stretch: &SackBlock| {

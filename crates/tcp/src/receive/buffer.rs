@@ -8,6 +8,7 @@ use crate::rope::{LEAST_PIECE, Rope};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use bytes::Bytes;
+use core::ops::Range;
 use linerate_units::Instant;
 
 /// Memory in which a segment lies that is being handled, if it may be kept. In a box, because those that wait in
@@ -87,6 +88,23 @@ impl ReceiveBuffer {
         }
         let is_large = bytes.len() >= LEAST_PIECE;
         (is_large && self.keep_whole(bytes, grant, offered)) || self.append_copy(bytes, grant)
+    }
+
+    /// Room for the `length` bytes behind those that can be read, behind which there are none beyond a hole, if there
+    /// is memory for them, and they lie together. Whatever is written there, nobody reads it before it was
+    /// [taken](Self::take_in_place).
+    #[inline(always)]
+    pub(crate) fn room_for_next(&mut self, length: usize) -> Option<&mut [u8]> {
+        self.rope.place_of_next(self.len(), length)
+    }
+
+    /// Lets `length` bytes be read that were written to [where they belong](Self::room_for_next).
+    #[inline(always)]
+    pub(crate) fn take_in_place(&mut self, length: usize) {
+        if self.is_empty() {
+            self.rope.start_over();
+        }
+        self.extend(length);
     }
 
     /// Keeps `bytes` in the memory that was offered. That has to be full of them by half, or a peer that sends
@@ -174,6 +192,12 @@ impl ReceiveBuffer {
     pub(crate) fn clear(&mut self) {
         self.rope = Rope::new();
         self.length = 0;
+    }
+
+    /// As [`Rope::take_leftovers_of`], where data lie `beyond` those that can be read, too.
+    pub(crate) fn take_leftovers_of(&mut self, other: &Self, beyond: &[Range<usize>]) {
+        let readable = self.rope.in_pieces()..self.len();
+        self.rope.take_leftovers_of(&other.rope, core::iter::once(&readable).chain(beyond));
     }
 
     pub(crate) fn check(&self, beyond: usize) {

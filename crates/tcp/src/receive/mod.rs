@@ -7,6 +7,7 @@ pub(crate) mod buffer;
 
 use crate::rest::pack::packed;
 use crate::{BufferSize, MemoryGrant};
+use alloc::vec::Vec;
 use assembler::Assembler;
 use autotune::Autotune;
 use buffer::{Offered, ReceiveBuffer};
@@ -268,6 +269,14 @@ impl Receiver {
         self.shut = true;
         self.urgent = None;
         self.buffer.clear();
+    }
+
+    /// What lies in the buffer's memory, but nobody reads, is what it is in that of `other`, for whoever compares them.
+    pub(crate) fn take_leftovers_of(&mut self, other: &Self, rcv: &ReceiveSequence) {
+        let place = |seq: SeqNum| self.buffer.len() + (seq - rcv.nxt) as usize;
+        let beyond: Vec<_> =
+            self.assembler.all().iter().map(|stretch| place(stretch.left)..place(stretch.right)).collect();
+        self.buffer.take_leftovers_of(&other.buffer, &beyond);
     }
 
     pub(crate) fn check(&self, rcv: &ReceiveSequence) {

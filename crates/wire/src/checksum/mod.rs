@@ -20,6 +20,8 @@ mod update;
 
 pub use update::{update, update_u32};
 
+pub(crate) use portable::sum_short;
+
 use crate::Protocol;
 use core::net::Ipv4Addr;
 use core::ops::{Add, AddAssign};

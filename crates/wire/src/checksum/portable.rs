@@ -26,7 +26,7 @@ pub(super) fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
 
 /// The sum over a few bytes: eight at a time with the carry coming round, which is not worth vectors.
 #[inline]
-pub(super) fn sum_short(bytes: &[u8]) -> u64 {
+pub(crate) fn sum_short(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let sum = words.iter().fold(0, |sum, &word| add(sum, u64::from_ne_bytes(word)));
     match bytes.last_chunk() {
