@@ -20,7 +20,7 @@ impl Contender for Floor {
     }
 
     fn version(&self) -> String {
-        "linerate's own copy and sum (AVX2 where the processor has it)".to_owned()
+        "linerate's own copy and sum (AVX-512 or AVX2 where the processor has it)".to_owned()
     }
 
     fn can(&self, work: Work) -> bool {

@@ -81,6 +81,31 @@ proptest! {
         }
     }
 
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_avx512_sum_is_the_naive_sum(bytes in some_bytes(), skip in 0..40_usize) {
+        let bytes = bytes.get(skip..).unwrap_or(&[]);
+        if let Some(avx512) = avx512::Avx512::detect() {
+            prop_assert_eq!(in_network_order(avx512.sum(bytes)), naive(bytes));
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_avx512_copy_is_a_copy_and_its_sum_the_naive_sum(
+        bytes in some_bytes(), skip in 0..40_usize, shift in 0..40_usize
+    ) {
+        let bytes = bytes.get(skip..).unwrap_or(&[]);
+        let mut copy = std::vec![0xa5; shift + bytes.len() + 70];
+        if let Some(avx512) = avx512::Avx512::detect() {
+            let (place, behind) = copy[shift..].split_at_mut(bytes.len());
+            prop_assert_eq!(in_network_order(avx512.copy_and_sum(bytes, place)), naive(bytes));
+            prop_assert_eq!(place, bytes);
+            prop_assert!(behind.iter().all(|&byte| byte == 0xa5));
+            prop_assert!(copy[..shift].iter().all(|&byte| byte == 0xa5));
+        }
+    }
+
     #[test]
     fn the_chosen_copy_is_a_copy_and_its_sum_the_naive_sum(bytes in some_bytes()) {
         let mut copy = std::vec![0; bytes.len()];
