@@ -94,10 +94,15 @@ impl ToKernel for XdpLink {
     fn open(device: Device) -> Result<(Self, [u8; 6], Option<Network>), String> {
         let [kernel, own] = device.addresses();
         let network = cable::to_kernel(kernel, false)?;
-        let link = Self::open(&XdpConfig::new(cable::NEAR, own)).map_err(sentence)?;
+        let link = Self::open(&config(cable::NEAR, own)).map_err(sentence)?;
         let mac = link.mac();
         Ok((link, mac, Some(network)))
     }
+}
+
+/// What suits a cable, whoever is at its ends.
+fn config(name: &str, address: Ipv4Addr) -> XdpConfig {
+    XdpConfig { frames: FRAMES, in_driver: false, ..XdpConfig::new(name, address) }
 }
 
 /// Both ends of a cable.
@@ -105,9 +110,7 @@ fn cable() -> Result<[XdpLink; 2], String> {
     let (one, two) = KernelInterface::create_veth(OURS[0].0, OURS[1].0).map_err(sentence)?;
     set_up(&one, false)?;
     set_up(&two, false)?;
-    let open = |(name, address)| {
-        XdpLink::open(&XdpConfig { frames: FRAMES, ..XdpConfig::new(name, address) }).map_err(sentence)
-    };
+    let open = |(name, address)| XdpLink::open(&config(name, address)).map_err(sentence);
     Ok([open(OURS[0])?, open(OURS[1])?])
 }
 

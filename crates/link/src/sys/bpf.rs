@@ -16,6 +16,8 @@ const SOCKETS_BY_QUEUE: u32 = 17;
 const FOR_ARRIVING_FRAMES: u32 = 6;
 /// `BPF_XDP`, where such a program is attached.
 const AT_INTERFACE: u32 = 37;
+/// `XDP_FLAGS_SKB_MODE`, in the flags of attaching.
+const BEHIND_DRIVER: u32 = 2;
 /// What helpers for everybody ask for.
 const LICENCE: &[u8] = b"Dual MIT/GPL\0";
 
@@ -54,10 +56,13 @@ pub(crate) fn load(program: &[u64]) -> io::Result<OwnedFd> {
     unsafe { make(PROGRAM_LOAD, &attributes) }
 }
 
-/// Puts `program` in front of the interface with this index, for as long as the answer lives.
-pub(crate) fn attach(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {
+/// Puts `program` in front of the interface with this index, for as long as the answer lives: into its driver, if that
+/// can have one and `in_driver` is wanted, and else where the kernel's own network begins.
+pub(crate) fn attach(program: BorrowedFd<'_>, interface: u32, in_driver: bool) -> io::Result<OwnedFd> {
     let mut attributes = Attributes::default();
-    for (at, value) in [(0, program.as_raw_fd().cast_unsigned()), (4, interface), (8, AT_INTERFACE)] {
+    let place = if in_driver { 0 } else { BEHIND_DRIVER };
+    let program = program.as_raw_fd().cast_unsigned();
+    for (at, value) in [(0, program), (4, interface), (8, AT_INTERFACE), (12, place)] {
         attributes.number(at, value);
     }
     // SAFETY: the attributes hold no pointers; the command makes something.

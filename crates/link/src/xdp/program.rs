@@ -51,11 +51,16 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// A program for what is for `addresses`, in front of the interface with this index.
-    pub(super) fn new(interface: u32, addresses: &[Ipv4Addr], queues: u32) -> io::Result<Self> {
+    /// A program for what is for `addresses`, in front of the interface with this index, in its driver or behind it.
+    pub(super) fn new(
+        interface: u32,
+        addresses: &[Ipv4Addr],
+        queues: u32,
+        in_driver: bool,
+    ) -> io::Result<Self> {
         let sockets = socket_map(queues)?;
         let program = load(&instructions(sockets.as_raw_fd(), addresses))?;
-        let place = attach(program.as_fd(), interface)?;
+        let place = attach(program.as_fd(), interface, in_driver)?;
         Ok(Self { sockets, _place: place })
     }
 

@@ -36,85 +36,107 @@ fn number_of(frame: &[u8]) -> u16 {
 
 #[test]
 fn what_is_for_us_is_ours_and_all_else_the_kernel_s() {
-    isolated_test_of_root(|| {
-        let (near, network) = Network::behind_cable(["near", "far"], KERNEL).unwrap();
-        near.add_address(BESIDE, 24).unwrap();
-        let mut link = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
-        assert!(!link.is_zero_copy(), "a cable's driver copies");
-        let beside = UdpSocket::bind((BESIDE, 7)).unwrap();
-        let socket = network.run(|| {
-            let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
-            socket.send_to(b"to the kernel", (BESIDE, 7)).unwrap();
-            socket.send_to(b"to us", (OURS, 7)).unwrap();
-            socket
-        });
-        let mut heard = [0; 20];
-        assert_eq!(beside.recv(&mut heard).unwrap(), 13);
-        let request = next(&mut link);
-        let mac = link.mac();
-        assert_eq!(send(&mut link, [arp_reply(&request, OURS, mac)]), Ok(1));
-        let datagram = next(&mut link);
-        assert_eq!((&datagram[..6], &datagram[42..47]), (&mac[..], &b"to us"[..]));
-        let mut back = sent_back(&datagram);
-        // The kernel has not finished its sum, which no card of a cable does for it.
-        back[40..42].fill(0);
-        assert_eq!(send(&mut link, [back]), Ok(1));
-        assert_eq!(socket.recv(&mut heard).unwrap(), 5);
-        assert_eq!(link.malformed(), 0);
+    isolated_test_of_root(|| share_an_interface(true));
+}
+
+#[test]
+fn behind_the_driver_too_what_is_for_us_is_ours_and_all_else_the_kernel_s() {
+    isolated_test_of_root(|| share_an_interface(false));
+}
+
+fn share_an_interface(in_driver: bool) {
+    let (near, network) = Network::behind_cable(["near", "far"], KERNEL).unwrap();
+    near.add_address(BESIDE, 24).unwrap();
+    let mut link = XdpLink::open(&XdpConfig { in_driver, ..XdpConfig::new("near", OURS) }).unwrap();
+    assert!(!link.is_zero_copy(), "a cable's driver copies");
+    let beside = UdpSocket::bind((BESIDE, 7)).unwrap();
+    let socket = network.run(|| {
+        let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
+        socket.send_to(b"to the kernel", (BESIDE, 7)).unwrap();
+        socket.send_to(b"to us", (OURS, 7)).unwrap();
+        socket
     });
+    let mut heard = [0; 20];
+    assert_eq!(beside.recv(&mut heard).unwrap(), 13);
+    let request = next(&mut link);
+    let mac = link.mac();
+    assert_eq!(send(&mut link, [arp_reply(&request, OURS, mac)]), Ok(1));
+    let datagram = next(&mut link);
+    assert_eq!((&datagram[..6], &datagram[42..47]), (&mac[..], &b"to us"[..]));
+    let mut back = sent_back(&datagram);
+    // The kernel has not finished its sum, which no card of a cable does for it.
+    back[40..42].fill(0);
+    assert_eq!(send(&mut link, [back]), Ok(1));
+    assert_eq!(socket.recv(&mut heard).unwrap(), 5);
+    assert_eq!(link.malformed(), 0);
 }
 
 #[test]
 fn frames_go_round_the_memory_many_times_and_stay_in_order() {
+    isolated_test_of_root(|| go_round(true));
+}
+
+#[test]
+fn frames_that_come_behind_the_driver_go_round_the_memory_as_others_do() {
+    isolated_test_of_root(|| go_round(false));
+}
+
+fn go_round(in_driver: bool) {
     const FRAMES: u16 = 5_000;
-    isolated_test_of_root(|| {
-        let _cable = cable();
-        let config = |name, address| XdpConfig { frames: 64, ..XdpConfig::new(name, address) };
-        let mut left = XdpLink::open(&config("near", OURS)).unwrap();
-        let mut right = XdpLink::open(&config("far", KERNEL)).unwrap();
-        let (mut sent, mut received) = (0_u16, [0_u16; 2]);
-        while received != [FRAMES; 2] {
-            let batch = (FRAMES - sent).min(20);
-            for (link, to) in [(&mut left, KERNEL), (&mut right, OURS)] {
-                assert_eq!(send(link, (sent..sent + batch).map(|n| numbered(to, n))), Ok(usize::from(batch)));
-            }
-            sent += batch;
-            for (link, count) in [&mut left, &mut right].into_iter().zip(&mut received) {
-                while *count < sent {
-                    link.receive(7, |frame| {
-                        assert_eq!(number_of(frame.bytes), *count);
-                        *count += 1;
-                    })
-                    .unwrap();
-                }
+    let _cable = cable();
+    let config = |name, address| XdpConfig { frames: 64, in_driver, ..XdpConfig::new(name, address) };
+    let mut left = XdpLink::open(&config("near", OURS)).unwrap();
+    let mut right = XdpLink::open(&config("far", KERNEL)).unwrap();
+    let (mut sent, mut received) = (0_u16, [0_u16; 2]);
+    while received != [FRAMES; 2] {
+        let batch = (FRAMES - sent).min(20);
+        for (link, to) in [(&mut left, KERNEL), (&mut right, OURS)] {
+            assert_eq!(send(link, (sent..sent + batch).map(|n| numbered(to, n))), Ok(usize::from(batch)));
+        }
+        sent += batch;
+        for (link, count) in [&mut left, &mut right].into_iter().zip(&mut received) {
+            while *count < sent {
+                link.receive(7, |frame| {
+                    assert_eq!(number_of(frame.bytes), *count);
+                    *count += 1;
+                })
+                .unwrap();
             }
         }
-        for link in [&left, &right] {
-            let XdpStatistics { dropped, invalid_places, invalid_frames, receive_ring_full, .. } =
-                link.statistics();
-            assert_eq!([dropped, invalid_places, invalid_frames, receive_ring_full], [0; 4]);
-        }
-    });
+    }
+    for link in [&left, &right] {
+        let XdpStatistics { dropped, invalid_places, invalid_frames, receive_ring_full, .. } =
+            link.statistics();
+        assert_eq!([dropped, invalid_places, invalid_frames, receive_ring_full], [0; 4]);
+    }
 }
 
 #[test]
 fn what_comes_faster_than_it_is_taken_is_lost_and_counted() {
-    isolated_test_of_root(|| {
-        let _cable = cable();
-        let mut left = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
-        let mut right = XdpLink::open(&XdpConfig { frames: 64, ..XdpConfig::new("far", KERNEL) }).unwrap();
-        for round in 0..10 {
-            let sent = send(&mut left, (0..100).map(|number| numbered(KERNEL, round * 100 + number)));
-            assert_eq!(sent, Ok(100));
-        }
-        let mut numbers = Vec::new();
-        right.receive(usize::MAX, |frame| numbers.push(number_of(frame.bytes))).unwrap();
-        assert_eq!(numbers, (0..64).collect::<Vec<_>>(), "the first that came");
-        let counted = right.statistics();
-        assert!(counted.dropped + counted.receive_ring_full + counted.fill_ring_empty > 0, "{counted:?}");
-        send(&mut left, [numbered(KERNEL, 9)]).unwrap();
-        assert_eq!(number_of(&next(&mut right)), 9);
-    });
+    isolated_test_of_root(|| overflow(true));
+}
+
+#[test]
+fn behind_the_driver_too_what_comes_faster_than_it_is_taken_is_lost_and_counted() {
+    isolated_test_of_root(|| overflow(false));
+}
+
+fn overflow(in_driver: bool) {
+    let _cable = cable();
+    let mut left = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
+    let few = XdpConfig { frames: 64, in_driver, ..XdpConfig::new("far", KERNEL) };
+    let mut right = XdpLink::open(&few).unwrap();
+    for round in 0..10 {
+        let sent = send(&mut left, (0..100).map(|number| numbered(KERNEL, round * 100 + number)));
+        assert_eq!(sent, Ok(100));
+    }
+    let mut numbers = Vec::new();
+    right.receive(usize::MAX, |frame| numbers.push(number_of(frame.bytes))).unwrap();
+    assert_eq!(numbers, (0..64).collect::<Vec<_>>(), "the first that came");
+    let counted = right.statistics();
+    assert!(counted.dropped + counted.receive_ring_full + counted.fill_ring_empty > 0, "{counted:?}");
+    send(&mut left, [numbered(KERNEL, 9)]).unwrap();
+    assert_eq!(number_of(&next(&mut right)), 9);
 }
 
 #[test]
