@@ -21,7 +21,7 @@ pub(crate) const SCENARIOS: Shelf = shelf!("scenario", "scenarios":
     "sun-3-60-to-3-60" "sun-3-280-to-3-60" "82586-receiver" "paced-into-82586"
     "lance-on-busy-bus" "sun-3-50-pair" "sun-3-50-gigabyte" "sun-3-50-four" "nfs-on-busy-wire"
     "saturated-long" "saturated-short" "saturated-mixed" "saturated-fairness"
-    "10-gbe-pair" "100-gbe-pair" "wan-tail-drop" "wan-red" "wan-codel" "wan-fq-codel" "wan-two-routers" "serial-typist"
+    "10-gbe-pair" "100-gbe-pair" "rss" "wan-tail-drop" "wan-red" "wan-codel" "wan-fq-codel" "wan-two-routers" "serial-typist"
     "vms-linear" "vms-exponential" "two-cables-and-a-bridge" "sun-gateway" "crowd"
     "blast-3-50-to-3-180" "blast-82586" "isa-receive" "3c503-4k" "3c503-32k"
     "nfs-1k-8-bit" "nfs-2k-8-bit" "nfs-4k-8-bit" "nfs-8k-8-bit"

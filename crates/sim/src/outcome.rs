@@ -1,7 +1,7 @@
 //! What came of a world.
 
 use crate::medium::{MediumStatistics, OutletStatistics};
-use crate::nic::NicStatistics;
+use crate::nic::{NicStatistics, QueueStatistics};
 use crate::program::ProgramReport;
 use crate::published::Measure;
 use crate::relay::RelayStatistics;
@@ -38,14 +38,27 @@ pub struct Outcome {
 pub struct MachineOutcome {
     /// Its name in the scenario.
     pub name: String,
-    /// Time during which its processor worked.
+    /// Time during which its processors worked, together.
     pub busy: Span,
     /// Of that, for cards, for the network, for tasks.
     pub levels: [Span; 3],
+    /// What each of them did.
+    pub processors: Vec<ProcessorOutcome>,
     /// What its card counted.
     pub card: NicStatistics,
-    /// How many of the longest frames its card holds until the driver takes them.
+    /// How many of the longest frames a queue of its card holds until the driver takes them.
     pub room: usize,
+}
+
+/// What came of a processor.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessorOutcome {
+    /// Time during which it worked.
+    pub busy: Span,
+    /// Of that, for cards, for the network, for tasks.
+    pub levels: [Span; 3],
+    /// What its queue of the card counted; none if it serves none.
+    pub queue: Option<QueueStatistics>,
 }
 
 /// What came of a router or a bridge.
@@ -188,11 +201,22 @@ impl Outcome {
         self.wires.iter().map(|wire| wire.counted.frames).sum()
     }
 
-    /// The part of the time that a machine's processor had nothing to do.
+    /// The part of the time that a machine's processors had nothing to do, on average.
     #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "a number of processors")]
     pub fn idle(&self, machine: &MachineOutcome) -> f64 {
-        let time = self.time.since(Tick::ZERO).as_secs_f64();
-        if time > 0.0 { 1.0 - machine.busy.as_secs_f64() / time } else { 1.0 }
+        self.idle_share(machine.busy, machine.processors.len() as f64)
+    }
+
+    /// The same of one of them.
+    #[must_use]
+    pub fn idle_of(&self, processor: &ProcessorOutcome) -> f64 {
+        self.idle_share(processor.busy, 1.0)
+    }
+
+    fn idle_share(&self, busy: Span, processors: f64) -> f64 {
+        let time = self.time.since(Tick::ZERO).as_secs_f64() * processors;
+        if time > 0.0 { 1.0 - busy.as_secs_f64() / time } else { 1.0 }
     }
 }
 

@@ -77,8 +77,8 @@ pub enum By {
 pub(crate) enum Part {
     /// A station's place on a wire.
     Station { wire: u16, port: usize },
-    /// Something in a machine.
-    Inside { machine: usize, unit: Unit },
+    /// Something in a machine that is a processor's; what all of them share is with the first.
+    Inside { machine: usize, processor: u16, unit: Unit },
     /// Something in a router or a bridge.
     Relay { relay: u16, unit: Unit },
     /// Something about one of its cards.
@@ -186,7 +186,7 @@ impl Recorder {
 mod tests {
     use super::*;
 
-    const PROCESSOR: Part = Part::Inside { machine: 0, unit: Unit::Processor };
+    const PROCESSOR: Part = Part::Inside { machine: 0, processor: 0, unit: Unit::Processor };
 
     const fn at(picos: u64) -> Tick {
         Tick::from_picos(picos)

@@ -27,12 +27,19 @@ pub struct Captured {
 }
 
 /// What a machine looks like from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
-    /// What its processor works on.
-    pub(crate) works: Option<Level>,
     /// What cards hold of the bus, in per cent.
     pub(crate) bus: u64,
+    /// Its processors, each with its queue of the card.
+    pub(crate) processors: Vec<ProcessorLook>,
+}
+
+/// What a processor looks like from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessorLook {
+    /// What it works on.
+    pub(crate) works: Option<Level>,
     /// Frames that wait in the driver, in the card to be sent, and in its receive area.
     pub(crate) frames: [usize; 3],
 }
@@ -103,13 +110,12 @@ impl Trace {
     pub(crate) fn note_machine(&mut self, now: Tick, machine: usize, look: impl FnOnce() -> Look) {
         let Some(recorder) = &mut self.recorder else { return };
         let look = look();
-        let mut note = |unit, does| recorder.note(now, Part::Inside { machine, unit }, does);
-        note(Unit::Processor, works(look.works));
-        note(Unit::Bus, taken(look.bus));
-        for (unit, count) in
-            [Unit::DriverQueue, Unit::SendRing, Unit::ReceiveArea].into_iter().zip(look.frames)
-        {
-            note(unit, waiting(count));
+        recorder.note(now, Part::Inside { machine, processor: 0, unit: Unit::Bus }, taken(look.bus));
+        for (processor, look) in (0..).zip(look.processors) {
+            let mut note = |unit, does| recorder.note(now, Part::Inside { machine, processor, unit }, does);
+            note(Unit::Processor, works(look.works));
+            let units = [Unit::DriverQueue, Unit::SendRing, Unit::ReceiveArea];
+            units.into_iter().zip(look.frames).for_each(|(unit, count)| note(unit, waiting(count)));
         }
     }
 

@@ -3,8 +3,7 @@
 use crate::frame::{FrameId, Frames};
 use crate::machine::{Machine, MachineAction, MachineEvent};
 use crate::medium::{Audience, Medium, MediumAction, MediumEvent, Port};
-use crate::nic::Nic;
-use crate::nic::{NicAction, NicEvent};
+use crate::nic::{FIRST_QUEUE, Nic, NicAction, NicEvent};
 use crate::noise::Noise;
 use crate::queue::Queue;
 use crate::relay::{Relay, RelayAction, RelayEvent};
@@ -26,8 +25,8 @@ pub(crate) enum Event {
     Card(u16, NicEvent),
     /// To a machine's card, from its wire.
     Wire(u16, Heard),
-    /// To a machine.
-    Machine(u16, MachineEvent),
+    /// To a machine, for this processor of it.
+    Machine(u16, u16, MachineEvent),
     /// To a router or a bridge.
     Relay(u16, RelayEvent),
     /// To one of its cards, from the card's wire.
@@ -123,9 +122,14 @@ impl World {
         }
     }
 
-    /// Starts a program on a machine.
-    pub(crate) fn start(&mut self, machine: usize, program: Box<dyn crate::program::Program>) {
-        self.machines[machine].start(self.now, program, &mut self.machine_actions);
+    /// Starts a program on a processor of a machine.
+    pub(crate) fn start(
+        &mut self,
+        machine: usize,
+        processor: u16,
+        program: Box<dyn crate::program::Program>,
+    ) {
+        self.machines[machine].start(self.now, processor, program, &mut self.machine_actions);
         self.act_for_machine(machine);
     }
 
@@ -177,10 +181,10 @@ impl World {
             Event::Wire(machine, heard) => {
                 self.hear(usize::from(machine), heard);
             }
-            Event::Machine(machine, event) => {
+            Event::Machine(machine, processor, event) => {
                 let index = usize::from(machine);
                 let (frames, actions) = (&mut self.frames, &mut self.machine_actions);
-                self.machines[index].handle_event(self.now, event, frames, actions);
+                self.machines[index].handle_event(self.now, processor, event, frames, actions);
                 self.act_for_machine(index);
                 self.note_end(index);
             }
@@ -191,7 +195,9 @@ impl World {
             }
             Event::RelayWire(relay, card, heard) => {
                 let (now, frames, actions) = (self.now, &self.frames, &mut self.relay_actions);
-                let tell = |nic: &mut Nic, card: &mut Vec<NicAction>| heard.tell(now, nic, frames, card);
+                let tell = |nic: &mut Nic, card: &mut Vec<NicAction>| {
+                    heard.tell(now, nic, FIRST_QUEUE, frames, card);
+                };
                 self.relays[usize::from(relay)].handle_card(now, card, tell, actions);
                 self.act_for_relay(relay);
             }
@@ -211,7 +217,12 @@ impl World {
 
     fn hear(&mut self, machine: usize, heard: Heard) {
         let (now, frames, actions) = (self.now, &self.frames, &mut self.machine_actions);
-        self.machines[machine].handle_card(now, |nic, card| heard.tell(now, nic, frames, card), actions);
+        let hearer = &mut self.machines[machine];
+        let queue = match heard {
+            Heard::Frame { frame, .. } => hearer.queue_of(frames[frame].bytes()),
+            Heard::Begin | Heard::Fragment => FIRST_QUEUE,
+        };
+        hearer.handle_card(now, |nic, card| heard.tell(now, nic, queue, frames, card), actions);
         self.act_for_machine(machine);
     }
 
@@ -265,7 +276,9 @@ impl World {
         let mut actions = std::mem::take(&mut self.machine_actions);
         for action in actions.drain(..) {
             match action {
-                MachineAction::Later { at, event } => self.queue.push(at, Event::Machine(number, event)),
+                MachineAction::Later { at, processor, event } => {
+                    self.queue.push(at, Event::Machine(number, processor, event));
+                }
                 MachineAction::Card(NicAction::Later { at, event }) => {
                     self.queue.push(at, Event::Card(number, event));
                 }
@@ -281,7 +294,7 @@ impl World {
                 }
                 MachineAction::Card(NicAction::Release { frame }) => self.frames.release(frame),
                 MachineAction::Card(
-                    NicAction::Interrupt | NicAction::TakeBus { .. } | NicAction::GiveBus { .. },
+                    NicAction::Interrupt { .. } | NicAction::TakeBus { .. } | NicAction::GiveBus { .. },
                 ) => {}
             }
         }
@@ -402,13 +415,14 @@ enum Told {
 }
 
 impl Heard {
-    fn tell(self, now: Tick, nic: &mut Nic, frames: &Frames, actions: &mut Vec<NicAction>) {
+    /// A frame comes in by this queue.
+    fn tell(self, now: Tick, nic: &mut Nic, queue: u16, frames: &Frames, actions: &mut Vec<NicAction>) {
         match self {
             Self::Begin => nic.handle_arriving(now, actions),
             Self::Fragment => nic.handle_fragment(actions),
             Self::Frame { frame, intact } => {
                 let (length, cut) = (frames[frame].length(), frames[frame].is_cut());
-                nic.handle_arrived(now, frame, length, intact && !cut, actions);
+                nic.handle_arrived(now, queue, frame, length, intact && !cut, actions);
             }
         }
     }

@@ -35,6 +35,31 @@ fn a_run_prints_and_writes_what_its_parts_counted() {
 }
 
 #[test]
+fn a_run_says_what_each_of_several_processors_did_and_what_its_queue_counted() {
+    let folder = TempDir::new().unwrap();
+    let words =
+        ["sim", "run", "rss", "--set", "limit.time=0.001", "--json", "run.json", "--timeline", "lanes.svg"];
+    let text = succeed(folder.path(), &words);
+    for says in ["4 processors", "processor 3", "its queue: "] {
+        assert!(text.contains(says), "{says}: {text}");
+    }
+    let record = json(&folder, "run.json");
+    let machine = |name: &str| {
+        let machines = record["machines"].as_array().unwrap();
+        machines.iter().find(|machine| machine["name"] == name).unwrap().clone()
+    };
+    for (name, count) in [("receiver", 4), ("sender", 8)] {
+        let (machine, packets) = (machine(name), "receive_packets");
+        let processors = machine["processors"].as_array().unwrap();
+        let received: u64 = processors.iter().map(|one| one["queue"][packets].as_u64().unwrap()).sum();
+        assert_eq!((processors.len(), received), (count, machine[packets].as_u64().unwrap()));
+        assert!(processors.iter().all(|one| one["idle_share"].as_f64().unwrap() <= 1.0));
+    }
+    let picture = fs::read_to_string(folder.path().join("lanes.svg")).unwrap();
+    assert!(picture.contains("receiver: processor 3") && picture.contains("receiver: receive area 3"));
+}
+
+#[test]
 fn a_timeline_is_a_picture_or_spans_of_the_window_that_was_asked_for() {
     let folder = TempDir::new().unwrap();
     short(&folder, &["--timeline", "wire.svg"]);
@@ -64,6 +89,10 @@ fn what_cannot_be_run_or_drawn_is_one_line_and_exit_code_2() {
     refused(&[&SHORT[..], &["--timeline-for", "1s"]].concat(), "--timeline");
     refused(&[&SHORT[..], &["--set", "sender.nic.transmit.start=1e9"]].concat(), "cannot be");
     refused(&[&SHORT[..], &["--pcap", "x.pcapng", "--wire", "left"]].concat(), "choose one of wire");
+    let rss = |change| ["sim", "run", "rss", "--set", change];
+    refused(&rss("receiver.nic.queues=0"), "it lies between 1 and 32 queues");
+    refused(&rss("receiver.nic.queues=1.5"), "it must be a whole number from 1 to 32");
+    refused(&rss("receiver.nic.queues=5"), "give it 5 processors, or 4 queues");
     // Another bridge beside the one that is there.
     let text = include_str!("../../../sim/scenarios/two-cables-and-a-bridge.toml");
     let (before, bridge) = text.split_once("[bridges.bridge]").unwrap();

@@ -2,9 +2,10 @@
 
 use crate::figures;
 use linerate_sim::{
-    MachineOutcome, MediumStatistics, NicStatistics, Outcome, OutletStatistics, ProgramReport, RelayOutcome,
-    WireOutcome,
+    MachineOutcome, MediumStatistics, NicStatistics, Outcome, OutletStatistics, ProcessorOutcome,
+    ProgramReport, RelayOutcome, WireOutcome,
 };
+use linerate_units::Span;
 use std::fmt::Write;
 
 /// The text about a run. Writing to a string cannot fail.
@@ -47,15 +48,36 @@ fn describe_program(text: &mut String, program: &ProgramReport) {
     text.push('\n');
 }
 
+#[allow(clippy::cast_precision_loss, reason = "a number of processors")]
 fn describe_machine(text: &mut String, outcome: &Outcome, machine: &MachineOutcome) {
-    let time = outcome.time.as_secs_f64();
-    let [cards, network, tasks] = machine.levels.map(|span| figures::percent(span.as_secs_f64() / time));
-    let _ = writeln!(
-        text,
-        "{:<24} processor {} idle; {cards} for the card, {network} for IP and TCP, {tasks} for tasks",
-        machine.name,
-        figures::percent(outcome.idle(machine)),
-    );
+    let count = machine.processors.len();
+    let what = if count == 1 { "processor".to_owned() } else { format!("{count} processors") };
+    let time = outcome.time.as_secs_f64() * count as f64;
+    let work = work(outcome.idle(machine), machine.levels, time);
+    let _ = writeln!(text, "{:<24} {what} {work}", machine.name);
+    if count > 1 {
+        machine.processors.iter().enumerate().for_each(|one| describe_processor(text, outcome, one));
+    }
+}
+
+fn describe_processor(text: &mut String, outcome: &Outcome, (number, one): (usize, &ProcessorOutcome)) {
+    let work = work(outcome.idle_of(one), one.levels, outcome.time.as_secs_f64());
+    let _ = write!(text, "{:<24} processor {number} {work}", "");
+    let _ = match one.queue {
+        Some(queue) => writeln!(
+            text,
+            "; its queue: {} frames received, {} dropped, {} sent, {} interrupts",
+            queue.receive_packets, queue.receive_drops, queue.transmit_packets, queue.interrupts
+        ),
+        None => writeln!(text, "; it serves no queue of the card"),
+    };
+}
+
+/// What processors did in all the time that they had.
+fn work(idle: f64, levels: [Span; 3], time: f64) -> String {
+    let [cards, network, tasks] = levels.map(|span| figures::percent(span.as_secs_f64() / time));
+    let idle = figures::percent(idle);
+    format!("{idle} idle; {cards} for the card, {network} for IP and TCP, {tasks} for tasks")
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]

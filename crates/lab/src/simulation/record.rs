@@ -3,8 +3,8 @@
 use crate::bench::BenchError;
 use linerate_link::capture_file::{CaptureWriter, Direction, Record as Packet};
 use linerate_sim::{
-    Blueprint, By, Captured, NicStatistics, Outcome, ProgramReport, RelayOutcome, RelayStatistics, Timeline,
-    Window,
+    Blueprint, By, Captured, NicStatistics, Outcome, ProgramReport, QueueStatistics, RelayOutcome,
+    RelayStatistics, Timeline, Window,
 };
 use linerate_stack::Capabilities;
 use linerate_units::{Duration, Span};
@@ -69,8 +69,21 @@ struct Machine {
     busy_for_cards_seconds: f64,
     busy_for_network_seconds: f64,
     busy_for_tasks_seconds: f64,
+    /// Each of them, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    processors: Vec<Processor>,
     #[serde(flatten)]
     card: NicStatistics,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Processor {
+    idle_share: f64,
+    busy_for_cards_seconds: f64,
+    busy_for_network_seconds: f64,
+    busy_for_tasks_seconds: f64,
+    /// What its queue of the card counted.
+    queue: Option<QueueStatistics>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -238,7 +251,24 @@ impl Machine {
             busy_for_cards_seconds: cards,
             busy_for_network_seconds: network,
             busy_for_tasks_seconds: tasks,
+            processors: match &machine.processors[..] {
+                [_] => Vec::new(),
+                several => several.iter().map(|one| Processor::new(outcome, one)).collect(),
+            },
             card: machine.card,
+        }
+    }
+}
+
+impl Processor {
+    fn new(outcome: &Outcome, processor: &linerate_sim::ProcessorOutcome) -> Self {
+        let [cards, network, tasks] = processor.levels.map(Span::as_secs_f64);
+        Self {
+            idle_share: outcome.idle_of(processor),
+            busy_for_cards_seconds: cards,
+            busy_for_network_seconds: network,
+            busy_for_tasks_seconds: tasks,
+            queue: processor.queue,
         }
     }
 }

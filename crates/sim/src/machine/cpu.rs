@@ -1,4 +1,5 @@
-//! A processor: jobs at three levels, of which a higher one preempts a lower one, on a bus that cards take from it.
+//! A processor's time: jobs at three levels, of which a higher one preempts a lower one, on a bus that cards and other
+//! processors take from it.
 
 use linerate_units::{Span, Tick};
 use std::collections::VecDeque;
@@ -32,8 +33,12 @@ pub(crate) struct Cpu<J> {
     /// What others hold of the bus, and of that what is no card's, in 65,536ths.
     taken: u64,
     others: u64,
+    /// Other processors that work on this bus.
+    rivals: u64,
     /// The part of its time that the processor wants the bus, in 65,536ths.
     wants_bus: u64,
+    /// How fast it works, in 65,536ths.
+    speed: u64,
     /// Time during which a level worked.
     busy: [Span; Level::COUNT],
 }
@@ -56,15 +61,19 @@ impl<J> Cpu<J> {
     /// take this part for themselves.
     pub(crate) fn new(wants_bus: u64, others: u64) -> Self {
         let jobs = std::array::from_fn(|_| VecDeque::with_capacity(16));
-        Self {
+        let mut cpu = Self {
             jobs,
             running: None,
             plan: 0,
             taken: others,
             others,
+            rivals: 0,
             wants_bus,
+            speed: WHOLE,
             busy: [Span::ZERO; Level::COUNT],
-        }
+        };
+        cpu.speed = cpu.share();
+        cpu
     }
 
     /// Time during which anything was worked on, and of that at the levels of cards, network and tasks.
@@ -111,7 +120,7 @@ impl<J> Cpu<J> {
     fn run(&mut self, now: Tick, level: usize) -> Option<Due> {
         self.pause(now);
         let (left, _) = self.jobs[level].front()?;
-        let at = now + Span::from_picos(left.as_picos().saturating_mul(WHOLE) / self.speed());
+        let at = now + Span::from_picos(left.as_picos().saturating_mul(WHOLE) / self.speed);
         self.running = Some((level, now));
         self.plan = self.plan.wrapping_add(1);
         Some(Due { at, plan: self.plan })
@@ -120,17 +129,34 @@ impl<J> Cpu<J> {
     /// Cards hold so much more of the bus, or less.
     #[must_use]
     pub(crate) fn change_bus(&mut self, now: Tick, taken: impl FnOnce(u64) -> u64) -> Option<Due> {
-        let before = self.speed();
-        self.pause(now);
-        self.taken = taken(self.taken);
-        let (level, _) = self.running?;
-        if self.speed() == before { None } else { self.run(now, level) }
+        self.change(now, |cpu| cpu.taken = taken(cpu.taken))
     }
 
-    /// How fast it works, in 65,536ths.
-    const fn speed(&self) -> u64 {
+    /// So many other processors work now.
+    #[must_use]
+    pub(crate) fn change_rivals(&mut self, now: Tick, rivals: u64) -> Option<Due> {
+        if rivals == self.rivals { None } else { self.change(now, |cpu| cpu.rivals = rivals) }
+    }
+
+    fn change(&mut self, now: Tick, what: impl FnOnce(&mut Self)) -> Option<Due> {
+        self.pause(now);
+        what(self);
+        let before = self.speed;
+        self.speed = self.share();
+        let (level, _) = self.running?;
+        if self.speed == before { None } else { self.run(now, level) }
+    }
+
+    /// How fast it can work, in 65,536ths. What it loses to cards is their share of the bus, as far as it wants that. To
+    /// each of its rivals, which are as fast as it is, it loses what that takes: with `s` the speed, `a` that without
+    /// rivals, and `w` the part that all of them want, s = a − rivals · w² · s.
+    const fn share(&self) -> u64 {
         let lost = (if self.taken > WHOLE { WHOLE } else { self.taken }) * self.wants_bus / WHOLE;
-        if WHOLE - lost < SLOWEST { SLOWEST } else { WHOLE - lost }
+        let alone = if WHOLE - lost < SLOWEST { SLOWEST } else { WHOLE - lost };
+        if self.rivals == 0 {
+            return alone;
+        }
+        alone * WHOLE * WHOLE / (WHOLE * WHOLE + self.rivals * self.wants_bus * self.wants_bus)
     }
 
     /// Notes what of the running job has been done until now.
@@ -138,7 +164,7 @@ impl<J> Cpu<J> {
         let Some((level, since)) = self.running else { return };
         let passed = now.since(since);
         self.busy[level] += passed;
-        let speed = self.speed();
+        let speed = self.speed;
         if let Some((left, _)) = self.jobs[level].front_mut() {
             *left = *left - Span::from_picos(passed.as_picos().saturating_mul(speed) / WHOLE);
         }
@@ -206,9 +232,20 @@ mod tests {
     }
 
     #[test]
+    fn processors_that_always_want_the_bus_get_equal_parts_of_it() {
+        let mut cpu = Cpu::new(WHOLE, 0);
+        assert_eq!(add(&mut cpu, 0, Level::Task, 100, ()).unwrap().at, at(100));
+        assert_eq!(cpu.change_rivals(at(40), 1).unwrap().at, at(160));
+        assert_eq!(cpu.change_rivals(at(70), 1), None);
+        assert_eq!(cpu.change_rivals(at(70), 3).unwrap().at, at(250));
+        assert_eq!(cpu.change_rivals(at(110), 0).unwrap().at, at(145));
+    }
+
+    #[test]
     fn a_processor_that_does_not_want_the_bus_does_not_notice() {
         let mut cpu = Cpu::new(0, 0);
         assert_eq!(add(&mut cpu, 0, Level::Task, 100, ()).unwrap().at, at(100));
         assert_eq!(cpu.change_bus(at(20), |taken| taken + WHOLE), None);
+        assert_eq!(cpu.change_rivals(at(20), 3), None);
     }
 }

@@ -4,11 +4,17 @@ use super::cost::Costs;
 use crate::nic::BusParameters;
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
+use std::num::NonZeroU16;
+
+/// A machine has no more of them, and a card no more queues.
+pub(crate) const MOST_PROCESSORS: u16 = 32;
 
 /// A machine.
 #[derive(Clone, Debug)]
 pub(crate) struct MachineParameters {
     pub(crate) costs: Costs,
+    /// All as fast, on one bus.
+    pub(crate) processors: NonZeroU16,
     /// The clock shows multiples of this.
     pub(crate) clock_grain: Span,
     /// The part of its time that the processor wants the bus that cards take from it, in 65,536ths.
@@ -35,6 +41,7 @@ impl MachineParameters {
         let wants_bus = wants_bus.round() as u64;
         Ok(Self {
             costs: Costs::read(&section.below("cost"), scale)?,
+            processors: section.several("processors", MOST_PROCESSORS)?,
             clock_grain: section.below("clock").span("grain")?,
             wants_bus,
             bus: BusParameters::read(&section.below("bus"))?,

@@ -7,19 +7,25 @@
 mod arbiter;
 mod fifo;
 mod parameters;
+mod queue;
 mod receive;
 mod transmit;
 
 pub(crate) use arbiter::{Arbiter, BusParameters};
 pub(crate) use parameters::{NicParameters, OffloadParameters};
+pub use queue::QueueStatistics;
+pub(crate) use transmit::Piece;
 
 use crate::frame::FrameId;
 use fifo::Fifo;
 use linerate_units::{Span, Tick};
+use queue::Queue;
 use receive::Receiver;
 use serde::Serialize;
-use std::collections::VecDeque;
-use transmit::{Piece, Transmitter};
+use transmit::Transmitter;
+
+/// The queue of a card that has no others.
+pub(crate) const FIRST_QUEUE: u16 = 0;
 
 /// What a card wants to be told later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +33,11 @@ pub(crate) enum NicEvent {
     /// The frame at the head of the ring is ready to leave.
     Ready,
     /// The command whose frame has left is done.
-    CommandDone,
+    CommandDone { queue: u16 },
     /// A received frame is in memory.
-    Stored,
+    Stored { queue: u16 },
     /// Enough time has passed to interrupt for what there is to tell.
-    Moderated,
+    Moderated { queue: u16 },
 }
 
 /// What follows for others.
@@ -46,8 +52,8 @@ pub(crate) enum NicAction {
     Hold { until: Tick },
     /// Nobody needs this frame any more.
     Release { frame: FrameId },
-    /// The processor is asked for.
-    Interrupt,
+    /// The processor is asked for that serves this queue.
+    Interrupt { queue: u16 },
     /// The card holds this much more of the bus, in 65,536ths.
     TakeBus { share: u64 },
     /// Or less.
@@ -106,12 +112,8 @@ pub(crate) struct Nic {
     fifo: Option<Fifo>,
     /// A byte on the wire.
     byte: Span,
-    /// What the driver has not been told, the oldest first.
-    completions: VecDeque<Completion>,
-    /// The driver has been asked for, and has not come yet.
-    asked: bool,
-    /// The moderating timer runs.
-    moderating: bool,
+    queues: Vec<Queue>,
+    /// What no queue has counted.
     counted: NicStatistics,
 }
 
@@ -120,33 +122,46 @@ impl Nic {
     pub(crate) fn new(parameters: NicParameters, byte: Span, arbiter: Arbiter) -> Self {
         let fifo = |bytes: Option<u64>| Fifo::new(bytes?, &parameters.dma, byte, arbiter);
         let (sends, receives) = (fifo(parameters.transmit.fifo), fifo(parameters.receive.fifo));
+        let queues = parameters.queues.get();
         Self {
             share: parameters.dma.bus_share(byte),
             fifo: receives,
             byte,
-            transmitter: Transmitter::new(parameters.transmit.clone(), sends),
-            receiver: Receiver::new(parameters.receive.clone()),
-            completions: VecDeque::with_capacity(16),
-            asked: false,
-            moderating: false,
+            transmitter: Transmitter::new(parameters.transmit.clone(), queues, sends),
+            receiver: Receiver::new(parameters.receive.clone(), queues),
+            queues: (0..queues).map(Queue::new).collect(),
             counted: NicStatistics::default(),
             parameters,
         }
     }
 
-    /// What it has counted.
-    pub(crate) const fn statistics(&self) -> &NicStatistics {
-        &self.counted
+    /// What it has counted, all queues together.
+    pub(crate) fn statistics(&self) -> NicStatistics {
+        self.queues.iter().fold(self.counted, |mut sum, queue| {
+            sum.receive_bytes += queue.counted.receive_bytes;
+            sum.receive_packets += queue.counted.receive_packets;
+            sum.receive_drops += queue.counted.receive_drops;
+            sum.transmit_bytes += queue.counted.transmit_bytes;
+            sum.transmit_packets += queue.counted.transmit_packets;
+            sum.transmit_drops += queue.counted.transmit_drops;
+            sum.interrupts += queue.counted.interrupts;
+            sum
+        })
     }
 
-    /// Has the ring room for a command more?
-    pub(crate) fn has_room(&self) -> bool {
-        self.transmitter.has_room()
+    /// What each queue has counted.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = QueueStatistics> {
+        self.queues.iter().map(|queue| queue.counted)
     }
 
-    /// The driver's queue was full.
-    pub(crate) const fn note_drop(&mut self) {
-        self.counted.transmit_drops += 1;
+    /// Has the ring of a queue room for a command more?
+    pub(crate) fn has_room(&self, queue: u16) -> bool {
+        self.transmitter.has_room(queue)
+    }
+
+    /// The driver's queue in front of this one was full.
+    pub(crate) fn note_drop(&mut self, queue: u16) {
+        self.queues[usize::from(queue)].counted.transmit_drops += 1;
     }
 
     /// What it does in place of the host.
@@ -154,37 +169,30 @@ impl Nic {
         &self.parameters.offload
     }
 
-    /// The driver gives a command to send `frame` of `length` bytes; there is room for it. Of a super-frame it is a
-    /// piece, and its command is done when the last one has left.
-    pub(crate) fn transmit(
-        &mut self,
-        now: Tick,
-        frame: FrameId,
-        length: usize,
-        is_last: bool,
-        actions: &mut Vec<NicAction>,
-    ) {
-        self.transmitter.queue(now, Piece { frame, length, is_last }, actions);
+    /// The driver gives a command to send; there is room for it.
+    pub(crate) fn transmit(&mut self, now: Tick, queue: u16, piece: Piece, actions: &mut Vec<NicAction>) {
+        self.transmitter.queue(now, queue, piece, actions);
     }
 
     /// What the card wanted to be told of.
     pub(crate) fn handle_event(&mut self, now: Tick, event: NicEvent, actions: &mut Vec<NicAction>) {
         match event {
             NicEvent::Ready => self.transmitter.handle_ready(now, &self.receiver, actions),
-            NicEvent::CommandDone => {
-                self.transmitter.handle_done();
-                self.tell(now, Completion::Transmitted, actions);
+            NicEvent::CommandDone { queue } => {
+                self.transmitter.handle_done(queue);
+                self.tell(now, queue, Completion::Transmitted, actions);
             }
-            NicEvent::Stored => {
-                if let Some(frame) = self.receiver.take_stored() {
-                    self.tell(now, Completion::Received(frame), actions);
+            NicEvent::Stored { queue } => {
+                if let Some(frame) = self.receiver.take_stored(queue) {
+                    self.tell(now, queue, Completion::Received(frame), actions);
                 }
             }
-            NicEvent::Moderated => {
-                self.moderating = false;
-                self.ask(actions);
-            }
+            NicEvent::Moderated { queue } => self.queues[usize::from(queue)].handle_moderated(actions),
         }
+    }
+
+    fn tell(&mut self, now: Tick, queue: u16, completion: Completion, actions: &mut Vec<NicAction>) {
+        self.queues[usize::from(queue)].tell(now, completion, &self.parameters.interrupt, actions);
     }
 
     /// The frame begins to leave.
@@ -211,8 +219,9 @@ impl Nic {
             self.counted.transmit_errors += 1;
             self.counted.transmit_fifo += u64::from(broken_off);
         } else {
-            self.counted.transmit_packets += 1;
-            self.counted.transmit_bytes += length as u64;
+            let counted = &mut self.queues[usize::from(self.transmitter.turn())].counted;
+            counted.transmit_packets += 1;
+            counted.transmit_bytes += length as u64;
         }
         if !given_up {
             actions.push(NicAction::GiveBus { share: self.share });
@@ -235,10 +244,11 @@ impl Nic {
         }
     }
 
-    /// A frame has arrived; the card holds it now.
+    /// A frame has arrived, by this queue; the card holds it now.
     pub(crate) fn handle_arrived(
         &mut self,
         now: Tick,
+        queue: u16,
         frame: FrameId,
         length: usize,
         intact: bool,
@@ -249,17 +259,19 @@ impl Nic {
             actions.push(NicAction::GiveBus { share: self.share });
             self.transmitter.handle_received(now, actions);
         }
-        let reason = if !was_heard || self.overflows(now, length) {
+        let is_lost = !was_heard || self.overflows(now, length);
+        let counted = &mut self.queues[usize::from(queue)].counted;
+        let reason = if is_lost {
             &mut self.counted.receive_fifo
         } else if !intact {
             &mut self.counted.receive_errors
-        } else if !self.receiver.has_room(now, length) {
-            &mut self.counted.receive_drops
+        } else if !self.receiver.has_room(now, queue, length) {
+            &mut counted.receive_drops
         } else {
-            self.counted.receive_packets += 1;
-            self.counted.receive_bytes += length as u64;
-            let at = self.receiver.store(now, frame, length);
-            return actions.push(NicAction::Later { at, event: NicEvent::Stored });
+            counted.receive_packets += 1;
+            counted.receive_bytes += length as u64;
+            let at = self.receiver.store(now, queue, frame, length);
+            return actions.push(NicAction::Later { at, event: NicEvent::Stored { queue } });
         };
         *reason += 1;
         actions.push(NicAction::Release { frame });
@@ -272,50 +284,30 @@ impl Nic {
         self.fifo.is_some_and(|fifo| fifo.overflows(began, length as u64))
     }
 
-    /// The driver asks what there is: the oldest thing.
-    pub(crate) fn poll_completion(&mut self) -> Option<Completion> {
-        self.asked = false;
-        self.completions.pop_front()
+    /// The driver of a queue asks what there is: the oldest thing.
+    pub(crate) fn poll_completion(&mut self, queue: u16) -> Option<Completion> {
+        self.queues[usize::from(queue)].poll_completion()
     }
 
     /// The driver gives the place of a frame of this length back.
-    pub(crate) const fn give_back(&mut self, length: usize) {
-        self.receiver.give_back(length);
+    pub(crate) fn give_back(&mut self, queue: u16, length: usize) {
+        self.receiver.give_back(queue, length);
     }
 
     /// A frame of this length is a part of the one before now, and needs no place of its own.
-    pub(crate) const fn note_joined(&mut self, length: usize) {
+    pub(crate) fn note_joined(&mut self, queue: u16, length: usize) {
         self.counted.receive_joined += 1;
-        self.receiver.give_back(length);
+        self.receiver.give_back(queue, length);
     }
 
-    /// How many frames of this length it holds until the driver takes them.
+    /// How many frames of this length each queue holds until the driver takes them.
     pub(crate) const fn room(&self, length: usize) -> usize {
         self.receiver.room(length)
     }
 
-    /// Frames that it is to send, and places of the receive area that are taken.
-    pub(crate) fn held(&self) -> [usize; 2] {
-        [self.transmitter.held(), self.receiver.taken()]
-    }
-
-    fn tell(&mut self, now: Tick, completion: Completion, actions: &mut Vec<NicAction>) {
-        self.completions.push_back(completion);
-        let moderation = &self.parameters.interrupt;
-        if moderation.delay == Span::ZERO || self.completions.len() >= moderation.frames {
-            self.ask(actions);
-        } else if !self.moderating && !self.asked {
-            self.moderating = true;
-            actions.push(NicAction::Later { at: now + moderation.delay, event: NicEvent::Moderated });
-        }
-    }
-
-    fn ask(&mut self, actions: &mut Vec<NicAction>) {
-        if !self.asked && !self.completions.is_empty() {
-            self.asked = true;
-            self.counted.interrupts += 1;
-            actions.push(NicAction::Interrupt);
-        }
+    /// Frames that a queue is to send, and places of its receive area that are taken.
+    pub(crate) fn held(&self, queue: u16) -> [usize; 2] {
+        [self.transmitter.held(queue), self.receiver.taken(queue)]
     }
 
     /// Judges what must hold after every event.

@@ -1,7 +1,9 @@
 //! The numbers of a network card, as its file gives them.
 
+use crate::machine::MOST_PROCESSORS;
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
+use std::num::NonZeroU16;
 
 /// A card.
 #[derive(Clone, Debug)]
@@ -11,6 +13,8 @@ pub(crate) struct NicParameters {
     pub(crate) dma: DmaParameters,
     pub(crate) interrupt: InterruptParameters,
     pub(crate) offload: OffloadParameters,
+    /// Of each half: rings, receive areas and interrupts, over which flows are spread (RSS).
+    pub(crate) queues: NonZeroU16,
     /// Bus clocks that the processor takes for a byte of a card without DMA.
     pub(crate) clocks_per_byte: Option<f64>,
 }
@@ -133,6 +137,7 @@ impl NicParameters {
                 cycle: dma.span("cycle")?,
                 burst: if dma.has("burst") { dma.count("burst")? } else { 1 },
             },
+            queues: section.several("queues", MOST_PROCESSORS)?,
             offload: OffloadParameters::read(&section.below("offload"))?,
             interrupt: InterruptParameters {
                 delay: interrupt.span("delay")?,

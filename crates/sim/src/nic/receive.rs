@@ -1,4 +1,4 @@
-//! The half of a card that receives: an area for some frames, and times at which it is deaf.
+//! The half of a card that receives: an area for some frames, one for each queue, and times at which it is deaf.
 
 use super::parameters::ReceiveParameters;
 use crate::frame::FrameId;
@@ -8,10 +8,8 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Receiver {
     parameters: ReceiveParameters,
-    /// Frames on their way into memory.
-    storing: VecDeque<FrameId>,
-    /// Places that hold frames that the driver has not given back.
-    taken: usize,
+    /// By queue.
+    areas: Vec<Area>,
     /// What is being received: on a bus two stations may begin before either knows of the other.
     hears: u32,
     /// When the last frame, or the last one of its own, was over.
@@ -19,10 +17,20 @@ pub(super) struct Receiver {
     deaf_until: Tick,
 }
 
+/// The receive area of a queue.
+#[derive(Debug)]
+struct Area {
+    /// Frames on their way into memory.
+    storing: VecDeque<FrameId>,
+    /// Places that hold frames that the driver has not given back.
+    taken: usize,
+}
+
 impl Receiver {
-    pub(super) fn new(parameters: ReceiveParameters) -> Self {
-        let storing = VecDeque::with_capacity(parameters.ring);
-        Self { parameters, storing, taken: 0, hears: 0, ended: Tick::ZERO, deaf_until: Tick::ZERO }
+    pub(super) fn new(parameters: ReceiveParameters, queues: u16) -> Self {
+        let area = || Area { storing: VecDeque::with_capacity(parameters.ring), taken: 0 };
+        let areas = std::iter::repeat_with(area).take(queues.into()).collect();
+        Self { parameters, areas, hears: 0, ended: Tick::ZERO, deaf_until: Tick::ZERO }
     }
 
     /// When the card last ended receiving.
@@ -59,9 +67,9 @@ impl Receiver {
         self.deaf_until = now + self.parameters.deaf;
     }
 
-    /// Is there room for a frame? If not, the card has lost its place for a while.
-    pub(super) fn has_room(&mut self, now: Tick, length: usize) -> bool {
-        let has_room = self.taken + self.parameters.places(length) <= self.parameters.ring;
+    /// Is there room for a frame of this queue? If not, the card has lost its place for a while.
+    pub(super) fn has_room(&mut self, now: Tick, queue: u16, length: usize) -> bool {
+        let has_room = self.taken(queue) + self.parameters.places(length) <= self.parameters.ring;
         if !has_room {
             self.deaf_until = now + self.parameters.restart;
         }
@@ -69,34 +77,37 @@ impl Receiver {
     }
 
     /// Keeps a frame, which is in memory at the time returned.
-    pub(super) fn store(&mut self, now: Tick, frame: FrameId, length: usize) -> Tick {
-        self.taken += self.parameters.places(length);
-        self.storing.push_back(frame);
+    pub(super) fn store(&mut self, now: Tick, queue: u16, frame: FrameId, length: usize) -> Tick {
+        let area = &mut self.areas[usize::from(queue)];
+        area.taken += self.parameters.places(length);
+        area.storing.push_back(frame);
         now + self.parameters.done
     }
 
-    pub(super) fn take_stored(&mut self) -> Option<FrameId> {
-        self.storing.pop_front()
+    pub(super) fn take_stored(&mut self, queue: u16) -> Option<FrameId> {
+        self.areas[usize::from(queue)].storing.pop_front()
     }
 
     /// The driver has taken a frame of this length.
-    pub(super) const fn give_back(&mut self, length: usize) {
-        self.taken -= self.parameters.places(length);
+    pub(super) fn give_back(&mut self, queue: u16, length: usize) {
+        self.areas[usize::from(queue)].taken -= self.parameters.places(length);
     }
 
-    /// How many frames of this length it holds.
+    /// How many frames of this length a queue holds.
     pub(super) const fn room(&self, length: usize) -> usize {
         self.parameters.ring / self.parameters.places(length)
     }
 
-    /// Places of the area that are taken.
-    pub(super) const fn taken(&self) -> usize {
-        self.taken
+    /// Places of a queue's area that are taken.
+    pub(super) fn taken(&self, queue: u16) -> usize {
+        self.areas[usize::from(queue)].taken
     }
 
     pub(super) fn check(&self) {
-        assert!(self.taken <= self.parameters.ring, "the receive area holds what it holds");
-        assert!(self.storing.len() <= self.taken, "what is on its way has a place");
+        for area in &self.areas {
+            assert!(area.taken <= self.parameters.ring, "the receive area holds what it holds");
+            assert!(area.storing.len() <= area.taken, "what is on its way has a place");
+        }
     }
 }
 
@@ -109,7 +120,7 @@ mod tests {
     /// The receive area of an 8390 with 8 kB, of which 3 kB are for sending.
     fn pages() -> Receiver {
         let (done, deaf, restart) = (Span::ZERO, Span::ZERO, Span::from_picos(1_000_000));
-        Receiver::new(ReceiveParameters { ring: 20, page: 256, done, deaf, restart, fifo: None })
+        Receiver::new(ReceiveParameters { ring: 20, page: 256, done, deaf, restart, fifo: None }, 1)
     }
 
     #[test]
@@ -117,14 +128,14 @@ mod tests {
         let (mut receiver, mut frames) = (pages(), Frames::new(1_514));
         assert_eq!((receiver.room(1_514), receiver.room(60)), (3, 20));
         for _ in 0..3 {
-            assert!(receiver.has_room(Tick::ZERO, 1_514));
-            receiver.store(Tick::ZERO, frames.take(), 1_514);
+            assert!(receiver.has_room(Tick::ZERO, 0, 1_514));
+            receiver.store(Tick::ZERO, 0, frames.take(), 1_514);
         }
-        assert!(receiver.has_room(Tick::ZERO, 60));
-        assert!(!receiver.has_room(Tick::ZERO, 1_514), "18 pages are taken, and a frame needs 6");
+        assert!(receiver.has_room(Tick::ZERO, 0, 60));
+        assert!(!receiver.has_room(Tick::ZERO, 0, 1_514), "18 pages are taken, and a frame needs 6");
         assert!(!receiver.handle_begin(Tick::ZERO), "who overflows is deaf until it is started anew");
-        receiver.give_back(1_514);
-        assert!(receiver.has_room(Tick::ZERO, 1_514));
+        receiver.give_back(0, 1_514);
+        assert!(receiver.has_room(Tick::ZERO, 0, 1_514));
         receiver.check();
     }
 }

@@ -1,4 +1,5 @@
-//! The half of a card that sends: a ring of commands, worked off one after the other.
+//! The half of a card that sends: a ring of commands, worked off one after the other; of several queues each has one,
+//! and they take turns, a frame each.
 
 use super::fifo::Fifo;
 use super::parameters::TransmitParameters;
@@ -13,13 +14,11 @@ pub(super) struct Transmitter {
     parameters: TransmitParameters,
     /// The FIFO, if it can run empty.
     fifo: Option<Fifo>,
-    /// Frames that have not left, the one that is worked on first.
-    waiting: VecDeque<Piece>,
-    /// Commands that they belong to.
-    commands: usize,
-    /// Commands whose frames have left, and that are not done.
-    leaving: usize,
-    /// Is the command at the head worked on?
+    /// By queue.
+    rings: Vec<Ring>,
+    /// The queue whose turn it is.
+    turn: u16,
+    /// Is the command at the head of its ring worked on?
     works: bool,
     /// Bytes of its frame that leave before the FIFO runs empty, if it does.
     cut: Option<usize>,
@@ -27,36 +26,54 @@ pub(super) struct Transmitter {
     broken_off: u64,
 }
 
+/// The commands of a queue.
+#[derive(Debug)]
+struct Ring {
+    /// Frames that have not left, the one that is worked on first.
+    waiting: VecDeque<Piece>,
+    /// Commands that they belong to.
+    commands: usize,
+    /// Commands whose frames have left, and that are not done.
+    leaving: usize,
+}
+
 /// A frame that is to be sent: all that a command asks for, or a piece of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
-    pub(super) frame: FrameId,
-    pub(super) length: usize,
+pub(crate) struct Piece {
+    pub(crate) frame: FrameId,
+    pub(crate) length: usize,
     /// Its command is done when it has left.
-    pub(super) is_last: bool,
+    pub(crate) is_last: bool,
 }
 
 impl Transmitter {
-    pub(super) fn new(parameters: TransmitParameters, fifo: Option<Fifo>) -> Self {
-        let waiting = VecDeque::with_capacity(parameters.ring);
-        Self { parameters, fifo, waiting, commands: 0, leaving: 0, works: false, cut: None, broken_off: 0 }
+    pub(super) fn new(parameters: TransmitParameters, queues: u16, fifo: Option<Fifo>) -> Self {
+        let ring = || Ring { waiting: VecDeque::with_capacity(parameters.ring), commands: 0, leaving: 0 };
+        let rings = std::iter::repeat_with(ring).take(queues.into()).collect();
+        Self { parameters, fifo, rings, turn: 0, works: false, cut: None, broken_off: 0 }
     }
 
-    pub(super) fn has_room(&self) -> bool {
-        self.held() < self.parameters.ring
+    pub(super) fn has_room(&self, queue: u16) -> bool {
+        self.held(queue) < self.parameters.ring
     }
 
-    /// Commands that it has.
-    pub(super) fn held(&self) -> usize {
-        self.commands + self.leaving
+    /// Commands that a queue has.
+    pub(super) fn held(&self, queue: u16) -> usize {
+        self.rings[usize::from(queue)].held()
     }
 
-    pub(super) fn queue(&mut self, now: Tick, piece: Piece, actions: &mut Vec<NicAction>) {
-        assert!(self.has_room(), "the driver gives no command that there is no room for");
-        self.commands += usize::from(piece.is_last);
-        self.waiting.push_back(piece);
+    /// The queue whose frame leaves.
+    pub(super) const fn turn(&self) -> u16 {
+        self.turn
+    }
+
+    pub(super) fn queue(&mut self, now: Tick, queue: u16, piece: Piece, actions: &mut Vec<NicAction>) {
+        assert!(self.has_room(queue), "the driver gives no command that there is no room for");
+        let ring = &mut self.rings[usize::from(queue)];
+        ring.commands += usize::from(piece.is_last);
+        ring.waiting.push_back(piece);
         if !self.works {
-            self.works = true;
+            (self.works, self.turn) = (true, queue);
             actions.push(NicAction::Later { at: now + self.parameters.start, event: NicEvent::Ready });
         }
     }
@@ -67,7 +84,8 @@ impl Transmitter {
         let turned = receiver.ended() + self.parameters.after_receive;
         if receiver.ended() > Tick::ZERO && turned > now {
             actions.push(NicAction::Later { at: turned, event: NicEvent::Ready });
-        } else if let Some(&Piece { frame, length, .. }) = self.waiting.front() {
+        } else if let Some(&Piece { frame, length, .. }) = self.rings[usize::from(self.turn)].waiting.front()
+        {
             let left = self.fifo.and_then(|fifo| fifo.runs_empty(now, length as u64));
             self.cut = left.map(|left| usize::try_from(left).unwrap_or(usize::MAX));
             actions.push(NicAction::Request { frame, cut: self.cut });
@@ -94,27 +112,48 @@ impl Transmitter {
             return actions.push(NicAction::Later { at, event: NicEvent::Ready });
         }
         self.broken_off = 0;
-        let Some(Piece { frame, is_last, .. }) = self.waiting.pop_front() else { return };
+        let ring = &mut self.rings[usize::from(self.turn)];
+        let Some(Piece { frame, is_last, .. }) = ring.waiting.pop_front() else { return };
         actions.push(NicAction::Release { frame });
         if is_last {
-            (self.commands, self.leaving) = (self.commands - 1, self.leaving + 1);
-            actions.push(NicAction::Later { at: now + self.parameters.done, event: NicEvent::CommandDone });
+            (ring.commands, ring.leaving) = (ring.commands - 1, ring.leaving + 1);
+            let event = NicEvent::CommandDone { queue: self.turn };
+            actions.push(NicAction::Later { at: now + self.parameters.done, event });
         }
-        self.works = !self.waiting.is_empty();
+        self.take_turn();
         if self.works {
             let until_next = if broken_off { self.parameters.restart } else { self.parameters.chained };
             actions.push(NicAction::Later { at: now + until_next, event: NicEvent::Ready });
         }
     }
 
-    pub(super) const fn handle_done(&mut self) {
-        self.leaving -= 1;
+    /// It is the next queue's turn that has anything to send.
+    fn take_turn(&mut self) {
+        let waiting = || (0..).zip(&self.rings).filter(|(_, ring)| !ring.waiting.is_empty());
+        let next = waiting().find(|&(queue, _)| queue > self.turn).or_else(|| waiting().next());
+        self.works = next.is_some();
+        self.turn = next.map_or(self.turn, |(queue, _)| queue);
+    }
+
+    pub(super) fn handle_done(&mut self, queue: u16) {
+        self.rings[usize::from(queue)].leaving -= 1;
     }
 
     pub(super) fn check(&self) {
-        assert!(self.held() <= self.parameters.ring, "the ring holds what it holds");
-        let commands = self.waiting.iter().filter(|piece| piece.is_last).count();
-        assert_eq!(commands, self.commands, "a command ends with one of its frames");
-        assert!(!self.works || !self.waiting.is_empty(), "nobody works on a command that is not there");
+        for ring in &self.rings {
+            assert!(ring.held() <= self.parameters.ring, "the ring holds what it holds");
+            let commands = ring.waiting.iter().filter(|piece| piece.is_last).count();
+            assert_eq!(commands, ring.commands, "a command ends with one of its frames");
+        }
+        let is_there = !self.rings[usize::from(self.turn)].waiting.is_empty();
+        assert!(!self.works || is_there, "nobody works on a command that is not there");
+        let is_idle = self.rings.iter().all(|ring| ring.waiting.is_empty());
+        assert!(self.works || is_idle, "nobody waits while nothing is worked on");
+    }
+}
+
+impl Ring {
+    const fn held(&self) -> usize {
+        self.commands + self.leaving
     }
 }

@@ -6,6 +6,7 @@ use linerate_units::{Rate, Span};
 use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU16;
 
 /// Where the names of a scenario's parts are, which a change need not say.
 const PLACES: [&str; 5] = ["hosts", "programs", "media", "routers", "bridges"];
@@ -326,6 +327,20 @@ impl<'a> Section<'a> {
     /// How many, for things in memory.
     pub(crate) fn size(&self, name: &str) -> Result<usize, ParameterError> {
         Ok(usize::try_from(self.count(name)?).unwrap_or(usize::MAX))
+    }
+
+    /// How many of something there are, of which there is one if nothing is said, and `most` at most.
+    pub(crate) fn several(&self, name: &str, most: u16) -> Result<NonZeroU16, ParameterError> {
+        if !self.has(name) {
+            return Ok(NonZeroU16::MIN);
+        }
+        let count = self.real(name)?;
+        let number = (1..=most).find(|&number| f64::from(number) == count).and_then(NonZeroU16::new);
+        number.ok_or_else(|| ParameterError::Wrong {
+            key: self.key(name),
+            file: "the scenario".to_owned(),
+            what: format!("is {count}: it must be a whole number from 1 to {most}"),
+        })
     }
 
     /// On or off.

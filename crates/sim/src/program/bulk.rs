@@ -10,6 +10,8 @@ pub(crate) struct Bulk {
     pub(crate) name: String,
     /// Where the sink listens.
     pub(crate) address: SocketAddrV4,
+    /// Where the source connects from, if that is not left to its host.
+    pub(crate) local: Option<SocketAddrV4>,
     /// Bytes to transfer.
     pub(crate) bytes: u64,
     /// Bytes of a write.

@@ -10,6 +10,8 @@ pub(crate) struct Dialogue {
     pub(crate) name: String,
     /// Where the echo listens.
     pub(crate) address: SocketAddrV4,
+    /// Where the typist connects from, if that is not left to its host.
+    pub(crate) local: Option<SocketAddrV4>,
     /// Characters to type.
     pub(crate) characters: u64,
     /// The rules of the connection.

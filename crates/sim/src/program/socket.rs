@@ -17,9 +17,15 @@ impl Socket {
         Self { listener: None, handle: None }
     }
 
-    /// Asks for a connection to `address`. False if that cannot be.
-    pub(super) fn connect(&mut self, task: &mut Task<'_>, address: SocketAddrV4, config: &Config) -> bool {
-        let options = ConnectOptions { config: Some(*config), ..ConnectOptions::default() };
+    /// Asks for a connection to `address`, from a port of the host's choice if none is given. False if that cannot be.
+    pub(super) fn connect(
+        &mut self,
+        task: &mut Task<'_>,
+        local: Option<SocketAddrV4>,
+        address: SocketAddrV4,
+        config: &Config,
+    ) -> bool {
+        let options = ConnectOptions { local, config: Some(*config), ..ConnectOptions::default() };
         self.handle = task.stack.tcp_connect(task.clock, address, &options).ok();
         self.handle.is_some()
     }

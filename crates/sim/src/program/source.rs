@@ -52,7 +52,7 @@ impl Source {
     }
 
     fn connect(&mut self, task: &mut Task<'_>) -> Step {
-        if self.socket.connect(task, self.bulk.address, &self.bulk.config) {
+        if self.socket.connect(task, self.bulk.local, self.bulk.address, &self.bulk.config) {
             self.does = Does::Connect;
         } else {
             self.end(task);

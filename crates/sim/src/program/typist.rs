@@ -36,7 +36,8 @@ impl Typist {
     }
 
     fn connect(&mut self, task: &mut Task<'_>) -> Step {
-        if self.socket.connect(task, self.dialogue.address, &self.dialogue.config) {
+        let Dialogue { local, address, config, .. } = &self.dialogue;
+        if self.socket.connect(task, *local, *address, config) {
             self.does = Does::Connect;
         } else {
             self.end(task);

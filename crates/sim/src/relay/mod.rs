@@ -16,7 +16,7 @@ pub(crate) use router::{Interface, NETWORK_BITS, Router, Way, network_of};
 use crate::frame::{FrameId, Frames};
 use crate::machine::{Cpu, Due, Level};
 use crate::medium::{Outlet, OutletStatistics, on_wire};
-use crate::nic::{Completion, Nic, NicAction, NicEvent, NicStatistics};
+use crate::nic::{Completion, FIRST_QUEUE, Nic, NicAction, NicEvent, NicStatistics, Piece};
 use crate::trace::RelayLook;
 use linerate_units::{Span, Tick};
 use serde::Serialize;
@@ -153,7 +153,7 @@ impl Relay {
     }
 
     /// What its cards have counted, and what happened in front of each.
-    pub(crate) fn cards(&self) -> impl Iterator<Item = (&NicStatistics, &OutletStatistics)> {
+    pub(crate) fn cards(&self) -> impl Iterator<Item = (NicStatistics, &OutletStatistics)> {
         self.cards.iter().map(|card| (card.nic.statistics(), card.outlet.statistics()))
     }
 
@@ -195,7 +195,7 @@ impl Relay {
     fn act_for_card(&mut self, now: Tick, card: u16, actions: &mut Vec<RelayAction>) {
         for index in 0..self.card_actions.len() {
             match self.card_actions[index] {
-                NicAction::Interrupt => {
+                NicAction::Interrupt { .. } => {
                     self.cpu.add(Level::Card, self.parameters.machine.costs.interrupt, Job::Interrupt(card));
                 }
                 NicAction::TakeBus { share } => {
@@ -240,7 +240,7 @@ impl Relay {
     /// The driver looks what the card has to tell.
     fn serve_card(&mut self, card: u16, frames: &Frames) {
         let costs = &self.parameters.machine.costs;
-        while let Some(completion) = self.cards[usize::from(card)].nic.poll_completion() {
+        while let Some(completion) = self.cards[usize::from(card)].nic.poll_completion(FIRST_QUEUE) {
             match completion {
                 Completion::Received(frame) => {
                     let copy = costs.card_copy * frames[frame].length() as u64;
@@ -254,7 +254,7 @@ impl Relay {
     /// The driver has taken a frame: it waits for the processor, if there is room.
     fn take_in(&mut self, card: u16, frame: FrameId, frames: &mut Frames) {
         let length = frames[frame].length();
-        self.cards[usize::from(card)].nic.give_back(length);
+        self.cards[usize::from(card)].nic.give_back(FIRST_QUEUE, length);
         if self.waiting == self.parameters.input {
             self.counted.overrun += 1;
             frames.release(frame);
@@ -328,9 +328,10 @@ impl Relay {
     /// Gives a card what waits for it, as far as its ring has room.
     fn feed_card(&mut self, now: Tick, card: u16, frames: &mut Frames, actions: &mut Vec<RelayAction>) {
         let RelayCard { nic, outlet } = &mut self.cards[usize::from(card)];
-        while nic.has_room() {
+        while nic.has_room(FIRST_QUEUE) {
             let Some((frame, _)) = outlet.poll(now, frames) else { break };
-            nic.transmit(now, frame, frames[frame].length(), true, &mut self.card_actions);
+            let piece = Piece { frame, length: frames[frame].length(), is_last: true };
+            nic.transmit(now, FIRST_QUEUE, piece, &mut self.card_actions);
         }
         self.act_for_card(now, card, actions);
     }
@@ -338,7 +339,7 @@ impl Relay {
     /// What it looks like from outside.
     pub(crate) fn look(&self) -> RelayLook {
         let held = |card: &RelayCard| {
-            let [to_send, received] = card.nic.held();
+            let [to_send, received] = card.nic.held(FIRST_QUEUE);
             [card.outlet.len(), to_send, received]
         };
         RelayLook {

@@ -261,6 +261,12 @@ impl HostPlan {
         let tcp = section.below("tcp");
         let nic = NicParameters::read(&section.below("nic"))?;
         let machine = MachineParameters::read(&section.below("machine"))?;
+        if nic.queues > machine.processors {
+            return Err(ParameterError::Topology(format!(
+                "the card of {name} has {} queues, and its machine {} to serve them: give it {0} processors, or {1} queues",
+                nic.queues, machine.processors
+            )));
+        }
         let machine = match nic.clocks_per_byte {
             None => machine,
             Some(clocks) => machine.with_copy(clocks).ok_or_else(|| {

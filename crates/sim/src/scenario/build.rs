@@ -3,22 +3,26 @@
 use super::blueprint::{Blueprint, HostPlan, TransferOptions};
 use super::programs::{DialoguePlan, TransferPlan};
 use super::relays::{RelayKind, RelayPlan};
+use super::spread::{Ends, Spread};
 use crate::machine::Machine;
 use crate::medium::{Outlet, Port};
 use crate::nic::{Arbiter, Nic};
-use crate::outcome::{MachineOutcome, Outcome, RelayCardOutcome, RelayOutcome, WireOutcome};
+use crate::outcome::{
+    MachineOutcome, Outcome, ProcessorOutcome, RelayCardOutcome, RelayOutcome, WireOutcome,
+};
 use crate::program::{Bulk, Dialogue, Echo, ProgramReport, Sink, Source, Typist};
 use crate::relay::{Bridge, Interface, Mind, Relay, RelayCard, Router};
 use crate::rng::Stream;
 use crate::station::station;
-use crate::timeline::Part;
+use crate::timeline::{Part, Unit};
 use crate::trace::{Captured, Keep, Trace};
 use crate::world::{Occupant, Place, World};
-use linerate_stack::{Capabilities, Offloads, Route, Stack, StackConfig};
+use linerate_stack::{Capabilities, Offloads, Route, Shard, Stack, StackConfig, Steering};
 use linerate_units::{Span, Tick};
 use linerate_wire::MacAddress;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 /// Discard (RFC 863); of several transfers each has a port of its own.
@@ -28,6 +32,8 @@ const ECHO_PORT: u16 = 513;
 /// Random streams are numbered by who draws from them.
 const HOST_STREAMS: u64 = 1 << 32;
 const RELAY_STREAMS: u64 = 3 << 32;
+/// One for each port of each server.
+const PORT_STREAMS: u64 = 4 << 32;
 /// One for each period of each machine's other bus master.
 const ARBITER_STREAMS: u64 = 1 << 62;
 
@@ -55,14 +61,20 @@ impl Blueprint {
         let limit = Tick::ZERO + options.limit.unwrap_or(self.limit);
         world.start_noise();
         for (number, transfer) in (0..).zip(&self.transfers) {
-            let bulk = self.bulk(number, transfer, options);
-            world.start(transfer.to, Box::new(Sink::new(bulk.clone())));
-            world.start(transfer.from, Box::new(Source::new(bulk)));
+            let &TransferPlan { from, to, spread, .. } = transfer;
+            let address = SocketAddrV4::new(self.topology.address(to), PORT + number);
+            let ends = self.ends(&world, seed, (spread, transfer.number), from, (to, address));
+            let bulk = self.bulk(transfer, address, ends.local, options);
+            world.start(to, ends.to, Box::new(Sink::new(bulk.clone())));
+            world.start(from, ends.from, Box::new(Source::new(bulk)));
         }
         for (number, dialogue) in (0..).zip(&self.dialogues) {
-            let dialogue = self.dialogue(number, dialogue, options);
-            world.start(self.dialogues[usize::from(number)].to, Box::new(Echo::new(dialogue.clone())));
-            world.start(self.dialogues[usize::from(number)].from, Box::new(Typist::new(dialogue)));
+            let &DialoguePlan { from, to, spread, .. } = dialogue;
+            let address = SocketAddrV4::new(self.topology.address(to), ECHO_PORT + number);
+            let ends = self.ends(&world, seed, (spread, usize::from(number)), from, (to, address));
+            let dialogue = self.dialogue(dialogue, address, ends.local, options);
+            world.start(to, ends.to, Box::new(Echo::new(dialogue.clone())));
+            world.start(from, ends.from, Box::new(Typist::new(dialogue)));
         }
         for plan in &self.speakers {
             world.attach(plan.host, plan.speaker());
@@ -159,11 +171,18 @@ impl Blueprint {
         (config.tcp, config.count_packets) = (host.tcp, host.count_packets);
         let routes = self.topology.routes(host.seat.medium);
         config.routes.extend(routes.map(|(network, gateway)| Route::via(network, gateway)));
-        let stack = Stack::new(config, random.secret());
+        let secret = random.secret();
+        let count = host.nic.queues;
+        config.limits = config.limits.among(count);
+        let shards = (0..count.get()).map(|number| {
+            Stack::new(StackConfig { shard: Shard { number, count }, ..config.clone() }, secret)
+        });
+        let steering = Steering::new(secret, count);
         let head_start = Span::from_picos(random.below(2_000_000_000_000));
         let arbiter = Arbiter::new(host.machine.bus, seed, ARBITER_STREAMS + ((number as u64) << 40));
         let nic = Nic::new(host.nic.clone(), Span::of_bits(8, medium.rate()), arbiter);
-        Machine::new(&host.machine, nic, stack, self.capabilities(host, options, keep), head_start)
+        let capabilities = self.capabilities(host, options, keep);
+        Machine::new(&host.machine, nic, shards, steering, capabilities, head_start)
     }
 
     /// What a host's link can do.
@@ -206,14 +225,36 @@ impl Blueprint {
         Router::new(interfaces.collect(), self.topology.ways(number), neighbours)
     }
 
-    fn bulk(&self, number: u16, transfer: &TransferPlan, options: &TransferOptions) -> Bulk {
+    /// The ends of a connection: which of its program it is, and how that spreads them.
+    fn ends(
+        &self,
+        world: &World,
+        seed: u64,
+        (spread, number): (Spread, usize),
+        from: usize,
+        (to, server): (usize, SocketAddrV4),
+    ) -> Ends {
+        let steering = |host: usize| world.machines[host].steering();
+        let stream = PORT_STREAMS + ((from as u64) << 16) + u64::from(server.port());
+        let here = (self.topology.address(from), steering(from));
+        Ends::new(spread, number, here, (server, steering(to)), Stream::new(seed, stream))
+    }
+
+    fn bulk(
+        &self,
+        transfer: &TransferPlan,
+        address: SocketAddrV4,
+        local: Option<SocketAddrV4>,
+        options: &TransferOptions,
+    ) -> Bulk {
         let plan = &transfer.options;
         let mut config = options.config.unwrap_or(self.hosts[transfer.from].tcp);
         config.send_buffer = options.send_buffer.or(plan.send_buffer).unwrap_or(4_096).into();
         config.receive_buffer = options.receive_buffer.or(plan.receive_buffer).unwrap_or(4_096).into();
         Bulk {
             name: transfer.name.clone(),
-            address: SocketAddrV4::new(self.topology.address(transfer.to), PORT + number),
+            address,
+            local,
             bytes: options.bytes.or(plan.bytes).unwrap_or(1),
             write_size: options.write_size.or(plan.write_size).unwrap_or(4_096),
             super_packet: self.hosts[transfer.from].nic.offload.cuts,
@@ -223,10 +264,17 @@ impl Blueprint {
         }
     }
 
-    fn dialogue(&self, number: u16, plan: &DialoguePlan, options: &TransferOptions) -> Dialogue {
+    fn dialogue(
+        &self,
+        plan: &DialoguePlan,
+        address: SocketAddrV4,
+        local: Option<SocketAddrV4>,
+        options: &TransferOptions,
+    ) -> Dialogue {
         Dialogue {
             name: plan.name.clone(),
-            address: SocketAddrV4::new(self.topology.address(plan.to), ECHO_PORT + number),
+            address,
+            local,
             characters: plan.characters,
             config: options.config.unwrap_or(self.hosts[plan.from].tcp),
         }
@@ -236,16 +284,7 @@ impl Blueprint {
         let reports = self.hosts.iter().zip(&world.machines).flat_map(|(host, machine)| {
             machine.reports().map(|report| ProgramReport { host: host.name.clone(), ..report })
         });
-        let machines = self.hosts.iter().zip(&world.machines).map(|(host, machine)| {
-            let (busy, levels) = machine.busy();
-            MachineOutcome {
-                name: host.name.clone(),
-                busy,
-                levels,
-                card: *machine.nic().statistics(),
-                room: machine.nic().room(host.mtu + 14),
-            }
-        });
+        let machines = self.hosts.iter().zip(&world.machines).map(|(host, machine)| host.outcome(machine));
         let wires = self.media.iter().zip(&world.places).map(|(plan, place)| WireOutcome {
             name: plan.name.clone(),
             rate: plan.rate(),
@@ -260,7 +299,7 @@ impl Blueprint {
                 let wire = &wires[usize::from(wire)];
                 format!("{}: {}", wire.stations[port], wire.name)
             }
-            Part::Inside { machine, unit } => format!("{}: {}", self.hosts[machine].name, unit.name()),
+            Part::Inside { machine, processor, unit } => self.hosts[machine].name_of(processor, unit),
             Part::Relay { relay, unit } => {
                 format!("{}: {}", self.relays[usize::from(relay)].name, unit.name())
             }
@@ -292,12 +331,40 @@ impl Blueprint {
     }
 }
 
+impl HostPlan {
+    fn outcome(&self, machine: &Machine) -> MachineOutcome {
+        let served = machine.busy().zip(machine.nic().queues().map(Some));
+        // Who serves no queue has nothing to do.
+        let all = served.chain(std::iter::repeat(((Span::ZERO, [Span::ZERO; 3]), None)));
+        let outcome = |((busy, levels), queue)| ProcessorOutcome { busy, levels, queue };
+        let processors: Vec<ProcessorOutcome> =
+            all.map(outcome).take(self.machine.processors.get().into()).collect();
+        let sum =
+            |of: fn(&ProcessorOutcome) -> Span| processors.iter().map(of).fold(Span::ZERO, |a, b| a + b);
+        MachineOutcome {
+            name: self.name.clone(),
+            busy: sum(|one| one.busy),
+            levels: [sum(|one| one.levels[0]), sum(|one| one.levels[1]), sum(|one| one.levels[2])],
+            processors,
+            card: machine.nic().statistics(),
+            room: machine.nic().room(self.mtu + 14),
+        }
+    }
+
+    /// What a timeline calls something in it.
+    fn name_of(&self, processor: u16, unit: Unit) -> String {
+        let is_one_of_several = self.machine.processors > NonZeroU16::MIN && unit != Unit::Bus;
+        let (name, unit) = (&self.name, unit.name());
+        if is_one_of_several { format!("{name}: {unit} {processor}") } else { format!("{name}: {unit}") }
+    }
+}
+
 impl RelayPlan {
     fn outcome(&self, relay: &Relay) -> RelayOutcome {
         let (busy, levels) = relay.busy();
         let cards = self.cards.iter().zip(relay.cards()).map(|(plan, (card, outlet))| RelayCardOutcome {
             name: plan.name.clone(),
-            card: *card,
+            card,
             outlet: *outlet,
         });
         RelayOutcome {

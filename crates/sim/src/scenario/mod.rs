@@ -5,6 +5,7 @@ mod build;
 mod media;
 mod programs;
 mod relays;
+mod spread;
 mod topology;
 
 pub use blueprint::{Blueprint, TransferFacts, TransferOptions};

@@ -1,11 +1,15 @@
 //! What runs on the hosts of a scenario, as its file says it.
 
 use super::blueprint::{HostPlan, TransferOptions};
+use super::spread::Spread;
 use crate::parameter::{ParameterError, Section, Settings};
 use crate::speaker::{
     BlastParameters, BlastReceiver, BlastSender, DecnetParameters, DecnetReceiver, DecnetSender, NfsClient,
     NfsClientParameters, NfsServer, NfsServerParameters, Saturate, SaturateParameters, Speaker,
 };
+
+/// Of a bulk transfer between two hosts: each has a port of its own.
+const MOST_CONNECTIONS: u16 = 256;
 
 /// All programs.
 #[derive(Debug, Default)]
@@ -22,6 +26,7 @@ pub(super) struct DialoguePlan {
     /// Numbers of hosts.
     pub(super) from: usize,
     pub(super) to: usize,
+    pub(super) spread: Spread,
     pub(super) characters: u64,
 }
 
@@ -32,6 +37,9 @@ pub(super) struct TransferPlan {
     /// Numbers of hosts.
     pub(super) from: usize,
     pub(super) to: usize,
+    /// Its number among those of its program.
+    pub(super) number: usize,
+    pub(super) spread: Spread,
     pub(super) options: TransferOptions,
 }
 
@@ -170,12 +178,14 @@ impl DialoguePlan {
             let what = format!("the dialogue {name} goes nowhere: name two hosts");
             return Err(ParameterError::Topology(what));
         }
-        Ok(Self { name: name.to_owned(), from, to, characters: section.count("characters")? })
+        let (spread, characters) = (Spread::read(section)?, section.count("characters")?);
+        Ok(Self { name: name.to_owned(), from, to, spread, characters })
     }
 }
 
 impl TransferPlan {
-    /// A transfer, or one from each host of a group to the host of the other group that has its number.
+    /// A transfer, or one from each host of a group to the host of the other group that has its number, or several of
+    /// each.
     fn read(section: &Section<'_>, name: &str, hosts: &[HostPlan]) -> Result<Vec<Self>, ParameterError> {
         let options = TransferOptions {
             bytes: Some(section.count("bytes")?),
@@ -195,8 +205,12 @@ impl TransferPlan {
             let what = format!("the transfer {name} goes nowhere: name two hosts");
             return Err(ParameterError::Topology(what));
         }
+        let (spread, connections) =
+            (Spread::read(section)?, section.several("connections", MOST_CONNECTIONS)?);
         let pairs = from.into_iter().zip(to);
-        Ok(pairs.map(|(from, to)| Self { name: name.to_owned(), from, to, options }).collect())
+        let all = pairs.flat_map(|pair| std::iter::repeat_n(pair, usize::from(connections.get())));
+        let plan = |(number, (from, to))| Self { name: name.to_owned(), from, to, number, spread, options };
+        Ok(all.enumerate().map(plan).collect())
     }
 }
 

@@ -6,6 +6,7 @@ use crate::nic::NicParameters;
 use crate::parameter::{ParameterError, Section, Settings};
 use crate::relay::RelayParameters;
 use std::net::Ipv4Addr;
+use std::num::NonZeroU16;
 
 /// A machine with several cards.
 #[derive(Clone, Debug)]
@@ -66,7 +67,15 @@ impl RelayPlan {
                 "{name} joins nothing: give it two cards at least, [{prefix}.cards.NAME] each"
             )));
         }
-        Ok(Self { name: name.to_owned(), kind, parameters: RelayParameters::read(&section)?, cards })
+        let parameters = RelayParameters::read(&section)?;
+        let queues =
+            cards.iter().map(|card| card.nic.queues).fold(parameters.machine.processors, NonZeroU16::max);
+        if queues > NonZeroU16::MIN {
+            return Err(ParameterError::Topology(format!(
+                "{name} has {queues} processors or queues: give a router or a bridge one, and cards with one"
+            )));
+        }
+        Ok(Self { name: name.to_owned(), kind, parameters, cards })
     }
 }
 

@@ -1,0 +1,133 @@
+//! Which processors have the two ends of a connection. The ports decide that, by the hash of each host, so one is sought
+//! that leads where the scenario wants to have it.
+
+use crate::parameter::{ParameterError, Section};
+use crate::rng::Stream;
+use linerate_stack::{FIRST_SHARD, Steering};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::num::NonZeroU16;
+
+/// Ports from which programs connect (RFC 6335).
+const FIRST_PORT: u16 = 49_152;
+const PORTS: u16 = 16_384;
+
+/// How the connections of a program are spread over the processors of the host where they end. Where they begin they go
+/// round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spread {
+    /// As the hash has it.
+    Chance,
+    /// Each has as many as any other.
+    Even,
+    /// The first has all.
+    One,
+}
+
+impl Spread {
+    pub(super) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
+        if !section.has("spread") {
+            return Ok(Self::Chance);
+        }
+        match section.word("spread")? {
+            "chance" => Ok(Self::Chance),
+            "even" => Ok(Self::Even),
+            "one" => Ok(Self::One),
+            name => Err(ParameterError::Unknown {
+                what: "spread",
+                name: name.to_owned(),
+                known: "chance, even, one".to_owned(),
+            }),
+        }
+    }
+
+    /// Does it want connection number `number` there?
+    const fn admits(self, number: usize, processor: u16, of: NonZeroU16) -> bool {
+        match self {
+            Self::Chance => true,
+            Self::Even => processor as usize == number % of.get() as usize,
+            Self::One => processor == FIRST_SHARD,
+        }
+    }
+}
+
+/// The ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    /// Where it begins; none if the host may choose, because all its ports lead to the same processors.
+    pub(super) local: Option<SocketAddrV4>,
+    /// The processors.
+    pub(super) from: u16,
+    pub(super) to: u16,
+}
+
+impl Ends {
+    /// The ends of connection number `number` of a program, from `here` to `server`, between hosts that spread flows so.
+    pub(super) fn new(
+        spread: Spread,
+        number: usize,
+        (here, from): (Ipv4Addr, &Steering),
+        (server, to): (SocketAddrV4, &Steering),
+        mut random: Stream,
+    ) -> Self {
+        if from.shards().max(to.shards()) == NonZeroU16::MIN {
+            return Self { local: None, from: FIRST_SHARD, to: FIRST_SHARD };
+        }
+        let ends = |step: u64| {
+            let [.., high, low] = (step % u64::from(PORTS)).to_be_bytes();
+            let local = SocketAddrV4::new(here, FIRST_PORT + u16::from_be_bytes([high, low]));
+            let [from, to] = [from, to].map(|host| host.of_connection(local, server));
+            Self { local: Some(local), from, to }
+        };
+        let wanted = |ends: &Self| {
+            Spread::Even.admits(number, ends.from, from.shards())
+                && spread.admits(number, ends.to, to.shards())
+        };
+        let drawn = random.below(PORTS.into());
+        // Of the most processors that there may be at both ends, one port of a thousand leads to a pair of them.
+        let mut all = (drawn..drawn + u64::from(PORTS)).map(ends);
+        all.find(wanted).unwrap_or_else(|| ends(drawn))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 9);
+
+    fn steering(seed: u8, shards: u16) -> Steering {
+        Steering::new([seed; 32], NonZeroU16::new(shards).unwrap())
+    }
+
+    fn ends(spread: Spread, number: usize, from: u16, to: u16) -> Ends {
+        let (from, to) = (steering(1, from), steering(2, to));
+        let ends = Ends::new(spread, number, (HERE, &from), (SERVER, &to), Stream::new(1, number as u64));
+        if let Some(local) = ends.local {
+            assert_eq!(ends.from, from.of_connection(local, SERVER));
+            assert_eq!(ends.to, to.of_connection(local, SERVER));
+        }
+        ends
+    }
+
+    #[test]
+    fn a_connection_is_where_it_was_wanted() {
+        for number in 0..64 {
+            let even = ends(Spread::Even, number, 32, 32);
+            assert_eq!((usize::from(even.from), usize::from(even.to)), (number % 32, number % 32));
+            let one = ends(Spread::One, number, 3, 8);
+            assert_eq!((usize::from(one.from), one.to), (number % 3, FIRST_SHARD));
+        }
+        let mut counts = [0; 4];
+        (0..400).for_each(|number| counts[usize::from(ends(Spread::Chance, number, 1, 4).to)] += 1);
+        assert!(counts.iter().all(|count| (60..=140).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn hosts_with_a_processor_each_choose_the_port_themselves() {
+        for spread in [Spread::Chance, Spread::Even, Spread::One] {
+            let Ends { local, from, to } = ends(spread, 5, 1, 1);
+            assert_eq!((local, from, to), (None, FIRST_SHARD, FIRST_SHARD));
+        }
+    }
+}
