@@ -364,8 +364,9 @@ impl Connection {
             self.watch_user_timeout(now);
         }
         self.tune_send_buffer(wanted);
+        let waits = self.waits_for_window();
         let (taken, had_room) = add(&mut self.sender.buffer, &self.memory);
-        self.output_due |= taken > 0;
+        self.output_due |= taken > 0 && !waits;
         self.sender.write_refused = !had_room;
         self.sender.room_awaited |= !had_room;
         if was_empty && taken > 0 {

@@ -344,6 +344,13 @@ impl Connection {
         is_full || self.waits_for_pacer() || self.waits_for_path_probe()
     }
 
+    /// Does a full segment wait for the congestion window to have room for it? Then more data behind it let nothing go.
+    #[inline]
+    pub(crate) fn waits_for_window(&self) -> bool {
+        let waits = self.sender.buffer.end() - self.snd.nxt;
+        waits >= self.full_segment() && self.is_window_full() && self.sender.path.ready().is_none()
+    }
+
     /// Nothing more can be sent: is it the application that had nothing more to say
     /// (draft-ietf-ccwg-bbr §4.1.2.4)?
     fn note_application_limit(&mut self) {

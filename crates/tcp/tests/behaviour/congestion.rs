@@ -46,6 +46,23 @@ fn cubic_keeps_seven_tenths_after_three_duplicates() {
     assert_eq!(window(&host), 2_000, "no burst after recovery");
 }
 
+#[test]
+fn data_behind_a_full_segment_that_waits_for_the_window_ask_for_nothing_until_it_opens() {
+    let mut host = established(&CUBIC);
+    host.write(10_500);
+    host.take_sent();
+    host.write(400);
+    assert!(host.connection.wants_transmit(), "what waits is no full segment yet");
+    host.take_sent();
+    host.write(100);
+    host.take_sent();
+    host.write(5_000);
+    assert!(!host.connection.wants_transmit(), "one waits, and more of them change nothing");
+    host.send(". 1:1(0) ack 10001");
+    host.take_sent();
+    assert_eq!(host.connection.statistics().bytes_sent, 16_000);
+}
+
 /// RFC 9438 §4.8: one segment, and slow start to 0.7 of what was in flight.
 #[test]
 fn cubic_begins_again_after_a_timeout_and_keeps_the_threshold() {
