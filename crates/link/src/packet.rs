@@ -275,8 +275,12 @@ impl Link for PacketLink {
         Ok(sent)
     }
 
-    /// What is lent goes to the kernel from where it is, alone; whole frames go in batches.
+    /// What is lent goes to the kernel from where it is, alone; whole frames go in batches. Without offloads nothing can
+    /// be lent.
     fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+        if !self.capabilities.offloads.checksums {
+            return self.transmit(budget, |frame| source.fill(frame));
+        }
         let mut sent = 0;
         let mut more = true;
         while self.depart()? && more && sent < budget {

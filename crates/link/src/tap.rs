@@ -13,7 +13,7 @@ use crate::kernel_interface::{InterfaceError, KernelInterface, check_name};
 use crate::sys::tun::{
     MULTI_QUEUE, NO_PACKET_INFORMATION, TAP, TUN, VIRTIO_HEADER, attach, set_header_length, set_offloads,
 };
-use crate::virtio::{self, FRAME, LARGEST_FRAME};
+use crate::virtio::{self, FRAME, HEADER, LARGEST_FRAME};
 use crate::wait::Readiness;
 use linerate_stack::{Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, RxFrame, TxFrame};
 use linerate_units::{Bytes, Clock, Instant};
@@ -21,7 +21,6 @@ use rustix::io::{Errno, ioctl_fionbio, read, write, writev};
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use thiserror::Error;
 
 /// Where the kernel hands out such devices.
@@ -61,8 +60,8 @@ pub struct Tap {
     capabilities: Capabilities,
     /// Bytes of the header that the kernel has in front of each frame: a virtio-net header's, or none.
     header: usize,
-    /// The frame that arrived last, behind its header; those that a host has kept.
-    arrivals: Arrivals,
+    /// The frame that arrived last.
+    arrival: Arrival,
     /// The frame that is offered, or waits for the system to have room for it, behind its header.
     departure: Box<[u8]>,
     /// Bytes of the waiting frame; 0 if none does.
@@ -133,7 +132,7 @@ impl Tap {
             interface,
             capabilities,
             header: if config.offloads { virtio::LENGTH } else { 0 },
-            arrivals: Arrivals::new(FRAME + LARGEST_FRAME, 1),
+            arrival: Arrival::new(config.offloads),
             departure: vec![0; FRAME + capabilities.room() + 4].into(),
             waiting: 0,
             refused: 0,
@@ -215,8 +214,8 @@ impl Link for Tap {
         let mut received = 0;
         let mut now = Instant::ZERO;
         while received < budget {
-            match read(&self.device, &mut self.arrivals.next_one()[FRAME - self.header..]) {
-                Ok(length) => match arrived(self.arrivals.memory(0), self.header, length) {
+            match read(&self.device, self.arrival.next()) {
+                Ok(length) => match self.arrival.frame(length) {
                     Some(frame) => {
                         if received.is_multiple_of(STAMPED_AT_ONCE) {
                             now = MonotonicClock.now();
@@ -250,8 +249,11 @@ impl Link for Tap {
         Ok(sent)
     }
 
-    /// What is lent goes to the kernel from where it is (`writev`).
+    /// What is lent goes to the kernel from where it is (`writev`). Without offloads nothing can be lent.
     fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+        if self.header == 0 {
+            return self.transmit(budget, |frame| source.fill(frame));
+        }
         let mut sent = 0;
         while self.depart()? && sent < budget {
             let Some(LentFrame { frame, rest }) = source.lend(&mut self.departure[FRAME..]) else { break };
@@ -272,13 +274,44 @@ impl Link for Tap {
     }
 }
 
-/// What `length` bytes are, that the kernel has written with a header of `header` bytes before [`FRAME`];
-/// `None` if they cannot be a frame. When it arrived is for the caller to say.
-fn arrived(memory: &Arc<[u8]>, header: usize, length: usize) -> Option<RxFrame<'_>> {
-    if header == 0 {
-        return Some(RxFrame::plain(memory.get(FRAME..FRAME + length)?, Instant::ZERO));
+/// Memory for one frame.
+#[derive(Debug)]
+enum Arrival {
+    /// Of a device without offloads, from [`FRAME`] on. Nobody keeps such a frame, so nobody is asked whether he does: over memory
+    /// that was just written that is an eightieth of a frame's time.
+    Plain(Box<[u8]>),
+    /// Behind its header, beside those that a host has kept.
+    Kept(Arrivals),
+}
+
+impl Arrival {
+    fn new(offloads: bool) -> Self {
+        if offloads {
+            Self::Kept(Arrivals::new(FRAME + LARGEST_FRAME, 1))
+        } else {
+            Self::Plain(vec![0; FRAME + LARGEST_FRAME].into())
+        }
     }
-    Some(RxFrame { memory: Some(memory), ..virtio::arrived(memory, length)? })
+
+    /// Where the kernel is to write what comes next.
+    fn next(&mut self) -> &mut [u8] {
+        match self {
+            Self::Plain(memory) => &mut memory[FRAME..],
+            Self::Kept(arrivals) => &mut arrivals.next_one()[HEADER..],
+        }
+    }
+
+    /// What the `length` bytes are that the kernel has written; `None` if they cannot be a frame. When it arrived is for
+    /// the caller to say.
+    fn frame(&self, length: usize) -> Option<RxFrame<'_>> {
+        match self {
+            Self::Plain(memory) => Some(RxFrame::plain(memory.get(FRAME..FRAME + length)?, Instant::ZERO)),
+            Self::Kept(arrivals) => {
+                let memory = arrivals.memory(0);
+                Some(RxFrame { memory: Some(memory), ..virtio::arrived(memory, length)? })
+            }
+        }
+    }
 }
 
 impl Readiness for Tap {
