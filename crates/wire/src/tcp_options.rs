@@ -264,6 +264,13 @@ impl TcpOptions {
     /// # Panics
     /// If `field` is shorter than [`TcpOptions::length`].
     pub fn emit(&self, field: &mut [u8]) -> usize {
+        if let Some(words) = self.words_of_syn() {
+            let field = &mut field[..size_of_val(&words)];
+            for (place, word) in field.as_chunks_mut().0.iter_mut().zip(words) {
+                *place = word.to_be_bytes();
+            }
+            return field.len();
+        }
         let mut at = 0;
         let mut put = |bytes: &[u8]| {
             field[at..at + bytes.len()].copy_from_slice(bytes);
@@ -315,6 +322,23 @@ impl TcpOptions {
             }
         }
         put(&[])
+    }
+
+    /// The field in words, if it is that of nearly every SYN.
+    fn words_of_syn(&self) -> Option<[u32; 5]> {
+        let (mss, shift, timestamps) = (self.mss?, self.window_scale?, self.timestamps?);
+        let others = self.user_timeout.is_some() || self.fast_open.is_some() || self.ecn.is_some();
+        if !self.sack_permitted || others || !self.sack.is_empty() {
+            return None;
+        }
+        let pair = |[first, second]: [u8; 2], rest: u32| u32::from_be_bytes([first, second, 0, 0]) | rest;
+        Some([
+            pair([MSS, 4], mss.into()),
+            pair([NOP, WINDOW_SCALE], u32::from_be_bytes([0, 0, 3, shift])),
+            pair([SACK_PERMITTED, 2], TIMESTAMPS_PREFIX & 0xffff),
+            timestamps.value,
+            timestamps.echo,
+        ])
     }
 }
 

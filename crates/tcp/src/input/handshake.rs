@@ -32,7 +32,9 @@ impl Connection {
             self.learn_from_syn_ack(segment);
             self.establish(now, segment.ack);
             self.end_accurate_handshake(segment);
-            self.acknowledge(now, segment, 1, self.is_window_used());
+            if !self.acknowledge_syn_alone(now, segment) {
+                self.acknowledge(now, segment, 1, self.is_window_used());
+            }
         } else {
             // Both ends open at the same time (§3.5, figure 7).
             self.state = State::SynReceived;

@@ -183,7 +183,7 @@ impl Connection {
         self.sender.held_back = false;
         self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
         self.note_occupation(now);
-        self.note_application_limit();
+        self.limit_by_application();
         self.watch_tail(now);
     }
 
@@ -354,11 +354,16 @@ impl Connection {
     /// Nothing more can be sent: is it the application that had nothing more to say
     /// (draft-ietf-ccwg-bbr §4.1.2.4)?
     fn note_application_limit(&mut self) {
+        if !self.sender.has_unsent(self.snd.nxt) && self.sender.scoreboard.lost() == 0 {
+            self.limit_by_application();
+        }
+    }
+
+    /// It is, unless what is in flight fills the window.
+    #[inline]
+    fn limit_by_application(&mut self) {
         let pipe = self.sender.scoreboard.in_flight();
-        if !self.sender.has_unsent(self.snd.nxt)
-            && self.sender.scoreboard.lost() == 0
-            && pipe < self.sender.congestion.window().cwnd()
-        {
+        if pipe < self.sender.congestion.window().cwnd() {
             self.sender.account.note_application_limited(pipe);
         }
     }

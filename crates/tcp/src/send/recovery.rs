@@ -39,11 +39,14 @@ impl Connection {
     /// acknowledges in order. The window may grow for it if it `may_grow` and was used.
     pub(crate) fn acknowledge_selectively(&mut self, now: Instant, segment: &Segment<'_>, may_grow: bool) {
         let blocks = segment.sack_blocks();
-        if blocks.is_empty()
-            && self.is_untroubled()
-            && (!segment.ack.after(self.snd.una) || self.acknowledge_fin_alone(now, segment))
-        {
-            return;
+        if blocks.is_empty() && self.is_untroubled() {
+            let says_nothing_new = !segment.ack.after(self.snd.una);
+            if says_nothing_new
+                || self.acknowledge_syn_alone(now, segment)
+                || self.acknowledge_fin_alone(now, segment)
+            {
+                return;
+            }
         }
         let mut news = self.listen_to(segment, 1, may_grow && self.is_window_used());
         if news.advanced {
@@ -54,6 +57,34 @@ impl Connection {
         } else {
             self.judge_news(now, &news, None);
         }
+    }
+
+    /// Takes the acknowledgement of our SYN, if it acknowledges nothing else and nothing is missing. No data has
+    /// arrived: it tells of the round trip, and the window does not grow for it (RFC 5681 §3.1).
+    pub(crate) fn acknowledge_syn_alone(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+        let syn = self.snd.iss;
+        let is_alone = self.snd.una == syn && segment.ack == syn + 1;
+        if !is_alone || !self.agreement.selective_acks || !self.is_untroubled() {
+            return false;
+        }
+        self.advance(now, segment.ack);
+        self.measure_by_timestamp(now, segment);
+        let ack = Acknowledged {
+            bytes: 0,
+            count: 1,
+            number: self.snd.una,
+            sent: self.snd.max,
+            now,
+            smoothed: self.sender.rtt.smoothed(),
+            round_trip: None,
+            lost: 0,
+            in_flight: self.sender.scoreboard.in_flight(),
+            sample: None,
+        };
+        self.sender.congestion.on_progress(&ack, false);
+        self.watch_what_is_left(now);
+        self.output_due |= self.sender.has_unsent(self.snd.nxt);
+        true
     }
 
     /// Takes the acknowledgement of our FIN, if that alone was in flight. It is no data: nothing leaves any more that a
@@ -190,15 +221,15 @@ impl Connection {
             return Some(round_trip);
         }
         if news.advanced {
-            let (rtt, timestamps) = (&mut self.sender.rtt, &self.timestamps);
-            rtt.on_acknowledged(
-                &self.config.rto,
-                self.snd.una,
-                || timestamps.echoed_round_trip(news.segment, now),
-                now,
-            );
+            self.measure_by_timestamp(now, news.segment);
         }
         None
+    }
+
+    fn measure_by_timestamp(&mut self, now: Instant, segment: &Segment<'_>) {
+        let (rtt, timestamps) = (&mut self.sender.rtt, &self.timestamps);
+        let echoed = || timestamps.echoed_round_trip(segment, now);
+        rtt.on_acknowledged(&self.config.rto, self.snd.una, echoed, now);
     }
 
     #[inline(always)]
