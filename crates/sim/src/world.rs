@@ -250,6 +250,23 @@ impl World {
         self.act_for_medium(place);
     }
 
+    fn request_for_card(&mut self, (place, port): (u16, Port), frame: FrameId) {
+        // It may have been broken off before.
+        self.frames[frame].cut_to(None);
+        let to = self.audience(place, frame);
+        self.request(place, port, frame, to);
+    }
+
+    /// The frame that a card begins to send ends after so many bytes.
+    fn cut(&mut self, (place, port): (u16, Port), frame: FrameId, cut: Option<usize>) {
+        self.frames[frame].cut_to(cut);
+        let (frames, actions) = (&self.frames, &mut self.medium_actions);
+        let medium = &mut self.places[usize::from(place)].medium;
+        medium.handle_cut(self.now, port, frame, frames, actions);
+        self.trace.note_wire(self.now, place, MediumAction::Sending { port, frame }, &self.frames);
+        self.act_for_medium(place);
+    }
+
     fn hold(&mut self, place: u16, port: Port, until: Tick) {
         let medium = &mut self.places[usize::from(place)].medium;
         medium.handle_hold(port, until, &mut self.medium_actions);
@@ -282,11 +299,11 @@ impl World {
                 MachineAction::Card(NicAction::Later { at, event }) => {
                     self.queue.push(at, Event::Card(number, event));
                 }
-                MachineAction::Card(NicAction::Request { frame, cut }) => {
-                    self.frames[frame].cut_to(cut);
-                    let (place, port) = self.seats[machine];
-                    let to = self.audience(place, frame);
-                    self.request(place, port, frame, to);
+                MachineAction::Card(NicAction::Request { frame }) => {
+                    self.request_for_card(self.seats[machine], frame);
+                }
+                MachineAction::Card(NicAction::Cut { frame, cut }) => {
+                    self.cut(self.seats[machine], frame, cut);
                 }
                 MachineAction::Card(NicAction::Hold { until }) => {
                     let (place, port) = self.seats[machine];
@@ -309,11 +326,11 @@ impl World {
         for action in actions.drain(..) {
             match action {
                 RelayAction::Later { at, event } => self.queue.push(at, Event::Relay(relay, event)),
-                RelayAction::Request { card, frame, cut } => {
-                    self.frames[frame].cut_to(cut);
-                    let (place, port) = self.relay_seats[usize::from(relay)][usize::from(card)];
-                    let to = self.audience(place, frame);
-                    self.request(place, port, frame, to);
+                RelayAction::Request { card, frame } => {
+                    self.request_for_card(self.relay_seats[usize::from(relay)][usize::from(card)], frame);
+                }
+                RelayAction::Cut { card, frame, cut } => {
+                    self.cut(self.relay_seats[usize::from(relay)][usize::from(card)], frame, cut);
                 }
                 RelayAction::Hold { card, until } => {
                     let (place, port) = self.relay_seats[usize::from(relay)][usize::from(card)];
@@ -349,6 +366,8 @@ impl World {
             MediumAction::Fragment { port, at } => self.let_hear(place, port, at, Heard::Fragment),
             MediumAction::Arrived { port, at, frame, intact } => {
                 self.frames.share(frame);
+                // Whether it was broken off is known now: when it is heard its sender may have begun it anew.
+                let intact = intact && !self.frames[frame].is_cut();
                 self.let_hear(place, port, at, Heard::Frame { frame, intact });
             }
         }
@@ -421,8 +440,7 @@ impl Heard {
             Self::Begin => nic.handle_arriving(now, actions),
             Self::Fragment => nic.handle_fragment(actions),
             Self::Frame { frame, intact } => {
-                let (length, cut) = (frames[frame].length(), frames[frame].is_cut());
-                nic.handle_arrived(now, queue, frame, length, intact && !cut, actions);
+                nic.handle_arrived(now, queue, frame, frames[frame].length(), intact, actions);
             }
         }
     }
@@ -431,7 +449,7 @@ impl Heard {
 impl Told {
     fn tell(self, now: Tick, nic: &mut Nic, length: usize, actions: &mut Vec<NicAction>) {
         match self {
-            Self::Sending => nic.handle_sending(actions),
+            Self::Sending => nic.handle_sending(now, actions),
             Self::Collided => nic.handle_collided(actions),
             Self::Sent => nic.handle_sent(now, length, false, actions),
             Self::GivenUp => nic.handle_sent(now, length, true, actions),

@@ -113,7 +113,9 @@ fn a_frame_whose_silo_runs_empty_is_broken_off_and_tcp_or_the_chip_sends_it_agai
     let patient =
         [&changes[..], &["transfer.bytes=300000", "lance.transmit.retries=16", "lance.transmit.restart=0"]];
     let patient = run("lance-on-busy-bus", &patient.concat());
-    assert!(card(&patient, "sender").transmit_fifo > 0);
+    let broken = card(&patient, "sender").transmit_fifo;
+    assert!(broken > 0, "and each of them is torn where it arrives, however soon it is sent again");
+    assert_eq!(card(&patient, "receiver").receive_errors, broken);
     assert_eq!(sent_again(&patient), 0, "the chip has done it");
 }
 

@@ -169,6 +169,7 @@ impl Machine {
                 }
                 NicAction::Later { .. }
                 | NicAction::Request { .. }
+                | NicAction::Cut { .. }
                 | NicAction::Hold { .. }
                 | NicAction::Release { .. } => {
                     actions.push(MachineAction::Card(action));

@@ -115,6 +115,17 @@ impl Bus {
         }
     }
 
+    /// See [`super::Medium::handle_cut`].
+    pub(crate) fn handle_cut(&mut self, port: Port, length: usize, actions: &mut Vec<MediumAction>) {
+        let Some(outgoing) = &mut self.stations[port].outgoing else { return };
+        outgoing.length = length;
+        // A collision has an end of its own.
+        if let State::Sending { start, collided: false, .. } = self.stations[port].state {
+            let end = start + self.bits(PREAMBLE_BITS + 8 * length as u64);
+            self.begin_until(port, start, end, false, actions);
+        }
+    }
+
     /// See [`super::Medium::handle_event`].
     pub(crate) fn handle_event(&mut self, now: Tick, event: MediumEvent, actions: &mut Vec<MediumAction>) {
         match event {

@@ -20,6 +20,8 @@ struct Way {
     /// When the gap behind the last frame is over.
     free: Tick,
     outgoing: Option<Outgoing>,
+    /// Changes with the end of the frame, so that what was planned before is known to be void.
+    plan: u32,
 }
 
 /// A frame that is on its way onto the cable, and what will become of it.
@@ -41,7 +43,8 @@ enum Fate {
 impl Duplex {
     /// A cable.
     pub(crate) fn new(parameters: DuplexParameters, seed: u64) -> Self {
-        let way = |number| Way { random: Stream::new(seed, number), free: Tick::ZERO, outgoing: None };
+        let way =
+            |number| Way { random: Stream::new(seed, number), free: Tick::ZERO, outgoing: None, plan: 0 };
         Self { parameters, ways: [way(0), way(1)], counted: MediumStatistics::default() }
     }
 
@@ -69,14 +72,32 @@ impl Duplex {
     /// See [`super::Medium::handle_event`].
     pub(crate) fn handle_event(&mut self, now: Tick, event: MediumEvent, actions: &mut Vec<MediumAction>) {
         match event {
-            MediumEvent::Start { port, plan } => self.start(now, port, plan, actions),
-            MediumEvent::End { port, .. } => self.end(now, port, actions),
-            MediumEvent::Reached { .. } | MediumEvent::Passed { .. } => {}
+            MediumEvent::Start { port, .. } => self.start(now, port, actions),
+            MediumEvent::End { port, plan } if self.ways[port].plan == plan => self.end(now, port, actions),
+            MediumEvent::End { .. } | MediumEvent::Reached { .. } | MediumEvent::Passed { .. } => {}
         }
     }
 
-    fn start(&mut self, now: Tick, port: Port, plan: u32, actions: &mut Vec<MediumAction>) {
-        let Some(Outgoing { frame, length, fate }) = self.ways[port].outgoing else { return };
+    /// See [`super::Medium::handle_cut`].
+    pub(crate) fn handle_cut(
+        &mut self,
+        now: Tick,
+        port: Port,
+        length: usize,
+        actions: &mut Vec<MediumAction>,
+    ) {
+        let (way, bit) = (&mut self.ways[port], self.parameters.bit);
+        let Some(outgoing) = &mut way.outgoing else { return };
+        let before = std::mem::replace(&mut outgoing.length, length);
+        way.plan = way.plan.wrapping_add(1);
+        let at = now + bit * (PREAMBLE_BITS + 8 * length as u64);
+        actions.push(MediumAction::Later { at, event: MediumEvent::End { port, plan: way.plan } });
+        self.counted.busy = self.counted.busy + bit * (8 * length as u64) - bit * (8 * before as u64);
+    }
+
+    fn start(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
+        let Way { outgoing, plan, .. } = self.ways[port];
+        let Some(Outgoing { frame, length, fate }) = outgoing else { return };
         let preamble = self.parameters.bit * PREAMBLE_BITS;
         let end = now + preamble + self.parameters.bit * (8 * length as u64);
         let at = now + preamble + self.parameters.delay + fate.behind();

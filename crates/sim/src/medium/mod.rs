@@ -147,6 +147,25 @@ impl Medium {
         }
     }
 
+    /// The frame that the card at `port` begins to send now has another length than it had when it was asked for. A
+    /// serial line has no card that breaks anything off.
+    pub(crate) fn handle_cut(
+        &mut self,
+        now: Tick,
+        port: Port,
+        frame: FrameId,
+        frames: &Frames,
+        actions: &mut Vec<MediumAction>,
+    ) {
+        let length = on_wire(frames[frame].sent().len());
+        match self {
+            Self::Bus(bus) => bus.handle_cut(port, length, actions),
+            Self::Duplex(duplex) => duplex.handle_cut(now, port, length, actions),
+            Self::Switch(switch) => switch.handle_cut(now, port, length, actions),
+            Self::Serial(_) => {}
+        }
+    }
+
     /// What the card at `port` has asked to send, and does not send yet, may not leave before `until`. On a cable with a
     /// pair for each direction, and on a serial line, nobody listens before he sends, so there is nothing to hold.
     pub(crate) fn handle_hold(&mut self, port: Port, until: Tick, actions: &mut Vec<MediumAction>) {

@@ -59,6 +59,8 @@ struct Station {
     /// When the gap behind the last frame from the station is over.
     free: Tick,
     outgoing: Option<(FrameId, usize, Audience)>,
+    /// Changes with the end of that, so that what was planned before is known to be void.
+    plan: u32,
     /// Frames on their way to the switch.
     coming: VecDeque<(FrameId, usize, Audience)>,
     outlet: Outlet,
@@ -73,6 +75,7 @@ impl Switch {
             cable,
             free: Tick::ZERO,
             outgoing: None,
+            plan: 0,
             coming: VecDeque::new(),
             outlet: Outlet::new(&parameters.queue, Stream::new(seed, number)),
             sends: None,
@@ -116,21 +119,41 @@ impl Switch {
         actions: &mut Vec<MediumAction>,
     ) {
         match event {
-            MediumEvent::Start { port, plan } => self.start(now, port, plan, actions),
-            MediumEvent::End { port, .. } => self.end(now, port, frames, actions),
+            MediumEvent::Start { port, .. } => self.start(now, port, actions),
+            MediumEvent::End { port, plan } if self.ports[port].plan == plan => {
+                self.end(now, port, frames, actions);
+            }
+            MediumEvent::End { .. } => {}
             MediumEvent::Reached { port } => self.pass_on(now, port, frames, actions),
             MediumEvent::Passed { port } => self.finish(now, port, frames, actions),
         }
     }
 
     /// A station begins to send.
-    fn start(&mut self, now: Tick, port: Port, plan: u32, actions: &mut Vec<MediumAction>) {
+    fn start(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
         let station = &self.ports[port];
-        let Some((frame, length, _)) = station.outgoing else { return };
+        let (Some((frame, length, _)), plan) = (station.outgoing, station.plan) else { return };
         let time = station.cable.bit * (PREAMBLE_BITS + 8 * length as u64);
         actions.push(MediumAction::Sending { port, frame });
         actions.push(MediumAction::Later { at: now + time, event: MediumEvent::End { port, plan } });
         self.counted.busy += time;
+    }
+
+    /// See [`super::Medium::handle_cut`].
+    pub(crate) fn handle_cut(
+        &mut self,
+        now: Tick,
+        port: Port,
+        length: usize,
+        actions: &mut Vec<MediumAction>,
+    ) {
+        let station = &mut self.ports[port];
+        let Some((_, before, _)) = &mut station.outgoing else { return };
+        let (bit, before) = (station.cable.bit, std::mem::replace(before, length));
+        station.plan = station.plan.wrapping_add(1);
+        let at = now + bit * (PREAMBLE_BITS + 8 * length as u64);
+        actions.push(MediumAction::Later { at, event: MediumEvent::End { port, plan: station.plan } });
+        self.counted.busy = self.counted.busy + bit * (8 * length as u64) - bit * (8 * before as u64);
     }
 
     /// It has sent.

@@ -3,6 +3,7 @@
 
 use super::arbiter::Arbiter;
 use super::parameters::DmaParameters;
+use crate::medium::PREAMBLE_BITS;
 use linerate_units::{Span, Tick};
 
 /// Bytes of the longest frame for which a FIFO is judged beforehand.
@@ -29,6 +30,11 @@ impl Fifo {
         let (overflows, runs_empty) =
             (fifo.overflows(Tick::ZERO, LONGEST), fifo.runs_empty(Tick::ZERO, LONGEST));
         (!arbiter.is_quiet() || overflows || runs_empty.is_some()).then_some(fifo)
+    }
+
+    /// What leaves before the first byte of a frame.
+    pub(super) fn preamble(&self) -> Span {
+        self.byte * (PREAMBLE_BITS / 8)
     }
 
     /// How long so many bytes take on the bus.

@@ -45,9 +45,11 @@ pub(crate) enum NicEvent {
 pub(crate) enum NicAction {
     /// Tell me at that time.
     Later { at: Tick, event: NicEvent },
-    /// This frame wants to get onto the wire; of one whose bytes will not all be there in time, so many, and a wrong
-    /// check sequence.
-    Request { frame: FrameId, cut: Option<usize> },
+    /// This frame wants to get onto the wire.
+    Request { frame: FrameId },
+    /// The frame that begins to leave ends after so many bytes, with a wrong check sequence, because the others will not
+    /// be there in time; or after all of them, where it was said before that it would not.
+    Cut { frame: FrameId, cut: Option<usize> },
     /// What it wants to get onto the wire, if anything, may not leave before then.
     Hold { until: Tick },
     /// Nobody needs this frame any more.
@@ -196,8 +198,9 @@ impl Nic {
     }
 
     /// The frame begins to leave.
-    pub(crate) fn handle_sending(&mut self, actions: &mut Vec<NicAction>) {
+    pub(crate) fn handle_sending(&mut self, now: Tick, actions: &mut Vec<NicAction>) {
         actions.push(NicAction::TakeBus { share: self.share });
+        self.transmitter.handle_sending(now, actions);
     }
 
     /// It met another one; the card tries again.

@@ -78,17 +78,27 @@ impl Transmitter {
         }
     }
 
-    /// The head is ready to leave, unless the card has to turn round after receiving. What becomes of its FIFO is
-    /// decided here, as though the wire were free.
+    /// The head is ready to leave, unless the card has to turn round after receiving.
     pub(super) fn handle_ready(&mut self, now: Tick, receiver: &Receiver, actions: &mut Vec<NicAction>) {
         let turned = receiver.ended() + self.parameters.after_receive;
         if receiver.ended() > Tick::ZERO && turned > now {
             actions.push(NicAction::Later { at: turned, event: NicEvent::Ready });
-        } else if let Some(&Piece { frame, length, .. }) = self.rings[usize::from(self.turn)].waiting.front()
-        {
-            let left = self.fifo.and_then(|fifo| fifo.runs_empty(now, length as u64));
-            self.cut = left.map(|left| usize::try_from(left).unwrap_or(usize::MAX));
-            actions.push(NicAction::Request { frame, cut: self.cut });
+        } else if let Some(&Piece { frame, .. }) = self.rings[usize::from(self.turn)].waiting.front() {
+            actions.push(NicAction::Request { frame });
+        }
+    }
+
+    /// It begins to leave, each time anew after it has met another: will the bus bring all of its bytes in time?
+    pub(super) fn handle_sending(&mut self, now: Tick, actions: &mut Vec<NicAction>) {
+        let Some(fifo) = self.fifo else { return };
+        let Some(&Piece { frame, length, .. }) = self.rings[usize::from(self.turn)].waiting.front() else {
+            return;
+        };
+        let left = fifo.runs_empty(now + fifo.preamble(), length as u64);
+        let cut = left.map(|left| usize::try_from(left).unwrap_or(usize::MAX));
+        if cut != self.cut {
+            self.cut = cut;
+            actions.push(NicAction::Cut { frame, cut });
         }
     }
 
@@ -155,5 +165,61 @@ impl Transmitter {
 impl Ring {
     const fn held(&self) -> usize {
         self.commands + self.leaving
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arbiter::{Arbiter, BusParameters};
+    use super::super::parameters::{DmaParameters, ReceiveParameters};
+    use super::*;
+    use crate::frame::Frames;
+
+    #[test]
+    fn a_fifo_is_judged_when_its_frame_begins_to_leave_and_each_time_that_it_does() {
+        // A word takes 2 us on the bus, and 1.6 on the wire.
+        let dma = DmaParameters { word: 2, cycle: Span::from_picos(2_000_000), burst: 8 };
+        let arbiter = Arbiter::new(BusParameters::default(), 1, 0);
+        let fifo = Fifo::new(48, &dma, Span::from_picos(800_000), arbiter);
+        let (zero, retries) = (Span::ZERO, 0);
+        let [start, chained, done, after_receive, restart] = [zero; 5];
+        let parameters = TransmitParameters {
+            ring: 2,
+            start,
+            chained,
+            done,
+            after_receive,
+            fifo: Some(48),
+            retries,
+            restart,
+        };
+        let receive = ReceiveParameters { ring: 1, page: 0, done, deaf: zero, restart, fifo: None };
+        let receiver = Receiver::new(receive, 1);
+        let (mut transmitter, mut actions) = (Transmitter::new(parameters, 1, fifo), Vec::new());
+        let [frame, short] = [(); 2].map({
+            let mut frames = Frames::new(1_514);
+            move |()| frames.take()
+        });
+        let now = Tick::ZERO;
+        transmitter.queue(now, 0, Piece { frame, length: 1_514, is_last: true }, &mut actions);
+        transmitter.queue(now, 0, Piece { frame: short, length: 60, is_last: true }, &mut actions);
+        actions.clear();
+        transmitter.handle_ready(now, &receiver, &mut actions);
+        assert_eq!(actions, [NicAction::Request { frame }], "nothing is known of the bus before it begins");
+        actions.clear();
+        transmitter.handle_sending(now, &mut actions);
+        let [NicAction::Cut { frame: which, cut: Some(cut) }] = actions[..] else { panic!("{actions:?}") };
+        assert!(which == frame && (48..1_514).contains(&cut) && transmitter.is_broken_off());
+        actions.clear();
+        transmitter.handle_sending(now, &mut actions);
+        assert_eq!(actions, [], "what has been said is not said again");
+        transmitter.handle_sent(now, true, &mut actions);
+        actions.clear();
+        transmitter.handle_sending(now, &mut actions);
+        assert!(
+            actions.is_empty() && !transmitter.is_broken_off(),
+            "60 bytes are over before it can run empty"
+        );
+        transmitter.check();
     }
 }

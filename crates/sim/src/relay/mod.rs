@@ -36,7 +36,9 @@ pub(crate) enum RelayAction {
     /// Tell me at that time.
     Later { at: Tick, event: RelayEvent },
     /// This frame wants to get onto the wire of a card; of one whose bytes will not all be there in time, so many.
-    Request { card: u16, frame: FrameId, cut: Option<usize> },
+    Request { card: u16, frame: FrameId },
+    /// What this card is sending ends after so many bytes.
+    Cut { card: u16, frame: FrameId, cut: Option<usize> },
     /// What a card wants to get onto its wire may not leave before then.
     Hold { card: u16, until: Tick },
     /// Nobody needs this frame any more.
@@ -207,7 +209,8 @@ impl Relay {
                 NicAction::Later { at, event } => {
                     actions.push(RelayAction::Later { at, event: RelayEvent::Card(card, event) });
                 }
-                NicAction::Request { frame, cut } => actions.push(RelayAction::Request { card, frame, cut }),
+                NicAction::Request { frame } => actions.push(RelayAction::Request { card, frame }),
+                NicAction::Cut { frame, cut } => actions.push(RelayAction::Cut { card, frame, cut }),
                 NicAction::Hold { until } => actions.push(RelayAction::Hold { card, until }),
                 NicAction::Release { frame } => actions.push(RelayAction::Release { frame }),
             }
