@@ -51,6 +51,17 @@ struct Entry {
     socket: u32,
 }
 
+/// Under what the table has a flow, in as few bytes as do, since each connection keeps its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlowHash(u32);
+
+impl FlowHash {
+    /// For the table, which begins to look where the lower bits say, and tells its entries apart by the upper ones.
+    fn wide(self) -> u64 {
+        u64::from(self.0) << 32 | u64::from(self.0)
+    }
+}
+
 /// From flows to sockets.
 #[derive(Debug)]
 pub(crate) struct Demux {
@@ -59,7 +70,7 @@ pub(crate) struct Demux {
     /// What the last successful lookup found, or what was entered since. Invariant: an entry of the table.
     last: Option<Entry>,
     /// The flow that was hashed last, and its hash.
-    hashed: Option<(Flow, u64)>,
+    hashed: Option<(Flow, FlowHash)>,
     repeats: u64,
     lookups: u64,
 }
@@ -117,16 +128,21 @@ impl Demux {
         if self.find(own, flow).is_some() {
             return false;
         }
-        self.table.insert_unique(own, entry, |entry| hash(&hasher, entry.flow));
+        self.table.insert_unique(own.wide(), entry, |entry| hash(&hasher, entry.flow).wide());
         self.last = Some(entry);
         true
     }
 
     /// Forgets `flow` if it leads to `socket`.
     pub(crate) fn remove(&mut self, flow: Flow, socket: u32) {
-        let matches = |entry: &Entry| entry.flow == flow && entry.socket == socket;
         let own = self.hash(flow);
-        if let Ok(entry) = self.table.find_entry(own, matches) {
+        self.remove_hashed(own, flow, socket);
+    }
+
+    /// The same by whoever has kept what [`Demux::hash`] says of `flow`.
+    pub(crate) fn remove_hashed(&mut self, own: FlowHash, flow: Flow, socket: u32) {
+        let matches = |entry: &Entry| entry.flow == flow && entry.socket == socket;
+        if let Ok(entry) = self.table.find_entry(own.wide(), matches) {
             entry.remove();
         }
         if self.last.is_some_and(|last| last.flow == flow) {
@@ -144,11 +160,12 @@ impl Demux {
         (self.repeats, self.lookups)
     }
 
-    fn find(&self, hash: u64, flow: Flow) -> Option<Entry> {
-        self.table.find(hash, |entry| entry.flow == flow).copied()
+    fn find(&self, hash: FlowHash, flow: Flow) -> Option<Entry> {
+        self.table.find(hash.wide(), |entry| entry.flow == flow).copied()
     }
 
-    fn hash(&mut self, flow: Flow) -> u64 {
+    /// Under what the table has `flow`.
+    pub(crate) fn hash(&mut self, flow: Flow) -> FlowHash {
         let known = self.hashed.filter(|hashed| hashed.0 == flow);
         let (_, hash) = known.unwrap_or_else(|| (flow, hash(&self.hasher, flow)));
         self.hashed = Some((flow, hash));
@@ -156,11 +173,13 @@ impl Demux {
     }
 }
 
-fn hash(hasher: &SipHasher13, flow: Flow) -> u64 {
+fn hash(hasher: &SipHasher13, flow: Flow) -> FlowHash {
     let mut key = [0; 12];
     key[..8].copy_from_slice(&flow.addresses.to_ne_bytes());
     key[8..].copy_from_slice(&flow.ports.to_ne_bytes());
-    hasher.hash(&key)
+    #[allow(clippy::cast_possible_truncation, reason = "any 32 of the bits do")]
+    let half = hasher.hash(&key) as u32;
+    FlowHash(half)
 }
 
 #[cfg(test)]

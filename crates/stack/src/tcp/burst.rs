@@ -132,7 +132,7 @@ impl Stack {
         let Some(index) = self.burst.owner else { return false };
         let generation = self.routes.generation() + self.neighbors.generation();
         let Some(socket) = self.sockets.tcp_at(index) else { return false };
-        if room < self.burst.tcp + socket.room || socket.hop != generation {
+        if room < self.burst.tcp + socket.room as usize || socket.hop != generation {
             return false;
         }
         let Some(next) = socket.connection.poll_burst(now) else { return false };

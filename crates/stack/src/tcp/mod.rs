@@ -19,7 +19,7 @@ pub(crate) use held_ack::HeldAck;
 pub(crate) use resting::{RestingSocket, Seen};
 pub use sockets::ConnectOptions;
 
-use crate::demux::Flow;
+use crate::demux::{Flow, FlowHash};
 use crate::ipv4::Way;
 use crate::memory::Granted;
 use crate::ready::Sender;
@@ -53,6 +53,8 @@ pub(crate) struct TcpSocket {
     pub(crate) owner: Owner,
     pub(crate) local: SocketAddrV4,
     pub(crate) peer: SocketAddrV4,
+    /// Under what the table of flows has it: when it ends, long after it was hashed.
+    flow_hash: FlowHash,
     /// Bytes of memory that the host knows its buffers to hold.
     pub(crate) held: usize,
     /// What the connection was last told of memory holds for this.
@@ -61,7 +63,7 @@ pub(crate) struct TcpSocket {
     /// The generation of routes and neighbours for which the station in `headers` is right, or [`NOWHERE`].
     hop: u64,
     /// Bytes of the largest segment that the connection may want to write.
-    room: usize,
+    room: u32,
     /// Is the peer this host itself?
     is_local: bool,
     /// The state in which the host has last seen the connection.
@@ -143,6 +145,8 @@ impl Stack {
             *recent = HostHeaders::new(*local.ip(), *peer.ip());
         }
         let (headers, hop) = recent.with_ports(local.port(), peer.port());
+        let flow = Flow::new(local, peer);
+        let flow_hash = self.flows.hash(flow);
         let connection = Connection::open(config, path, seeds, open, now);
         let index = self.sockets.insert_tcp(TcpSocket {
             state: connection.state(),
@@ -150,15 +154,16 @@ impl Stack {
             owner,
             local,
             peer,
+            flow_hash,
             held: 0,
             granted: Granted::NOTHING,
             headers,
             hop,
-            room: path.link_payload,
+            room: u32::try_from(path.link_payload).unwrap_or(u32::MAX),
             is_local,
             retired: false,
         });
-        self.flows.insert(Flow::new(local, peer), index);
+        self.flows.insert(flow, index);
         index
     }
 
@@ -229,11 +234,12 @@ impl Stack {
         let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else { return };
         let (was_established, was_orphan) = (socket.is_established(), socket.is_orphan());
         let (owner, flow) = (socket.owner, Flow::new(socket.local, socket.peer));
+        let flow_hash = socket.flow_hash;
         let is_waiting = socket.state == State::TimeWait;
         socket.retired = true;
         self.count_change(was_established, false);
         self.orphans -= usize::from(was_orphan);
-        self.flows.remove(flow, index);
+        self.flows.remove_hashed(flow_hash, flow, index);
         self.timers.disarm(index);
         self.ready.remove(Sender::Socket(index));
         self.local_ready.remove(Sender::Socket(index));

@@ -98,7 +98,7 @@ impl Stack {
         let socket = self.sockets.tcp_at(index)?;
         let at = medium + Ipv4Header::LENGTH;
         let room = frame.get_mut(at..)?;
-        if room.len() < socket.room {
+        if room.len() < socket.room as usize {
             // The link has become narrower than what this connection was promised.
             socket.connection.abort(now);
         }

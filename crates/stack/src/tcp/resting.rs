@@ -3,7 +3,7 @@
 //! what it would be awake.
 
 use super::{NOWHERE, Owner, TcpSocket, headers::Headers};
-use crate::demux::Flow;
+use crate::demux::{Flow, FlowHash};
 use crate::memory::Granted;
 use crate::sockets::Socket;
 use crate::stack::Stack;
@@ -48,6 +48,7 @@ pub(crate) struct RestingSocket<C = Resting> {
     pub(crate) owner: Owner,
     local: SocketAddrV4,
     peer: SocketAddrV4,
+    flow_hash: FlowHash,
     room: u32,
     /// How routers are to treat its packets, and how many they may pass.
     service: [u8; 2],
@@ -61,7 +62,7 @@ impl RestingSocket {
         // The host says what it grants before each step that may take memory.
         socket.connection.grant_memory(MemoryGrant::UNLIMITED);
         socket.granted = Granted::NOTHING;
-        Self::with_kept(socket.connection.rest()?, socket)
+        Some(Self::with_kept(socket.connection.rest()?, socket))
     }
 }
 
@@ -71,7 +72,7 @@ impl RestingSocket<Waiting> {
         if socket.owner != Owner::Nobody || socket.retired {
             return None;
         }
-        Self::with_kept(socket.connection.wait_out()?, socket)
+        Some(Self::with_kept(socket.connection.wait_out()?, socket))
     }
 
     /// When TIME-WAIT is over.
@@ -79,23 +80,24 @@ impl RestingSocket<Waiting> {
         self.connection.deadline()
     }
 
-    pub(crate) fn flow(&self) -> Flow {
+    fn flow(&self) -> Flow {
         Flow::new(self.local, self.peer)
     }
 }
 
 impl<C: Kept> RestingSocket<C> {
-    fn with_kept(connection: C, socket: &TcpSocket) -> Option<Self> {
-        Some(Self {
+    fn with_kept(connection: C, socket: &TcpSocket) -> Self {
+        Self {
             connection,
             owner: socket.owner,
             local: socket.local,
             peer: socket.peer,
-            room: u32::try_from(socket.room).ok()?,
+            flow_hash: socket.flow_hash,
+            room: socket.room,
             service: socket.headers.service(),
             is_local: socket.is_local,
             state: socket.state,
-        })
+        }
     }
 
     /// The socket as it was. Its way to the peer is looked up anew.
@@ -107,11 +109,12 @@ impl<C: Kept> RestingSocket<C> {
             owner: self.owner,
             local: self.local,
             peer: self.peer,
+            flow_hash: self.flow_hash,
             held: 0,
             granted: Granted::NOTHING,
             headers,
             hop: NOWHERE,
-            room: self.room as usize,
+            room: self.room,
             is_local: self.is_local,
             state: self.state,
             retired: false,
@@ -209,7 +212,7 @@ impl Stack {
     /// False if it is not such a one.
     pub(crate) fn end_waiting(&mut self, index: u32) -> bool {
         let Some(Socket::Waiting(socket)) = self.sockets.get(index) else { return false };
-        self.flows.remove(socket.flow(), index);
+        self.flows.remove_hashed(socket.flow_hash, socket.flow(), index);
         self.timers.disarm(index);
         self.queues.remove(&mut self.time_wait, index);
         self.memory.forget(index, 0);
