@@ -108,7 +108,9 @@ pub enum Open {
 
 /// One TCP connection.
 ///
-/// The fields that the data arm of header prediction touches lie together at the front.
+/// The fields that the data arm of header prediction touches lie together at the front. What a predicted segment
+/// touches besides, arriving or leaving, follows them, and what hardly any does comes last: where there are very
+/// many connections, each line of memory is one to wait for. The parts are laid out to that end, too.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub struct Connection {
@@ -123,6 +125,7 @@ pub struct Connection {
     pub(crate) challenge_due: bool,
     /// `poll_transmit` may have something.
     pub(crate) output_due: bool,
+    pub(crate) keep_alive_due: bool,
     pub(crate) rcv: ReceiveSequence,
     pub(crate) snd: SendSequence,
     pub(crate) timestamps: TimestampState,
@@ -130,36 +133,35 @@ pub struct Connection {
     pub(crate) heard: Instant,
     pub(crate) acks: AckPolicy,
     pub(crate) agreement: Agreement,
+    /// Something must leave before all else: a SYN or SYN-ACK; or once the connection is established, an
+    /// acknowledgement, before data and without blocks.
+    pub(crate) first_due: bool,
+    pub(crate) error: Option<Error>,
     /// What the host lets the buffers take.
     pub(crate) memory: MemoryGrant,
     pub(crate) config: SharedConfig,
+    pub(crate) timers: Timers,
     pub(crate) receiver: Receiver,
+    pub(crate) user_timeouts: UserTimeouts,
+    pub(crate) ecn: Notification,
+    pub(crate) sender: Sender,
     pub(crate) statistics: Statistics,
     /// A challenge acknowledgement may leave again from here on (RFC 5961 §7).
     pub(crate) next_challenge: Instant,
     /// When the last of the probes since the peer was last heard was due.
     pub(crate) keep_alive_probed: Instant,
-    pub(crate) timers: Timers,
-    pub(crate) sender: Sender,
-    pub(crate) ecn: Notification,
     pub(crate) preferences: Preferences,
     pub(crate) path: Path,
-    pub(crate) user_timeouts: UserTimeouts,
     /// Only where it is used: those that wait in a flood shall not be larger for it.
     pub(crate) fast_open: Option<Box<FastOpen>>,
     /// Probes since the peer was last heard.
     pub(crate) keep_alive_probes: u32,
     /// A reset must leave.
     pub(crate) reset_due: Option<Box<Reset>>,
-    pub(crate) keep_alive_due: bool,
-    /// Something must leave before all else: a SYN or SYN-ACK; or once the connection is established, an
-    /// acknowledgement, before data and without blocks.
-    pub(crate) first_due: bool,
     /// Did the connection begin with our SYN?
     pub(crate) active: bool,
     /// The application has let go.
     pub(crate) released: bool,
-    pub(crate) error: Option<Error>,
     /// While a segment is handled: the memory that it lies in.
     pub(crate) offered: Offered,
 }

@@ -6,27 +6,32 @@ use crate::send::busy_time::BusyTime;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::Segment;
 
-/// Counters of one connection's life.
+/// Counters of one connection's life. Those that predicted segments move come first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Statistics {
     /// Segments that came in, of every kind; those that a link has joined to one are counted one by one.
     pub segments_received: u64,
-    /// Segments that a link had joined to the ones before them: header prediction has not seen them as such.
-    pub segments_joined: u64,
-    /// Acknowledgements for which a later one stood that had come with them.
-    pub acks_superseded: u64,
     /// Bytes of data received in order.
     pub bytes_received: u64,
     /// Segments that went out, of every kind.
     pub segments_sent: u64,
+    /// Segments without data, SYN, FIN or RST that went out.
+    pub pure_acks_sent: u64,
     /// Of these, the ones with data, again or for the first time; what a SYN bears is not counted.
     pub data_segments_sent: u64,
     /// Bytes of data sent, each counted once.
     pub bytes_sent: u64,
     /// Bytes of data that the peer has acknowledged.
     pub bytes_acknowledged: u64,
-    /// Segments without data, SYN, FIN or RST that went out.
-    pub pure_acks_sent: u64,
+    /// Acknowledgements for which a later one stood that had come with them.
+    pub acks_superseded: u64,
+    /// Times that what was delivered showed that the path changes the order of segments.
+    pub reorderings: u64,
+    /// Header prediction.
+    pub prediction: PredictionStatistics,
+    /// Segments that a link had joined to the ones before them: header prediction has not seen them as such.
+    pub segments_joined: u64,
     /// Segments with something that had been sent before.
     pub retransmitted_segments: u64,
     /// Bytes of data in them, each counted as often as it was sent again.
@@ -39,8 +44,6 @@ pub struct Statistics {
     pub tail_probes: u64,
     /// Times that a loss turned out to be none, and the window was given back.
     pub spurious_recoveries: u64,
-    /// Times that what was delivered showed that the path changes the order of segments.
-    pub reorderings: u64,
     /// Duplicates of ours that the peer has told of (RFC 2883).
     pub duplicates_told: u64,
     /// Times that the peer had thrown away what it had named (RFC 2018 §8).
@@ -94,8 +97,6 @@ pub struct Statistics {
     pub mark_reductions: u64,
     /// Segments that announced a closed window to us.
     pub zero_windows_heard: u64,
-    /// Header prediction.
-    pub prediction: PredictionStatistics,
 }
 
 impl Statistics {
@@ -154,6 +155,7 @@ packed!(Statistics {
 
 /// How often header prediction was right, and why it was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct PredictionStatistics {
     /// Pure acknowledgements answered by the fast path.
     pub acks: u64,

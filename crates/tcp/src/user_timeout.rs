@@ -13,6 +13,7 @@ use linerate_wire::{TcpOptions, UserTimeout};
 
 /// What the two ends have said of a connection's user timeout.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub(crate) struct UserTimeouts {
     /// What the application has set; then CHANGEABLE is false.
     local: Option<Duration>,

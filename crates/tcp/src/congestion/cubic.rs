@@ -15,16 +15,17 @@ const CONVERGENCE: (u32, u32) = (17, 20);
 const ALPHA: (u64, u64) = (9, 17);
 
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub(crate) struct Cubic {
     window: Window,
-    /// The first slow start, until it ends or something is lost.
-    hystart: Option<HyStart>,
-    /// `W_max`, unless there was no loss yet, or the last one was noticed by the timer.
-    w_max: Option<u32>,
     /// `cwnd_prior`: the window when SSTHRESH was last set.
     cwnd_prior: u32,
+    /// The first slow start, until it ends or something is lost.
+    hystart: Option<HyStart>,
     /// The current congestion avoidance stage.
     stage: Option<Stage>,
+    /// `W_max`, unless there was no loss yet, or the last one was noticed by the timer.
+    w_max: Option<u32>,
 }
 
 packed!(Cubic { window, hystart, w_max, cwnd_prior, stage });

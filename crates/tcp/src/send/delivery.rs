@@ -109,9 +109,10 @@ impl Delivery {
 
 /// The sender's account of what was delivered (the draft's C.delivered and its companions).
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub(crate) struct DeliveryAccount {
-    /// Bytes delivered in the connection's life.
-    delivered: u64,
+    /// The last measurement of the rate.
+    pub(crate) latest: Option<RateSample>,
     /// When the last of them was.
     delivered_at: Instant,
     /// When the segment left that was delivered last, or that began the flight.
@@ -121,8 +122,8 @@ pub(crate) struct DeliveryAccount {
     /// The application had nothing more to send when this was the last byte to be delivered; zero if
     /// it had.
     limited_until: u64,
-    /// The last measurement of the rate.
-    pub(crate) latest: Option<RateSample>,
+    /// Bytes delivered in the connection's life.
+    delivered: u64,
 }
 
 packed!(DeliveryAccount { delivered, delivered_at, first_sent, lost, limited_until, latest });

@@ -77,57 +77,59 @@ impl SendSequence {
     }
 }
 
-/// The send buffer and everything that decides what leaves it.
+/// The send buffer and everything that decides what leaves it. First comes what only losses, then what only
+/// acknowledgements touch; the rest is asked before anything leaves, be it an acknowledgement.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub(crate) struct Sender {
-    pub(crate) buffer: SendBuffer,
-    /// The application has closed: a FIN follows the last byte.
-    pub(crate) fin: bool,
-    /// Bytes of TCP payload and options that a segment to this peer may have.
-    pub(crate) mss: u32,
-    pub(crate) rtt: RoundTrip,
-    pub(crate) path: PathMtu,
-    pub(crate) loss: Loss,
-    pub(crate) congestion: Congestion,
-    pub(crate) pacer: Pacer,
-    /// Full segments that may follow the last one without being asked for anew.
-    pub(crate) burst: u16,
-    /// What is in flight, with a peer that names what it has; empty with any other.
-    pub(crate) scoreboard: Scoreboard,
-    pub(crate) account: DeliveryAccount,
-    pub(crate) rack: Rack,
     pub(crate) prr: Prr,
     /// What the last loss has cost, in case it was none.
     pub(crate) undo: Option<Box<Undo>>,
-    /// When we could last send, the congestion window, or pacing, was what stopped us.
-    pub(crate) held_back: bool,
+    pub(crate) rack: Rack,
+    pub(crate) rtt: RoundTrip,
+    pub(crate) account: DeliveryAccount,
+    /// What is in flight, with a peer that names what it has; empty with any other.
+    pub(crate) scoreboard: Scoreboard,
     pub(crate) usage: Usage,
     /// Once something was written: those that wait in a flood shall not be larger for it.
     pub(crate) busy: Option<Box<BusyTime>>,
+    /// Since when the peer has owed an answer; [`Instant::NEVER`] if it does not.
+    pub(crate) silent_since: Instant,
+    /// When the peer last acknowledged something new.
+    pub(crate) progressed: Instant,
+    /// When a segment with data last left that was no probe of a closed window.
+    pub(crate) last_sent: Instant,
+    /// Bytes of TCP payload and options that a segment to this peer may have.
+    pub(crate) mss: u32,
+    /// The end of the last segment that was sent although not full (Minshall's SND.SML).
+    pub(crate) small_end: SeqNum,
+    /// Probes since the window was last open.
+    pub(crate) probes: u32,
+    /// How often the retransmission timer has expired since the peer last acknowledged something new.
+    pub(crate) expiries: u32,
+    /// Full segments that may follow the last one without being asked for anew.
+    pub(crate) burst: u16,
+    /// The application has closed: a FIN follows the last byte.
+    pub(crate) fin: bool,
+    /// When we could last send, the congestion window, or pacing, was what stopped us.
+    pub(crate) held_back: bool,
     /// There was no room for all that the application has written last.
     pub(crate) write_refused: bool,
     /// The same of any write since the buffer was last empty: somebody may wait for room, though another has
     /// found some.
     pub(crate) room_awaited: bool,
-    /// The end of the last segment that was sent although not full (Minshall's SND.SML).
-    pub(crate) small_end: SeqNum,
-    /// SND.UP while urgent data is not acknowledged: the number after it.
-    pub(crate) urgent: Option<SeqNum>,
     /// The persist timer has expired: something must leave, whatever the window says.
     pub(crate) probe_due: bool,
-    /// Probes since the window was last open.
-    pub(crate) probes: u32,
-    /// Since when the peer has owed an answer; [`Instant::NEVER`] if it does not.
-    pub(crate) silent_since: Instant,
     /// The network has reported that the peer cannot be reached, and it has acknowledged nothing new
     /// since.
     pub(crate) unreachable: bool,
-    /// How often the retransmission timer has expired since the peer last acknowledged something new.
-    pub(crate) expiries: u32,
-    /// When the peer last acknowledged something new.
-    pub(crate) progressed: Instant,
-    /// When a segment with data last left that was no probe of a closed window.
-    pub(crate) last_sent: Instant,
+    /// SND.UP while urgent data is not acknowledged: the number after it.
+    pub(crate) urgent: Option<SeqNum>,
+    pub(crate) loss: Loss,
+    pub(crate) pacer: Pacer,
+    pub(crate) path: PathMtu,
+    pub(crate) buffer: SendBuffer,
+    pub(crate) congestion: Congestion,
 }
 
 packed!(Sender {

@@ -46,18 +46,19 @@ impl Stretch {
 ///
 /// Invariant: `sacked` and `lost` are the sums of the stretches of that fate.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub(crate) struct Scoreboard {
     stretches: Stretches,
-    /// Where they begin and end.
-    span: (SeqNum, SeqNum),
-    sacked: u32,
-    lost: u32,
-    /// Bursts that have left in the connection's life.
-    departures: u64,
     /// No stretch before this is lost: where to look for the next.
     search_from: SeqNum,
     /// Blocks that were not believed, for want of room.
     pub(crate) refused_blocks: u64,
+    /// Bursts that have left in the connection's life.
+    departures: u64,
+    /// Where they begin and end.
+    span: (SeqNum, SeqNum),
+    sacked: u32,
+    lost: u32,
 }
 
 packed!(Scoreboard {
