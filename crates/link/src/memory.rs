@@ -137,6 +137,7 @@ pub struct MemoryLink<C = MonotonicClock> {
 }
 
 impl<C: Clock> Link for MemoryLink<C> {
+    #[inline(always)]
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
         let mut received = 0;
         while received < budget {
@@ -154,6 +155,13 @@ impl<C: Clock> Link for MemoryLink<C> {
             return Err(LinkError::Down);
         }
         Ok(received)
+    }
+
+    #[inline]
+    fn foresee(&mut self, budget: usize, look: impl FnMut(&[u8])) {
+        if self.receiver.has_frame() {
+            (0..budget).map_while(|ahead| self.receiver.peek(ahead)).for_each(look);
+        }
     }
 
     fn transmit(

@@ -8,6 +8,7 @@
 //! A flow that begins is asked for, found missing and entered, and its next packet comes soon: so what was
 //! hashed last is remembered, found or not, and who was entered last is who comes next.
 
+use crate::foresight::Foresight;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
@@ -39,6 +40,11 @@ impl Flow {
         Self { addresses: u64::from_ne_bytes(words[0]), ports: u32::from_ne_bytes(ports[0]) }
     }
 
+    /// The addresses, as they stand there.
+    pub(crate) const fn addresses(&self) -> [u8; 8] {
+        self.addresses.to_ne_bytes()
+    }
+
     /// What is bound at an address of ours and talks to anyone.
     pub(crate) fn bound(local: SocketAddrV4) -> Self {
         Self::new(local, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))
@@ -62,6 +68,10 @@ impl FlowHash {
     }
 }
 
+/// What the last lookup found before a packet was foreseen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before(Option<Entry>);
+
 /// From flows to sockets.
 #[derive(Debug)]
 pub(crate) struct Demux {
@@ -71,6 +81,8 @@ pub(crate) struct Demux {
     last: Option<Entry>,
     /// The flow that was hashed last, and its hash.
     hashed: Option<(Flow, FlowHash)>,
+    /// The packets that come next.
+    foresight: Foresight,
     repeats: u64,
     lookups: u64,
 }
@@ -78,7 +90,15 @@ pub(crate) struct Demux {
 impl Demux {
     /// A table without a flow.
     pub(crate) const fn new(hasher: SipHasher13) -> Self {
-        Self { hasher, table: HashTable::new(), last: None, hashed: None, repeats: 0, lookups: 0 }
+        Self {
+            hasher,
+            table: HashTable::new(),
+            last: None,
+            hashed: None,
+            foresight: Foresight::new(),
+            repeats: 0,
+            lookups: 0,
+        }
     }
 
     /// The socket of an arrived packet.
@@ -148,6 +168,59 @@ impl Demux {
         if self.last.is_some_and(|last| last.flow == flow) {
             self.last = None;
         }
+        self.foresight.forget_flow(flow);
+    }
+
+    /// A packet has come, perhaps of this flow, behind those that were noted before.
+    #[inline]
+    pub(crate) fn note_coming(&mut self, flow: Option<Flow>) {
+        self.foresight.note(flow);
+    }
+
+    /// Looks up what was noted, if that is of several flows: each socket that is found is shown to `look`, which says
+    /// whether its packets may be taken for such of a known flow.
+    pub(crate) fn look_up_coming(&mut self, look: impl Fn(u32) -> bool) -> bool {
+        let trains = self.foresight.trains();
+        if trains.len() < 2 {
+            self.foresight.forget();
+            return false;
+        }
+        // One question after the other for all of them, so that no answer has to be waited for.
+        for train in &mut *trains {
+            let hasher = &self.hasher;
+            let find = |flow| self.table.find(hash(hasher, flow).wide(), |entry| entry.flow == flow);
+            train.socket = train.flow.and_then(find).map(|entry| entry.socket);
+        }
+        for train in trains {
+            train.socket = train.socket.filter(|&socket| look(socket));
+        }
+        true
+    }
+
+    /// A packet of this flow has its turn: if that was foreseen, and it is not the flow of the packet before, it is
+    /// `last` from now on. What was, so that it can be again.
+    pub(crate) fn turn_to_foreseen(&mut self, flow: Option<Flow>) -> Option<Before> {
+        let train = self.foresight.step();
+        let (flow, socket) = (flow?, train?.socket?);
+        if train?.flow != Some(flow) || self.last(flow).is_some() {
+            return None;
+        }
+        Some(Before(self.last.replace(Entry { flow, socket })))
+    }
+
+    /// The packet was none for that connection after all.
+    pub(crate) fn turn_back(&mut self, before: Before) {
+        self.last = before.0;
+    }
+
+    /// Is the packet that has its turn the last before one of another flow?
+    pub(crate) fn turns_away(&self) -> bool {
+        self.foresight.changes()
+    }
+
+    /// Nothing more comes.
+    pub(crate) fn forget_coming(&mut self) {
+        self.foresight.forget();
     }
 
     /// How many flows there are.

@@ -162,7 +162,11 @@ impl Stack {
 
     /// Frames in, timers, frames out.
     fn pass(&mut self, link: &mut impl Link, budget: Budget, now: Instant) -> Result<Turn, LinkError> {
-        let received = link.receive(budget.receive, |frame| self.handle_frame_of_batch(now, frame));
+        let received = if self.looks_ahead() {
+            self.receive_foreseen(link, budget.receive, now)
+        } else {
+            link.receive(budget.receive, |frame| self.handle_frame_of_batch(now, frame))
+        };
         self.release_ack();
         let local = if self.has_local() { self.handle_local(now, budget.receive) } else { 0 };
         let timers = self.handle_timeout(now, budget.timers);

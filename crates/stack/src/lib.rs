@@ -85,6 +85,7 @@ mod echo;
 mod error;
 mod event;
 mod fast_open;
+mod foresight;
 mod host;
 mod icmp;
 mod identification;

@@ -18,6 +18,11 @@ pub trait Link {
     /// call can be repeated.
     fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError>;
 
+    /// Shows up to `budget` of the frames that [`Link::receive`] is about to hand over, in their order and where
+    /// they lie, as far as the link can without taking them; which is not at all unless it says otherwise. It
+    /// promises nothing: who has very many connections sees in good time whose memory will be asked for.
+    fn foresee(&mut self, _budget: usize, _look: impl FnMut(&[u8])) {}
+
     /// Offers up to `budget` empty frames to `fill`, one after the other, and returns how many were
     /// sent. `fill` writes one and says how long it is, or answers `None` when there is no more to
     /// send, after which it is not asked again in this call. Each offered frame has room for

@@ -55,6 +55,8 @@ pub struct Stack {
     pub(crate) predicts_frames: bool,
     /// How many were: each is one of the frames, packets, segments and repeated flows that are counted.
     pub(crate) predicted_frames: u64,
+    /// Those of them that were foreseen, and of another flow than the frame before.
+    pub(crate) turned_frames: u64,
     /// Acknowledgements that have come with the present batch of frames, and wait for its end.
     pub(crate) held_ack: Option<HeldAck>,
     pub(crate) routes: Routes,
@@ -134,6 +136,7 @@ impl Stack {
             stations: None,
             predicts_frames: config.frame_prediction,
             predicted_frames: 0,
+            turned_frames: 0,
             held_ack: None,
             routes,
             neighbors: Neighbors::new(limits.neighbors, keys.table("neighbours")),
@@ -262,9 +265,14 @@ impl Stack {
         counters.ip.in_delivers += predicted;
         counters.tcp.in_segments += predicted;
         let (repeats, lookups) = self.flows.repeats();
-        counters.tcp_extra.flow_repeats = repeats + predicted;
+        counters.tcp_extra.flow_repeats = repeats + predicted - self.turned_frames;
         counters.tcp_extra.flow_lookups = lookups + predicted;
         counters
+    }
+
+    /// How often a flow was counted as that of the frame before.
+    pub(crate) const fn flow_repeats(&self) -> u64 {
+        self.flows.repeats().0 + self.predicted_frames
     }
 
     /// Connections that no application holds any more and that have not ended: they still have something

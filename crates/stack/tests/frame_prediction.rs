@@ -1,10 +1,12 @@
 //! A frame with the header of the frame before it takes a short way to its connection. Whatever arrives, a
-//! host that knows the short way does what one does that judges every frame from its first byte on.
+//! host that knows the short way does what one does that judges every frame from its first byte on. So does one
+//! that was shown what comes next, be that true or not.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{
-    ConnectOptions, ListenHandle, ListenOptions, RxChecksum, RxFrame, Stack, StackConfig, TcpHandle,
+    Budget, Capabilities, ConnectOptions, Link, LinkError, ListenHandle, ListenOptions, Medium, RxChecksum,
+    RxFrame, Stack, StackConfig, TcpHandle, TxFrame,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{MacAddress, Protocol, Sum, checksum};
@@ -85,6 +87,21 @@ impl Scene {
         self.compare();
     }
 
+    /// Carries what there is in one batch, of which the servers are shown what is in `shown`.
+    fn carry_at_once(&mut self, shown: Shown) {
+        let mut batch = Batch { frames: Vec::new(), shown };
+        let mut frame = [0; 1_518];
+        while let Some(sent) = self.client.poll_transmit(self.now, &mut frame) {
+            batch.frames.push(frame[..sent.length].to_vec());
+        }
+        for server in &mut self.servers {
+            server.turn(&mut batch, Budget::default(), self.now).unwrap();
+        }
+        self.compare();
+        self.answer();
+        self.accept();
+    }
+
     /// Both servers say the same, and the client hears it once.
     fn answer(&mut self) {
         loop {
@@ -143,6 +160,56 @@ impl Scene {
                 break;
             }
         }
+    }
+}
+
+/// Frames that have come together.
+struct Batch {
+    frames: Vec<Vec<u8>>,
+    shown: Shown,
+}
+
+/// What is shown of them before they are handed over.
+#[derive(Clone, Copy, Debug)]
+enum Shown {
+    All,
+    Reversed,
+    Twice,
+    /// From this one on.
+    Later(usize),
+    /// Before this one.
+    First(usize),
+}
+
+impl Link for Batch {
+    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        let count = self.frames.len().min(budget);
+        self.frames[..count].iter().for_each(|bytes| on_frame(RxFrame::plain(bytes, Instant::ZERO)));
+        Ok(count)
+    }
+
+    fn foresee(&mut self, budget: usize, mut look: impl FnMut(&[u8])) {
+        let frames = self.frames.iter().take(budget);
+        match self.shown {
+            Shown::All => frames.for_each(|frame| look(frame)),
+            Shown::Reversed => frames.rev().for_each(|frame| look(frame)),
+            Shown::Twice => frames.flat_map(|frame| [frame, frame]).for_each(|frame| look(frame)),
+            Shown::Later(first) => frames.skip(first).for_each(|frame| look(frame)),
+            Shown::First(count) => frames.take(count).for_each(|frame| look(frame)),
+        }
+    }
+
+    /// It is full.
+    fn transmit(
+        &mut self,
+        _budget: usize,
+        _fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        Ok(0)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(Medium::Ethernet, 1_500)
     }
 }
 
@@ -267,6 +334,84 @@ proptest! {
                 }
                 Step::Carry(spoil, at, value) => scene.carry(spoil, at, value),
             }
+            scene.compare();
+        }
+    }
+}
+
+/// More than a host has at hand.
+const MANY: usize = 20;
+
+#[derive(Clone, Debug)]
+enum ManyStep {
+    /// The client writes so many bytes to each of these, so many times.
+    Write(Vec<usize>, usize),
+    /// The servers do.
+    Answer(Vec<usize>, usize),
+    /// The client resets a connection, and opens another between the same ports at once.
+    Reset(usize),
+    Read,
+    Carry(Shown),
+}
+
+fn many_step() -> impl Strategy<Value = ManyStep> {
+    let some = || prop::collection::vec(0..MANY, 1..2 * MANY);
+    let shown = prop_oneof![
+        4 => Just(Shown::All),
+        1 => Just(Shown::Reversed),
+        1 => Just(Shown::Twice),
+        1 => (1_usize..8).prop_map(Shown::Later),
+        1 => (0_usize..8).prop_map(Shown::First),
+    ];
+    prop_oneof![
+        4 => (some(), 1_usize..2_000).prop_map(|(numbers, length)| ManyStep::Write(numbers, length)),
+        2 => (some(), 1_usize..2_000).prop_map(|(numbers, length)| ManyStep::Answer(numbers, length)),
+        1 => (0..MANY).prop_map(ManyStep::Reset),
+        2 => Just(ManyStep::Read),
+        6 => shown.prop_map(ManyStep::Carry),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_host_that_looks_ahead_does_what_one_does_that_does_not(
+        steps in prop::collection::vec(many_step(), 1..40),
+    ) {
+        let mut scene = Scene::new();
+        (0..MANY).for_each(|number| scene.open(number));
+        for step in steps {
+            let now = scene.now;
+            match step {
+                ManyStep::Write(numbers, length) => {
+                    for number in numbers {
+                        let _ = scene.client.tcp_write(now, scene.opened[number], &vec![7; length]);
+                    }
+                }
+                ManyStep::Answer(numbers, length) => {
+                    for number in numbers {
+                        let handle = scene.accepted[number];
+                        let [one, other] =
+                            scene.servers.each_mut().map(|server| server.tcp_write(now, handle, &vec![7; length]));
+                        prop_assert_eq!(one, other);
+                    }
+                    scene.answer();
+                }
+                ManyStep::Reset(number) => {
+                    let local = SocketAddrV4::new(CLIENT, 40_000 + u16::try_from(number).unwrap());
+                    let _ = scene.client.tcp_abort(now, scene.opened[number]);
+                    let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
+                    let peer = SocketAddrV4::new(SERVER, PORT);
+                    // Its reset may not have left yet.
+                    if let Ok(handle) = scene.client.tcp_connect(now, peer, &options) {
+                        scene.opened[number] = handle;
+                    }
+                }
+                ManyStep::Read => scene.read(),
+                ManyStep::Carry(shown) => scene.carry_at_once(shown),
+            }
+            scene.now += Duration::from_micros(100);
             scene.compare();
         }
     }

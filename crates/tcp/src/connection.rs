@@ -19,6 +19,7 @@ use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
 use crate::{Config, Error, KeepAlive, LARGEST_BUFFER, MemoryGrant, State, Statistics};
 use alloc::boxed::Box;
+use core::hint::black_box;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader, TcpOptions, Timestamps};
 
@@ -626,6 +627,23 @@ impl Connection {
         self.ack_due = true;
         self.challenge_due = false;
         self.output_due = true;
+    }
+
+    /// Reads a word of each line of memory that a segment is going to need which arrives, so that all of them are
+    /// at hand when it has its turn. Nothing else comes of it.
+    #[inline]
+    pub fn warm(&self) {
+        black_box(self.predicted);
+        black_box(self.rcv.nxt);
+        black_box(self.snd.max_wnd);
+        black_box(self.heard);
+        black_box(self.memory.room);
+        black_box(self.receiver.largest_segment);
+        black_box(self.receiver.buffer.len());
+        black_box(self.statistics.segments_received);
+        black_box(self.statistics.bytes_received);
+        black_box(self.timers.floor());
+        black_box(self.timers.is_set(Timer::DelayedAck));
     }
 
     /// The next event, if there is one.

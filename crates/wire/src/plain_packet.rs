@@ -39,6 +39,17 @@ impl<'a> PlainPacket<'a> {
         is_valid(sum).then_some(Self { bytes })
     }
 
+    /// The [ends](Self::ends) of the packet at the start of `bytes`, if it looks like one. Nothing is verified.
+    #[inline(always)]
+    #[must_use]
+    pub fn glance(bytes: &[u8]) -> Option<[u8; 12]> {
+        let head = bytes.first_chunk::<HEADERS>()?;
+        if head[0] != 0x45 || head[9] != Protocol::TCP.number() {
+            return None;
+        }
+        head[12..].first_chunk().copied()
+    }
+
     #[inline(always)]
     fn head(&self) -> &'a [u8; HEADERS] {
         match self.bytes.first_chunk() {

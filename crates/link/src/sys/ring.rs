@@ -165,6 +165,19 @@ impl Consumer {
         }
         let index = self.head;
         self.head = index.wrapping_add(1);
+        self.slot(index)
+    }
+
+    /// The frame that will be the next after `ahead` others, if it is known to be there.
+    #[inline]
+    pub(crate) fn peek(&self, ahead: usize) -> Option<&[u8]> {
+        let known = self.tail_seen.wrapping_sub(self.head);
+        if ahead < known { Some(self.slot(self.head.wrapping_add(ahead))?.0) } else { None }
+    }
+
+    /// The frame in the slot `index`, with `released ≤ index < tail_seen`, and its stamp.
+    #[inline(always)]
+    fn slot(&self, index: usize) -> Option<(&[u8], u64)> {
         // SAFETY: `released ≤ index < tail_seen ≤ tail`, so the producer has published this slot, and does not
         // touch it before `release`, which needs `&mut self` and hence the end of this borrow.
         let (label, frame) = unsafe { self.shared.slot(index) };

@@ -109,6 +109,13 @@ impl TcpSocket {
         }
     }
 
+    /// Touches what a segment that arrives is going to need. May it come from a link? What a host sends to itself
+    /// does not.
+    pub(crate) fn warm(&self) -> bool {
+        self.connection.warm();
+        !self.is_local && !self.local.ip().is_loopback()
+    }
+
     /// Is the connection open in the sense of `CurrEstab`?
     fn is_established(&self) -> bool {
         !self.retired && is_open(self.state)
