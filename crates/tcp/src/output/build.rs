@@ -213,7 +213,7 @@ impl Connection {
 }
 
 /// Writes header and options; how long they are together, and their sum.
-fn write_with_options(header: &TcpHeader, options: &TcpOptions, bytes: &mut [u8]) -> (usize, Sum) {
+pub(super) fn write_with_options(header: &TcpHeader, options: &TcpOptions, bytes: &mut [u8]) -> (usize, Sum) {
     let options_length = options.emit(&mut bytes[TcpHeader::LENGTH..]);
     header.emit(options_length, bytes);
     let length = TcpHeader::LENGTH + options_length;

@@ -1,7 +1,8 @@
 //! A reset (RFC 9293 §3.5.2): for a connection that ends, and for segments that belong to none.
 
+use super::build::write_with_options;
 use super::{Kind, Transmit};
-use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
+use linerate_wire::{Segment, SeqNum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 
 /// What a reset says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,17 +55,7 @@ impl Reset {
             ..TcpHeader::default()
         };
         let options = TcpOptions { timestamps: self.timestamps, ..TcpOptions::default() };
-        let options_length = options.emit(&mut bytes[TcpHeader::LENGTH..]);
-        header.emit(options_length, bytes);
-        let length = TcpHeader::LENGTH + options_length;
-        Transmit {
-            length,
-            sum: Sum::of(&bytes[..length]),
-            ecn: Ecn::NotEct,
-            header: length,
-            cut: None,
-            lent: None,
-            kind: Kind::Reset,
-        }
+        let (length, sum) = write_with_options(&header, &options, bytes);
+        Transmit { kind: Kind::Reset, ..Transmit::without_data(length, sum) }
     }
 }
