@@ -8,6 +8,7 @@
 use super::backoff::slots;
 use super::{
     Audience, BusParameters, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port, SHORTEST,
+    time_on_wire,
 };
 use crate::frame::FrameId;
 use crate::rng::Stream;
@@ -121,7 +122,7 @@ impl Bus {
         outgoing.length = length;
         // A collision has an end of its own.
         if let State::Sending { start, collided: false, .. } = self.stations[port].state {
-            let end = start + self.bits(PREAMBLE_BITS + 8 * length as u64);
+            let end = start + time_on_wire(self.parameters.bit, length);
             self.begin_until(port, start, end, false, actions);
         }
     }
@@ -214,7 +215,7 @@ impl Bus {
         if self.sending.is_empty() {
             self.ended.clear();
         }
-        let end = now + self.bits(PREAMBLE_BITS + 8 * outgoing.length as u64);
+        let end = now + time_on_wire(self.parameters.bit, outgoing.length);
         self.sending.push(port);
         actions.push(MediumAction::Sending { port, frame: outgoing.frame });
         self.begin_until(port, now, end, false, actions);

@@ -1,6 +1,8 @@
 //! A cable with a pair for each direction: nobody waits for anybody, and what is lost is lost by chance.
 
-use super::{DuplexParameters, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port};
+use super::{
+    DuplexParameters, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port, time_on_wire,
+};
 use crate::frame::FrameId;
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};
@@ -88,23 +90,24 @@ impl Duplex {
     ) {
         let (way, bit) = (&mut self.ways[port], self.parameters.bit);
         let Some(outgoing) = &mut way.outgoing else { return };
-        let before = std::mem::replace(&mut outgoing.length, length);
+        let before = time_on_wire(bit, std::mem::replace(&mut outgoing.length, length));
+        let time = time_on_wire(bit, length);
         way.plan = way.plan.wrapping_add(1);
-        let at = now + bit * (PREAMBLE_BITS + 8 * length as u64);
-        actions.push(MediumAction::Later { at, event: MediumEvent::End { port, plan: way.plan } });
-        self.counted.busy = self.counted.busy + bit * (8 * length as u64) - bit * (8 * before as u64);
+        actions
+            .push(MediumAction::Later { at: now + time, event: MediumEvent::End { port, plan: way.plan } });
+        self.counted.busy = self.counted.busy + time - before;
     }
 
     fn start(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
         let Way { outgoing, plan, .. } = self.ways[port];
         let Some(Outgoing { frame, length, fate }) = outgoing else { return };
         let preamble = self.parameters.bit * PREAMBLE_BITS;
-        let end = now + preamble + self.parameters.bit * (8 * length as u64);
+        let time = time_on_wire(self.parameters.bit, length);
         let at = now + preamble + self.parameters.delay + fate.behind();
         actions.push(MediumAction::Sending { port, frame });
-        actions.push(MediumAction::Later { at: end, event: MediumEvent::End { port, plan } });
+        actions.push(MediumAction::Later { at: now + time, event: MediumEvent::End { port, plan } });
         actions.push(MediumAction::Arriving { port: 1 - port, at });
-        self.counted.busy += end.since(now);
+        self.counted.busy += time;
     }
 
     fn end(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {

@@ -42,6 +42,11 @@ pub(crate) const fn on_wire(length: usize) -> usize {
     if whole < SHORTEST { SHORTEST } else { whole }
 }
 
+/// How long a frame of so many bytes on the wire takes there, preamble included, where a bit takes `bit`.
+pub(crate) fn time_on_wire(bit: Span, length: usize) -> Span {
+    bit * (PREAMBLE_BITS + 8 * length as u64)
+}
+
 /// What a medium wants to be told later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediumEvent {

@@ -3,7 +3,9 @@
 //! card broke it off, goes no further.
 
 use super::outlet::{Outlet, OutletStatistics};
-use super::{Audience, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port, QueueParameters};
+use super::{
+    Audience, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port, QueueParameters, time_on_wire,
+};
 use crate::frame::{FrameId, Frames};
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
@@ -133,7 +135,7 @@ impl Switch {
     fn start(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
         let station = &self.ports[port];
         let (Some((frame, length, _)), plan) = (station.outgoing, station.plan) else { return };
-        let time = station.cable.bit * (PREAMBLE_BITS + 8 * length as u64);
+        let time = time_on_wire(station.cable.bit, length);
         actions.push(MediumAction::Sending { port, frame });
         actions.push(MediumAction::Later { at: now + time, event: MediumEvent::End { port, plan } });
         self.counted.busy += time;
@@ -149,11 +151,15 @@ impl Switch {
     ) {
         let station = &mut self.ports[port];
         let Some((_, before, _)) = &mut station.outgoing else { return };
-        let (bit, before) = (station.cable.bit, std::mem::replace(before, length));
+        let bit = station.cable.bit;
+        let before = time_on_wire(bit, std::mem::replace(before, length));
+        let time = time_on_wire(bit, length);
         station.plan = station.plan.wrapping_add(1);
-        let at = now + bit * (PREAMBLE_BITS + 8 * length as u64);
-        actions.push(MediumAction::Later { at, event: MediumEvent::End { port, plan: station.plan } });
-        self.counted.busy = self.counted.busy + bit * (8 * length as u64) - bit * (8 * before as u64);
+        actions.push(MediumAction::Later {
+            at: now + time,
+            event: MediumEvent::End { port, plan: station.plan },
+        });
+        self.counted.busy = self.counted.busy + time - before;
     }
 
     /// It has sent.
@@ -212,7 +218,7 @@ impl Switch {
         let Some((frame, length)) = station.outlet.poll(now, frames) else { return };
         station.sends = Some(frame);
         let preamble = station.cable.bit * PREAMBLE_BITS;
-        let time = preamble + station.cable.bit * (8 * length as u64);
+        let time = time_on_wire(station.cable.bit, length);
         actions.push(MediumAction::Arriving { port, at: now + preamble + station.cable.delay });
         let at = now + time + station.cable.bit * self.gap;
         actions.push(MediumAction::Later { at, event: MediumEvent::Passed { port } });

@@ -35,9 +35,9 @@ pub(crate) enum RelayEvent {
 pub(crate) enum RelayAction {
     /// Tell me at that time.
     Later { at: Tick, event: RelayEvent },
-    /// This frame wants to get onto the wire of a card; of one whose bytes will not all be there in time, so many.
+    /// This frame wants to get onto the wire of a card.
     Request { card: u16, frame: FrameId },
-    /// What this card is sending ends after so many bytes.
+    /// What this card begins to send ends after so many bytes: see [`NicAction::Cut`].
     Cut { card: u16, frame: FrameId, cut: Option<usize> },
     /// What a card wants to get onto its wire may not leave before then.
     Hold { card: u16, until: Tick },
