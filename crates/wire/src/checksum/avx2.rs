@@ -39,7 +39,7 @@ impl Avx2 {
 }
 
 /// Longer data are summed in parts: the sums of all words of one fit 31 bits.
-const PART: usize = 64 << 10;
+pub(super) const PART: usize = 64 << 10;
 
 /// Bytes of a step. Several stores a step: compilers replace a loop of one load and one store by a call of
 /// memcpy and a loop that reads everything again, which takes half as long again.

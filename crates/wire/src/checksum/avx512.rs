@@ -1,5 +1,6 @@
 //! The sum on x86-64 CPUs with AVX-512: as with AVX2, in half as many steps, and with masks for what is left.
 
+use super::avx2::PART;
 use super::fold;
 use core::arch::x86_64::{
     __m512i, _mm512_add_epi32, _mm512_loadu_si512, _mm512_madd_epi16, _mm512_mask_storeu_epi8,
@@ -38,9 +39,6 @@ impl Avx512 {
         unsafe { copy_and_sum(from, to) }
     }
 }
-
-/// Longer data are summed in parts: the sums of all words of one fit 31 bits.
-const PART: usize = 64 << 10;
 
 /// Bytes of a step. Several stores a step, as with AVX2.
 const PAIR: usize = 2 * BLOCK;
