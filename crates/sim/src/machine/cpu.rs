@@ -96,6 +96,16 @@ impl<J> Cpu<J> {
         self.jobs[level as usize].push_back((work, job));
     }
 
+    /// Makes the `wanted` jobs of the level `from` as urgent as those of `to`, behind them: in the order in which they are,
+    /// and with what has been done of them. Only while nothing runs.
+    pub(crate) fn hurry(&mut self, from: Level, to: Level, wanted: impl Fn(&J) -> bool) {
+        debug_assert_eq!(self.running, None, "no job runs");
+        let (hurried, left) =
+            self.jobs[from as usize].drain(..).partition::<VecDeque<_>, _>(|(_, job)| wanted(job));
+        self.jobs[from as usize] = left;
+        self.jobs[to as usize].extend(hurried);
+    }
+
     /// The plan's time has come: the job that is done, unless the plan is void.
     pub(crate) fn take_done(&mut self, now: Tick, plan: u32) -> Option<(Level, J)> {
         if plan != self.plan {
@@ -171,6 +181,11 @@ impl<J> Cpu<J> {
         self.running = Some((level, now));
     }
 
+    /// The jobs of a level, the next one first.
+    pub(crate) fn jobs(&self, level: Level) -> impl Iterator<Item = &J> {
+        self.jobs[level as usize].iter().map(|(_, job)| job)
+    }
+
     /// Judges what must hold after every event.
     pub(crate) fn check(&self) {
         let most_urgent = self.jobs.iter().position(|jobs| !jobs.is_empty());
@@ -209,6 +224,26 @@ mod tests {
         assert_eq!(task.at, at(150));
         assert_eq!(cpu.take_done(at(150), task.plan), Some((Level::Task, "task")));
         assert_eq!(cpu.busy().0, micros(150));
+    }
+
+    #[test]
+    fn who_is_hurried_keeps_the_order_and_what_has_been_done() {
+        let mut cpu = Cpu::new(0, 0);
+        add(&mut cpu, 0, Level::Task, 10, "made");
+        add(&mut cpu, 0, Level::Task, 10, "task");
+        add(&mut cpu, 0, Level::Task, 10, "made after");
+        let input = add(&mut cpu, 4, Level::Network, 1, "input").unwrap();
+        assert_eq!(cpu.take_done(at(5), input.plan), Some((Level::Network, "input")));
+        cpu.hurry(Level::Task, Level::Network, |job| job.starts_with("made"));
+        cpu.add(Level::Network, micros(10), "made then");
+        let mut now = at(5);
+        let order = [(11, "made"), (21, "made after"), (31, "made then"), (41, "task")];
+        for (time, job) in order {
+            let due = cpu.resume(now).unwrap();
+            assert_eq!(due.at, at(time), "{job}");
+            now = due.at;
+            assert_eq!(cpu.take_done(now, due.plan).unwrap().1, job);
+        }
     }
 
     #[test]

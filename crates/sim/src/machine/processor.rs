@@ -46,6 +46,13 @@ enum Job {
     Task(usize),
 }
 
+impl Job {
+    /// Is it a frame that the host has made, and that others of its are not to overtake?
+    const fn is_frame_of_host(&self) -> bool {
+        matches!(self, Self::Output(_))
+    }
+}
+
 /// A program that runs on the processor.
 #[derive(Debug)]
 struct Process {
@@ -331,6 +338,11 @@ impl Processor {
             let mut port = Port { capabilities, frames, arrived: arrived.take(), made, room: DRIVER_QUEUE };
             let turn = self.stack.turn(&mut port, BUDGET, clock);
             let goes_on = turn.is_ok_and(|turn| turn.more || (turn.blocked && turn.transmitted > 0));
+            if level == Level::Network && !self.made.is_empty() {
+                // What the host has made for a task before leaves before, as kernels keep interrupts of the network off
+                // until that has been done.
+                self.cpu.hurry(Level::Task, level, Job::is_frame_of_host);
+            }
             while let Some(frame) = self.made.pop_front() {
                 let work = self.costs.output + self.sum_of(frame, card, frames) + self.costs.driver_transmit;
                 let copy = self.costs.card_copy * frames[frame].length() as u64;
@@ -427,6 +439,11 @@ impl Processor {
     /// Judges what must hold after every event.
     pub(super) fn check(&self) {
         self.cpu.check();
+        let makes_frames = |level| self.cpu.jobs(level).any(Job::is_frame_of_host);
+        assert!(
+            !(makes_frames(Level::Network) && makes_frames(Level::Task)),
+            "the host's frames leave in the order in which it made them"
+        );
         assert!(self.driver_queue.len() <= DRIVER_QUEUE, "the driver's queue holds what it holds");
     }
 }
