@@ -203,6 +203,9 @@ impl Neighbors {
     /// not answer. `None` when no timer is due any more.
     #[inline]
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Option<Vec<Vec<u8>>> {
+        if now < self.timers.next() {
+            return None;
+        }
         let index = self.timers.expire(now)?;
         Some(self.end_state(now, index))
     }

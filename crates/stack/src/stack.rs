@@ -16,7 +16,7 @@ use crate::ipv4::Course;
 use crate::isn::InitialNumbers;
 use crate::keys::Keys;
 use crate::link::Capabilities;
-use crate::list::{Links, List};
+use crate::list::Links;
 use crate::listen::syn_cookie::CookieJar;
 use crate::memory::Memory;
 use crate::neighbor::Neighbors;
@@ -28,7 +28,7 @@ use crate::route::{Route, Routes};
 use crate::sockets::{ListenHandle, Socket, Sockets};
 use crate::steering::{Shard, Steering};
 use crate::tcp::burst::BurstHeaders;
-use crate::tcp::{HeldAck, HostHeaders, StationHeader, TcpConfigs};
+use crate::tcp::{HeldAck, HostHeaders, StationHeader, TcpConfigs, TimeWait};
 use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
 use crate::transmit::{Gathering, Reply};
@@ -86,7 +86,7 @@ pub struct Stack {
     pub(crate) timers: TimerWheel,
     /// Connections stand in one queue at a time: `time_wait`, or one of a listener.
     pub(crate) queues: Links,
-    pub(crate) time_wait: List,
+    pub(crate) time_wait: TimeWait,
     pub(crate) orphans: usize,
     /// Who wants to send to the link.
     pub(crate) ready: Ready,
@@ -157,7 +157,7 @@ impl Stack {
             tcp_configs: TcpConfigs::new(&config.tcp),
             timers: TimerWheel::new(),
             queues: Links::new(),
-            time_wait: List::EMPTY,
+            time_wait: TimeWait::new(config.tcp.msl * 2),
             orphans: 0,
             ready: Ready::new(),
             identification: Identification::new(config.count_packets),

@@ -78,8 +78,16 @@ impl TimerWheel {
     #[inline]
     pub(crate) fn arm(&mut self, id: u32, deadline: Instant) {
         if deadline < self.deadline(id) {
-            self.rearm(id, deadline);
+            self.hasten(id, deadline);
         }
+    }
+
+    /// What comes due earlier than it would have can only bring the first time nearer.
+    #[inline(never)]
+    fn hasten(&mut self, id: u32, deadline: Instant) {
+        self.take_out(id);
+        let start = self.place(id, deadline);
+        self.next = self.next.min(Instant::from_nanos(start << TICK_BITS));
     }
 
     /// Has timer `id` come due at `deadline`, whatever it was armed for before.
@@ -91,7 +99,6 @@ impl TimerWheel {
         }
     }
 
-    #[inline(never)]
     fn rearm(&mut self, id: u32, deadline: Instant) {
         self.take_out(id);
         self.place(id, deadline);
@@ -106,7 +113,7 @@ impl TimerWheel {
     }
 
     /// Takes the timer out of the wheel, if it is armed; whether it was.
-    #[inline]
+    #[inline(always)]
     fn take_out(&mut self, id: u32) -> bool {
         let timer = match self.timers.get_mut(id as usize) {
             Some(timer) if timer.deadline != Instant::NEVER => timer,
@@ -196,29 +203,30 @@ impl TimerWheel {
         }
     }
 
-    /// Puts a timer that is in no list where its deadline says.
+    /// Puts a timer that is in no list where its deadline says, and says at which tick that place begins.
     #[inline(always)]
-    fn place(&mut self, id: u32, deadline: Instant) {
+    fn place(&mut self, id: u32, deadline: Instant) -> u64 {
         #[cfg(test)]
         {
             self.placed += 1;
         }
         let tick = deadline.as_nanos().div_ceil(1 << TICK_BITS).min(LAST_TICK);
-        let place = if tick <= self.elapsed {
+        let (place, start) = if tick <= self.elapsed {
             self.links.push_back(&mut self.due, id);
-            Place::Due
+            (Place::Due, self.elapsed)
         } else {
             let level = (tick ^ self.elapsed).ilog2() / DIGIT_BITS;
             let slot = (tick >> (level * DIGIT_BITS)) as usize % SLOTS;
             let at = &mut self.levels[level as usize];
             at.occupied |= 1 << slot;
             self.links.push_back(&mut at.slots[slot], id);
-            Place::slot(level, slot)
+            (Place::slot(level, slot), tick >> (level * DIGIT_BITS) << (level * DIGIT_BITS))
         };
         if self.timers.len() <= id as usize {
             self.timers.resize(id as usize + 1, Timer { deadline: Instant::NEVER, place: Place::Due });
         }
         self.timers[id as usize] = Timer { deadline, place };
+        start
     }
 }
 

@@ -285,6 +285,64 @@ fn the_same_connection_opens_again_out_of_time_wait() {
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.time_wait_recycled, 4);
 }
 
+/// One that waits for less than those before it ends in its time, and none ends early; so does one that its
+/// application let go of only after others had come.
+#[test]
+fn every_connection_in_time_wait_ends_in_its_time() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let seconds = Duration::from_secs;
+    let msl = [30, 30, 5, 30, 30];
+    let locals = [5_000, 5_001, 5_002, 5_003, 5_004].map(|port| at(Side::Left, port));
+    let options = |number: usize| ConnectOptions {
+        local: Some(locals[number]),
+        config: Some(Config { msl: seconds(msl[number]), ..Config::modern() }),
+        ..ConnectOptions::default()
+    };
+    let mut ends = Vec::new();
+    let mut held = None;
+    for (number, msl) in msl.into_iter().enumerate() {
+        let now = pair.now;
+        let left = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options(number)).unwrap();
+        pair.run_for(Duration::from_millis(10));
+        let (right, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
+        let now = pair.now;
+        if number == 1 {
+            pair.stack(Side::Left).tcp_shutdown_write(now, left).unwrap();
+            held = Some(left);
+        } else {
+            pair.stack(Side::Left).tcp_close(now, left).unwrap();
+        }
+        pair.run_for(Duration::from_millis(10));
+        let now = pair.now;
+        pair.stack(Side::Right).tcp_close(now, right).unwrap();
+        ends.push(pair.now + seconds(2 * msl));
+        pair.run_for(seconds(2));
+    }
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_close(now, held.unwrap()).unwrap();
+    let mut numbers: Vec<_> = (0..msl.len()).collect();
+    numbers.sort_by_key(|&number| ends[number]);
+    for number in numbers {
+        pair.run_for(ends[number].since(pair.now));
+        let now = pair.now;
+        let again = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options(number));
+        assert_eq!(again, Err(Error::AddressInUse(locals[number])), "{number} waits");
+        // Those that wait in one queue may wait a sixteenth longer.
+        let longer = Duration::from_millis(if number == 2 { 10 } else { 1_900 });
+        pair.run_for(longer);
+        if number == 2 {
+            let now = pair.now;
+            pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options(number)).unwrap();
+        }
+    }
+    pair.run_for(seconds(2));
+    for number in [0, 1, 3, 4] {
+        let now = pair.now;
+        pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options(number)).unwrap();
+    }
+}
+
 #[test]
 fn too_many_connections_in_time_wait_end_the_oldest() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.time_wait = 3);

@@ -11,6 +11,7 @@ mod output;
 mod resting;
 mod settle;
 mod sockets;
+mod time_wait;
 
 pub(crate) use configs::TcpConfigs;
 pub(crate) use familiar::StationHeader;
@@ -18,6 +19,7 @@ pub(crate) use headers::HostHeaders;
 pub(crate) use held_ack::HeldAck;
 pub(crate) use resting::{RestingSocket, Seen};
 pub use sockets::ConnectOptions;
+pub(crate) use time_wait::{TimeWait, timer_of};
 
 use crate::demux::{Flow, FlowHash};
 use crate::ipv4::Way;
@@ -72,43 +74,12 @@ pub(crate) struct TcpSocket {
     retired: bool,
 }
 
-/// What a connection was before a step that changed its state, and what it is now.
-struct Change {
-    before: State,
-    state: State,
-    owner: Owner,
-    /// Is there nothing left to be done?
-    is_over: bool,
-    was_established: bool,
-    is_established: bool,
-    was_orphan: bool,
-    is_orphan: bool,
-}
-
 /// Is a connection in this state open in the sense of `CurrEstab`?
 const fn is_open(state: State) -> bool {
     matches!(state, State::Established | State::CloseWait)
 }
 
 impl TcpSocket {
-    /// The host sees the state that the connection, which is on the network, is in now.
-    #[inline]
-    fn follow_state(&mut self) -> Change {
-        let (before, state) = (self.state, self.connection.state());
-        let is_free = self.owner == Owner::Nobody;
-        self.state = state;
-        Change {
-            before,
-            state,
-            owner: self.owner,
-            is_over: self.connection.is_released(),
-            was_established: is_open(before),
-            is_established: is_open(state),
-            was_orphan: is_free && before != State::TimeWait,
-            is_orphan: is_free && state != State::TimeWait,
-        }
-    }
-
     /// Touches what a segment that arrives is going to need. May it come from a link? What a host sends to itself
     /// does not.
     pub(crate) fn warm(&self) -> bool {
@@ -176,23 +147,28 @@ impl Stack {
 
     /// A connection has gone from one state to another, or is about to leave the network.
     #[inline(always)]
-    fn follow_change(&mut self, index: u32, change: &Change) {
-        let &Change { before, state, owner, is_over, was_established, is_established, .. } = change;
-        self.count_change(was_established, is_established);
-        self.orphans = self.orphans + usize::from(change.is_orphan) - usize::from(change.was_orphan);
-        if before != state && state == State::Closed {
-            let counted = &mut self.counted.tcp;
-            counted.established_resets += u64::from(was_established);
-            counted.attempt_failures += u64::from(matches!(before, State::SynSent | State::SynReceived));
-        }
-        if matches!(before, State::SynSent | State::SynReceived) && state != before {
-            self.leave_handshake(index, before);
-        }
-        if before == State::TimeWait && state != before {
-            self.queues.remove(&mut self.time_wait, index);
-        }
-        if state == State::TimeWait && state != before {
-            self.enter_time_wait(index);
+    fn follow_change(&mut self, index: u32, owner: Owner, (before, state): (State, State), is_over: bool) {
+        let (was_open, is_open) = (is_open(before), is_open(state));
+        self.count_change(was_open, is_open);
+        if before != state {
+            match before {
+                State::SynSent | State::SynReceived => self.leave_handshake(index, before),
+                State::TimeWait => {
+                    self.queues.remove(&mut self.time_wait.list, index);
+                    self.orphans += usize::from(owner == Owner::Nobody);
+                }
+                _ => {}
+            }
+            match state {
+                State::Closed => {
+                    let counted = &mut self.counted.tcp;
+                    counted.established_resets += u64::from(was_open);
+                    counted.attempt_failures +=
+                        u64::from(matches!(before, State::SynSent | State::SynReceived));
+                }
+                State::TimeWait => self.enter_time_wait(index, owner),
+                _ => {}
+            }
         }
         if let Owner::HalfOpen(listener) = owner
             && state.is_synchronized()
@@ -201,7 +177,7 @@ impl Stack {
         }
         if is_over {
             self.retire(index);
-        } else if is_established && !was_established {
+        } else if is_open && !was_open {
             self.welcome(index);
         }
     }
@@ -223,10 +199,12 @@ impl Stack {
     }
 
     /// Connections in TIME-WAIT are limited; of too many, the one that has waited longest ends.
-    fn enter_time_wait(&mut self, index: u32) {
-        self.queues.push_back(&mut self.time_wait, index);
+    #[inline]
+    fn enter_time_wait(&mut self, index: u32, owner: Owner) {
+        self.orphans -= usize::from(owner == Owner::Nobody);
+        self.queues.push_back(&mut self.time_wait.list, index);
         if self.time_wait.len() > self.limits.time_wait
-            && let Some(oldest) = self.time_wait.first()
+            && let Some(oldest) = self.time_wait.list.first()
         {
             self.counted.tcp_extra.time_wait_overflows += 1;
             self.retire(oldest);
@@ -247,11 +225,11 @@ impl Stack {
         self.count_change(was_established, false);
         self.orphans -= usize::from(was_orphan);
         self.flows.remove_hashed(flow_hash, flow, index);
-        self.timers.disarm(index);
+        self.timers.disarm(timer_of(index));
         self.ready.remove(Sender::Socket(index));
         self.local_ready.remove(Sender::Socket(index));
         if is_waiting {
-            self.queues.remove(&mut self.time_wait, index);
+            self.queues.remove(&mut self.time_wait.list, index);
         }
         self.leave_listener(owner, index);
         if owner != Owner::Application {
@@ -276,8 +254,7 @@ impl Stack {
             return;
         }
         self.orphans += usize::from(socket.is_orphan());
-        self.settle(index);
-        self.wait_out(index);
+        if socket.state == State::TimeWait { self.settle_in_time_wait(index) } else { self.settle(index) }
     }
 
     /// Lets one timer of a connection expire, if one is due.
@@ -286,18 +263,20 @@ impl Stack {
         if now < self.timers.next() {
             return false;
         }
-        let Some(index) = self.timers.expire(now) else { return false };
-        self.expire_connection(now, index);
+        let Some(timer) = self.timers.expire(now) else { return false };
+        match time_wait::owner_of(timer) {
+            Some(index) => self.expire_connection(now, index),
+            None => self.end_queued(now),
+        }
         true
     }
 
     #[inline(never)]
     fn expire_connection(&mut self, now: Instant, index: u32) {
         if let Some(end) = self.sockets.waits_until(index) {
+            // Or the timer is of its busy life, and another one has been armed since.
             if end <= now {
                 self.end_waiting(index);
-            } else {
-                self.timers.arm(index, end);
             }
             return;
         }
@@ -324,8 +303,7 @@ impl Stack {
         let ready = if socket.is_local { &self.local_ready } else { &self.ready };
         let waits = socket.connection.wants_transmit();
         assert!(!waits || ready.contains(Sender::Socket(index)), "who wants to send stands in the ring");
-        let armed = self.timers.deadline(index);
-        assert!(armed <= socket.connection.poll_timeout(), "each timer is armed in time");
+        self.check_timer(index, socket);
         assert!(socket.connection.events().is_empty(), "what has happened was noted");
         assert!(!socket.connection.is_released(), "what is over has left");
     }

@@ -134,8 +134,9 @@ impl Stack {
             Kind::Reset => self.counted.tcp.out_resets += 1,
         }
         let goes_on = socket.connection.wants_transmit();
-        let is_waiting = socket.state == State::TimeWait;
-        if concerned!(self).settle(index, socket) == Settled::Not {
+        if socket.state == State::TimeWait {
+            self.settle_in_time_wait(index);
+        } else if concerned!(self).settle(index, socket) == Settled::Not {
             self.follow(index);
         }
         if goes_on {
@@ -143,9 +144,6 @@ impl Stack {
         } else {
             let ready = if is_local { &mut self.local_ready } else { &mut self.ready };
             ready.remove(Sender::Socket(index));
-            if is_waiting {
-                self.wait_out(index);
-            }
         }
         Some(written)
     }

@@ -2,7 +2,7 @@
 //! in TIME-WAIT, in a tenth. Whoever wants to change anything about it wakes it, and whoever looks at it is shown
 //! what it would be awake.
 
-use super::{NOWHERE, Owner, TcpSocket, headers::Headers};
+use super::{NOWHERE, Owner, TcpSocket, headers::Headers, timer_of};
 use crate::demux::{Flow, FlowHash};
 use crate::memory::Granted;
 use crate::sockets::Socket;
@@ -69,7 +69,7 @@ impl RestingSocket {
 impl RestingSocket<Waiting> {
     /// What there is to keep of `socket` in TIME-WAIT, if nobody holds it.
     fn of(socket: &TcpSocket) -> Option<Self> {
-        if socket.owner != Owner::Nobody || socket.retired {
+        if socket.owner != Owner::Nobody || socket.retired || socket.held > 0 {
             return None;
         }
         Some(Self::with_kept(socket.connection.wait_out()?, socket))
@@ -190,22 +190,32 @@ impl Stack {
         }
         let deadline = socket.connection.poll_timeout();
         let Some(resting) = RestingSocket::<Resting>::of(socket) else { return };
-        self.lay_down(index, Socket::Resting(Box::new(resting)), deadline);
+        self.lay_down(index, Socket::Resting(Box::new(resting)));
+        self.timers.set(timer_of(index), deadline);
     }
 
     /// A connection is in TIME-WAIT: if it has said all, and nobody holds it, only that is kept of it which
     /// TIME-WAIT needs.
-    pub(crate) fn wait_out(&mut self, index: u32) {
-        let Some(socket) = self.sockets.awake_at(index) else { return };
-        let Some(waiting) = RestingSocket::<Waiting>::of(socket) else { return };
-        let deadline = waiting.deadline();
-        self.lay_down(index, Socket::Waiting(Box::new(waiting)), deadline);
+    pub(crate) fn wait_out(&mut self, index: u32) -> bool {
+        let Some(socket) = self.sockets.awake_at(index) else { return false };
+        let Some(waiting) = RestingSocket::<Waiting>::of(socket) else { return false };
+        let end = waiting.deadline();
+        self.lay_down(index, Socket::Waiting(Box::new(waiting)));
+        self.queue_for_end(index, end);
+        true
     }
 
-    fn lay_down(&mut self, index: u32, socket: Socket, deadline: Instant) {
+    /// The same after a step, which is settled unless nothing but this is left to be done.
+    #[cold]
+    pub(super) fn settle_in_time_wait(&mut self, index: u32) {
+        if !self.wait_out(index) {
+            self.settle(index);
+        }
+    }
+
+    fn lay_down(&mut self, index: u32, socket: Socket) {
         self.sockets.put_to_rest(index, socket);
         self.burst.forget();
-        self.timers.set(index, deadline);
     }
 
     /// TIME-WAIT of a connection of which nothing else is kept has come to its end, or its place is wanted.
@@ -213,8 +223,8 @@ impl Stack {
     pub(crate) fn end_waiting(&mut self, index: u32) -> bool {
         let Some(Socket::Waiting(socket)) = self.sockets.get(index) else { return false };
         self.flows.remove_hashed(socket.flow_hash, socket.flow(), index);
-        self.timers.disarm(index);
-        self.queues.remove(&mut self.time_wait, index);
+        self.timers.disarm(timer_of(index));
+        self.queues.remove(&mut self.time_wait.list, index);
         self.memory.forget(index, 0);
         self.sockets.remove(index);
         true

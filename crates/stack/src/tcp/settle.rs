@@ -9,7 +9,7 @@ use crate::event::EventQueue;
 use crate::memory::Memory;
 use crate::ready::{Ready, Sender};
 use crate::stack::Stack;
-use crate::tcp::Owner;
+use crate::tcp::{Owner, timer_of};
 use crate::timer_wheel::TimerWheel;
 use core::net::Ipv4Addr;
 use linerate_tcp::{Events, State, Trouble};
@@ -59,12 +59,12 @@ impl Concerned<'_> {
         {
             return Settled::Not;
         }
+        self.timers.arm(timer_of(index), socket.connection.earliest_timeout());
         self.note(index, socket);
         Settled::Yes
     }
 
-    /// Notes that a connection wants to send, when it wants to be looked after, and what its application may
-    /// want to know.
+    /// Notes that a connection wants to send, and what its application may want to know.
     #[inline(always)]
     fn note(self, index: u32, socket: &mut TcpSocket) {
         let connection = &mut socket.connection;
@@ -72,7 +72,6 @@ impl Concerned<'_> {
             let ready = if socket.is_local { self.local_ready } else { self.ready };
             ready.push(Sender::Socket(index));
         }
-        self.timers.arm(index, connection.earliest_timeout());
         let events = connection.take_events();
         if !events.is_empty() && socket.owner == Owner::Application {
             self.events.note(index, events.bits());
@@ -118,17 +117,35 @@ impl Stack {
         }
         let events = socket.connection.events();
         concerned!(self).note(index, socket);
-        let peer = *socket.peer.ip();
-        let change = socket.is_elsewhere().then(|| socket.follow_state());
-        let connection = &socket.connection;
+        if events.intersects(OF_THE_WAY) {
+            self.follow_way(index, events);
+        }
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        let (owner, before, state) = (socket.owner, socket.state, socket.connection.state());
+        let is_over = socket.connection.is_released();
+        socket.state = state;
+        let waits_until = if state == State::TimeWait { socket.connection.waits_until() } else { None };
+        if waits_until.is_none() {
+            self.timers.arm(timer_of(index), socket.connection.earliest_timeout());
+        }
+        if before != state || state == State::Closed {
+            self.follow_change(index, owner, (before, state), is_over);
+        }
+        if let Some(end) = waits_until {
+            self.queue_for_end(index, end);
+        }
+    }
+
+    /// What a connection has found out of the way to its peer.
+    #[cold]
+    fn follow_way(&mut self, index: u32, events: Events) {
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        let (connection, peer) = (&socket.connection, *socket.peer.ip());
         let is_silent = events.contains(Events::TROUBLE) && connection.trouble() == Some(Trouble::Silent);
         if events.contains(Events::PATH_MTU) {
             // What one connection has found out is worth remembering for the next.
             let (mtu, is_estimated) = (connection.path_mtu(), connection.is_path_mtu_estimated());
             self.path_mtus.note(self.now, peer, mtu, is_estimated);
-        }
-        if let Some(change) = change {
-            self.follow_change(index, &change);
         }
         if is_silent {
             self.doubt_way_to(peer);

@@ -30,13 +30,17 @@ pub struct Waiting {
 }
 
 impl Connection {
+    /// When all is over, if nothing else can come to be due of it: it is in TIME-WAIT, and the application has let go.
+    #[must_use]
+    pub fn waits_until(&self) -> Option<Instant> {
+        let is_waiting = self.state == State::TimeWait && self.released && self.buffer_memory() == 0;
+        is_waiting.then(|| self.timers.deadline(Timer::TimeWait))
+    }
+
     /// What there is to keep of it in TIME-WAIT, once it has said all and the application has let go.
     #[must_use]
     pub fn wait_out(&self) -> Option<Waiting> {
-        let is_waiting = self.state == State::TimeWait && self.released;
-        if !is_waiting || self.output_due || self.buffer_memory() > 0 {
-            return None;
-        }
+        let deadline = self.waits_until().filter(|_| !self.output_due)?;
         Some(Waiting {
             config: self.config.clone(),
             path: self.path,
@@ -48,7 +52,7 @@ impl Connection {
             segment: self.receiver.largest_segment,
             heard: self.heard,
             next_challenge: self.next_challenge,
-            deadline: self.timers.deadline(Timer::TimeWait),
+            deadline,
         })
     }
 }

@@ -1,0 +1,111 @@
+//! Connections in TIME-WAIT, in the order in which they end, and one timer for nearly all of them.
+//!
+//! They end in the order in which they have come, as long as each waits for as long as the one before it. So whoever
+//! is kept as nothing but what TIME-WAIT needs stands in the queue without a timer of its own: the queue's comes
+//! due a little after the first of them may end, and ends all that may end by then. To wait for a little longer
+//! costs nothing but the record; TIME-WAIT is never shorter than it has to be (RFC 9293 §3.6.1).
+
+use super::{Owner, TcpSocket};
+use crate::list::List;
+use crate::stack::Stack;
+use linerate_tcp::State;
+use linerate_units::{Duration, Instant};
+
+/// The timer of the queue.
+const QUEUE: u32 = 0;
+/// How much longer than it has to be TIME-WAIT may be, as a part of it.
+const LONGER: u64 = 16;
+/// Connections that end at a time: as long as others may have to wait.
+const AT_A_TIME: usize = 16;
+
+/// The timer of the connection with this number.
+#[inline]
+pub(crate) const fn timer_of(index: u32) -> u32 {
+    index + 1
+}
+
+/// Whose timer it is; `None` if it is the queue's.
+#[inline]
+pub(super) const fn owner_of(timer: u32) -> Option<u32> {
+    timer.checked_sub(1)
+}
+
+/// The queue of those in TIME-WAIT.
+#[derive(Debug)]
+pub(crate) struct TimeWait {
+    /// All of them. Invariant: those that have no timer of their own stand there in the order of their ends.
+    pub(super) list: List,
+    /// When the last of those ends that have no timer of their own.
+    latest: Instant,
+    /// How long after the end of the first the queue's timer comes due.
+    late: Duration,
+}
+
+impl TimeWait {
+    /// Nobody waits; it takes so long as a rule.
+    pub(crate) fn new(span: Duration) -> Self {
+        Self { list: List::EMPTY, latest: Instant::ZERO, late: span / LONGER }
+    }
+
+    /// How many wait.
+    pub(crate) const fn len(&self) -> usize {
+        self.list.len()
+    }
+}
+
+impl Stack {
+    /// A connection, which is in the queue and which nobody holds, does nothing any more but wait until `end`.
+    #[inline]
+    pub(super) fn queue_for_end(&mut self, index: u32, end: Instant) {
+        if end < self.time_wait.latest {
+            // One that was woken, or whose rules are others.
+            self.timers.set(timer_of(index), end);
+            return;
+        }
+        self.time_wait.latest = end;
+        if self.time_wait.list.last() != Some(index) {
+            self.move_back(index);
+        }
+        self.timers.arm(QUEUE, end + self.time_wait.late);
+    }
+
+    /// Puts one of the queue behind all others.
+    fn move_back(&mut self, index: u32) {
+        self.queues.remove(&mut self.time_wait.list, index);
+        self.queues.push_back(&mut self.time_wait.list, index);
+    }
+
+    /// Ends those at the front of the queue whose time has come.
+    pub(super) fn end_queued(&mut self, now: Instant) {
+        for _ in 0..AT_A_TIME {
+            let Some(first) = self.time_wait.list.first() else {
+                self.time_wait.latest = Instant::ZERO;
+                return;
+            };
+            match self.sockets.waits_until(first) {
+                Some(end) if end <= now => drop(self.end_waiting(first)),
+                Some(end) => return self.timers.arm(QUEUE, end + self.time_wait.late),
+                None => self.pass_over(now, first),
+            }
+        }
+        self.timers.arm(QUEUE, now);
+    }
+
+    /// One that is awake, and perhaps has an application that looks at it, keeps nobody from being ended.
+    #[cold]
+    fn pass_over(&mut self, now: Instant, index: u32) {
+        self.move_back(index);
+        self.expire_connection(now, index);
+        if let Some(socket) = self.sockets.awake_at(index) {
+            self.timers.arm(timer_of(index), socket.connection.poll_timeout());
+        }
+    }
+
+    /// Judges whether a timer, its own or the queue's, is armed in time for a connection.
+    pub(super) fn check_timer(&self, index: u32, socket: &TcpSocket) {
+        let deadline = socket.connection.poll_timeout();
+        let is_queued = socket.state == State::TimeWait && socket.owner == Owner::Nobody;
+        let queue = is_queued && self.timers.deadline(QUEUE) <= deadline + self.time_wait.late;
+        assert!(queue || self.timers.deadline(timer_of(index)) <= deadline, "each timer is armed in time");
+    }
+}
