@@ -152,7 +152,6 @@ struct Pair {
     left: Host<MemoryLink>,
     right: Host<MemoryLink>,
     listener: ListenHandle,
-    config: Config,
 }
 
 impl Pair {
@@ -162,18 +161,21 @@ impl Pair {
         let left = host(LEFT, left, config, BATCH)?;
         let mut right = host(RIGHT, right, config, work.frames_before_answer())?;
         let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default()).map_err(sentence)?;
-        Ok(Self { left, right, listener, config })
+        Ok(Self { left, right, listener })
     }
 
     fn open(&mut self) -> Result<(TcpHandle, TcpHandle), String> {
-        let options = ConnectOptions { config: Some(self.config), ..ConnectOptions::default() };
-        let client = self.left.stack_mut().tcp_connect(now(), PORT, &options).map_err(sentence)?;
+        // As every peer's, its rules are told once, to the host; and the clock is asked once a turn.
+        let mut time = now();
+        let options = ConnectOptions::default();
+        let client = self.left.stack_mut().tcp_connect(time, PORT, &options).map_err(sentence)?;
         loop {
-            turn(&mut self.left, now())?;
+            turn(&mut self.left, time)?;
             turn(&mut self.right, now())?;
             if let Some((server, _)) = self.right.stack_mut().tcp_accept(self.listener) {
                 return Ok((client, server));
             }
+            time = now();
         }
     }
 
@@ -267,14 +269,17 @@ impl Pair {
         let stopwatch = Stopwatch::start();
         for _ in 0..amount {
             let (client, server) = self.open()?;
-            self.right.stack_mut().tcp_close(now(), server).map_err(sentence)?;
-            turn(&mut self.right, now())?;
+            let time = now();
+            self.right.stack_mut().tcp_close(time, server).map_err(sentence)?;
+            turn(&mut self.right, time)?;
             turn(&mut self.left, now())?;
-            self.left.stack_mut().tcp_close(now(), client).map_err(sentence)?;
+            let mut time = now();
+            self.left.stack_mut().tcp_close(time, client).map_err(sentence)?;
             // Until both ends have come to their end: the one that closed first is in TIME-WAIT then.
             while self.left.stack().orphans() + self.right.stack().orphans() > 0 {
-                turn(&mut self.left, now())?;
+                turn(&mut self.left, time)?;
                 turn(&mut self.right, now())?;
+                time = now();
             }
         }
         let processor = stopwatch.elapsed();
