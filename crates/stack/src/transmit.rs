@@ -6,6 +6,7 @@ use crate::link::{LentFrame, Medium, TxFrame};
 use crate::ready::Sender;
 use crate::sockets::Socket;
 use crate::stack::Stack;
+use crate::tcp::Plainly;
 use core::net::Ipv4Addr;
 use linerate_tcp::Lent;
 use linerate_units::Instant;
@@ -108,14 +109,14 @@ impl Stack {
         self.burst.forget();
         loop {
             let sender = self.ready.turn()?;
-            let turned = match sender {
-                Sender::Socket(index) if self.leaves_plainly(index) => {
-                    match self.transmit_plainly(now, index, frame) {
-                        Some(frame) => return Some(self.count_frame(frame)),
-                        None => Turned::Nothing,
-                    }
-                }
-                sender => self.transmit_of(now, sender, frame),
+            let plainly = match sender {
+                Sender::Socket(index) => self.transmit_plainly(now, index, frame),
+                Sender::Replies => Plainly::Not,
+            };
+            let turned = match plainly {
+                Plainly::Frame(frame) => return Some(self.count_frame(frame)),
+                Plainly::Nothing => Turned::Nothing,
+                Plainly::Not => self.transmit_of(now, sender, frame),
             };
             match turned {
                 Turned::Frame(frame) => return Some(self.count_frame(frame)),

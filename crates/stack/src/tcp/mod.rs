@@ -17,6 +17,7 @@ pub(crate) use configs::TcpConfigs;
 pub(crate) use familiar::StationHeader;
 pub(crate) use headers::HostHeaders;
 pub(crate) use held_ack::HeldAck;
+pub(crate) use output::Plainly;
 pub(crate) use resting::{RestingSocket, Seen};
 pub use sockets::ConnectOptions;
 pub(crate) use time_wait::{TimeWait, timer_of};

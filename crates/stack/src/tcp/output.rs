@@ -19,22 +19,30 @@ enum Finish {
     Link,
 }
 
-impl Stack {
-    /// Can the next segment of a connection leave as soon as it is written: is its next hop known, and does this
-    /// host do what there is to do for it?
-    #[inline(always)]
-    pub(crate) fn leaves_plainly(&mut self, index: u32) -> bool {
-        let generation = self.routes.generation() + self.neighbors.generation();
-        let sums = !self.interface.capabilities.offloads.checksums;
-        sums && self.sockets.tcp_at(index).is_some_and(|socket| socket.hop == generation)
-    }
+/// What became of a segment that was to leave as soon as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plainly {
+    /// It is in the frame.
+    Frame(TxFrame),
+    /// There was none.
+    Nothing,
+    /// It cannot: whether there is one was not asked.
+    Not,
+}
 
-    /// Sends it, if there is one.
+impl Stack {
+    /// Sends the next segment of a connection that is awake, and whose next hop is known, if this host does what there
+    /// is to do for it: one look at it is enough then.
     #[inline(always)]
-    pub(crate) fn transmit_plainly(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<TxFrame> {
+    pub(crate) fn transmit_plainly(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Plainly {
+        if self.interface.capabilities.offloads.checksums {
+            return Plainly::Not;
+        }
+        let generation = self.routes.generation() + self.neighbors.generation();
         let frames = self.interface.frames;
         let room = frame.len().min(frames.room);
-        self.write_segment(now, index, (frames.header, false), Finish::Host, &mut frame[..room])
+        let medium = (frames.header, false);
+        self.write_segment(now, index, medium, Finish::Host, Some(generation), &mut frame[..room])
     }
 
     /// Sends the next segment of a connection to the link.
@@ -46,8 +54,9 @@ impl Stack {
         let sums = is_known && self.interface.capabilities.offloads.checksums;
         let finish = if sums { Finish::Link } else { Finish::Host };
         let room = frame.len().min(frames.room);
-        let Some(written) =
-            self.write_segment(now, index, (frames.header, false), finish, &mut frame[..room])
+        let medium = (frames.header, false);
+        let Plainly::Frame(written) =
+            self.write_segment(now, index, medium, finish, None, &mut frame[..room])
         else {
             return Turned::Nothing;
         };
@@ -85,7 +94,8 @@ impl Stack {
     }
 
     /// Writes the next segment with its headers, or a burst of them for a link that cuts it. The medium takes so
-    /// many bytes, unless the peer is this host itself.
+    /// many bytes, unless the peer is this host itself. If the next hop must be the one of a generation, it is asked
+    /// whether that is known, and the connection is awake.
     #[inline(always)]
     fn write_segment(
         &mut self,
@@ -93,17 +103,38 @@ impl Stack {
         index: u32,
         (medium, is_local): (usize, bool),
         finish: Finish,
+        hop: Option<u64>,
         frame: &mut [u8],
-    ) -> Option<TxFrame> {
-        let socket = self.sockets.tcp_at(index)?;
+    ) -> Plainly {
+        let socket = match hop {
+            Some(hop) => self.sockets.awake_at(index).filter(|socket| socket.hop == hop),
+            None => self.sockets.tcp_at(index),
+        };
+        let Some(socket) = socket else { return Plainly::Not };
         let at = medium + Ipv4Header::LENGTH;
-        let room = frame.get_mut(at..)?;
+        let Some(room) = frame.get_mut(at..) else { return Plainly::Nothing };
         if room.len() < socket.room as usize {
             // The link has become narrower than what this connection was promised.
             socket.connection.abort(now);
         }
+        if finish == Finish::Host
+            && let Some(sent) = socket.connection.poll_predicted(now, room)
+        {
+            // All that follows from it is that the connection has had its turn, and may have a deadline: its memory
+            // and its state are what they were, and there is nothing that its application would want to know.
+            let length = socket.headers.complete(medium, &sent, frame);
+            if self.identification.counts() {
+                self.identification.write(&mut frame[medium..], 1);
+            }
+            self.counted.ip.out_requests += 1;
+            self.counted.tcp.out_segments += 1;
+            self.timers.arm(index, socket.connection.earliest_timeout());
+            let ready = if is_local { &mut self.local_ready } else { &mut self.ready };
+            ready.remove(Sender::Socket(index));
+            return Plainly::Frame(TxFrame::whole(length));
+        }
         let sent = match finish {
-            Finish::Host => socket.connection.poll_transmit(now, room),
+            Finish::Host => socket.connection.poll_unpredicted(now, room),
             Finish::Link if self.gathering == Gathering::Wanted => {
                 socket.connection.poll_transmit_to_gather(now, room)
             }
@@ -111,7 +142,7 @@ impl Stack {
         };
         let Some(sent) = sent else {
             self.settle(index);
-            return None;
+            return Plainly::Nothing;
         };
         let written = match finish {
             Finish::Host => TxFrame::whole(socket.headers.complete(medium, &sent, frame)),
@@ -145,7 +176,7 @@ impl Stack {
             let ready = if is_local { &mut self.local_ready } else { &mut self.ready };
             ready.remove(Sender::Socket(index));
         }
-        Some(written)
+        Plainly::Frame(written)
     }
 
     /// More is to follow what has just been `sent`; perhaps it is more of a burst.
@@ -166,9 +197,9 @@ impl Stack {
         let mut packet = core::mem::take(&mut self.scratch);
         packet.resize(crate::ipv4::LOCAL_MTU, 0);
         let medium = (Medium::Ip.header_length(), true);
-        match self.write_segment(now, index, medium, Finish::Host, &mut packet) {
-            Some(written) => self.handle_packet(arrival, &packet[..written.length]),
-            None => self.local_ready.remove(Sender::Socket(index)),
+        match self.write_segment(now, index, medium, Finish::Host, None, &mut packet) {
+            Plainly::Frame(written) => self.handle_packet(arrival, &packet[..written.length]),
+            Plainly::Nothing | Plainly::Not => self.local_ready.remove(Sender::Socket(index)),
         }
         self.scratch = packet;
     }

@@ -146,13 +146,8 @@ impl Connection {
     /// The same from a peer that names what it has, and names nothing now.
     #[inline]
     fn acknowledge_in_order(&mut self, now: Instant, segment: &Segment<'_>, count: u32, limited: bool) {
-        if self.is_untroubled()
-            && let Some(flight) = self.sender.scoreboard.land(segment.ack)
-        {
-            let mut news = self.listen_to(segment, count, limited);
-            news.delivery.take(&flight, flight.right, flight.length());
-            self.advance(now, segment.ack);
-            return self.judge_landing(now, &news);
+        if self.is_untroubled() && self.take_landing(now, segment.ack, count, limited) {
+            return;
         }
         let mut news = self.listen_to(segment, count, limited);
         self.take_cumulative(now, &mut news);

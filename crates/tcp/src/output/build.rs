@@ -20,10 +20,10 @@ pub(super) struct Data {
     cut: Option<NonZeroU16>,
 }
 
-impl Piece {
-    /// Its data, not to be cut.
-    pub(super) fn data(self) -> Data {
-        Data { seq: self.seq, length: self.length as usize, cut: None }
+impl Data {
+    /// `length` bytes from `seq` on, not to be cut.
+    pub(super) const fn whole(seq: SeqNum, length: u32) -> Self {
+        Self { seq, length: length as usize, cut: None }
     }
 }
 
@@ -125,7 +125,7 @@ impl Connection {
         }
         let header = self.write_header(now, &header, Past::OPTION_WITH_DATA, bytes);
         let cut = if piece.burst { self.cut_size() } else { None };
-        let data = Data { cut, ..piece.data() };
+        let data = Data { cut, ..Data::whole(piece.seq, piece.length) };
         self.write_payload(header, data, finish, ecn, bytes)
     }
 

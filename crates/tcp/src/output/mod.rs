@@ -95,15 +95,58 @@ impl Connection {
         self.poll(now, bytes, Finish::CutAndSum)
     }
 
+    /// The same in two steps, for whoever has little to do after the first: writes the next segment if it is
+    /// predicted. Then it is the only one that may leave, is as any other, and nothing else changes that is told of a
+    /// connection. If it is not, [`Connection::poll_unpredicted`] is to be asked.
+    ///
+    /// # Panics
+    /// As [`Connection::poll_transmit`].
+    #[inline(always)]
+    pub fn poll_predicted(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
+        self.poll_rest(now, bytes, Finish::Nothing)
+    }
+
+    /// Writes the next segment after [`Connection::poll_predicted`] has written none.
+    ///
+    /// # Panics
+    /// As [`Connection::poll_transmit`].
+    #[inline(always)]
+    pub fn poll_unpredicted(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
+        self.poll_any(now, bytes, Finish::Nothing)
+    }
+
     #[inline(always)]
     fn poll(&mut self, now: Instant, bytes: &mut [u8], finish: Finish) -> Option<Transmit> {
+        let rest = self.poll_rest(now, bytes, finish);
+        rest.or_else(|| self.poll_any(now, bytes, finish))
+    }
+
+    #[inline(always)]
+    fn poll_rest(&mut self, now: Instant, bytes: &mut [u8], finish: Finish) -> Option<Transmit> {
+        if !self.output_due || self.predicted == 0 {
+            return None;
+        }
+        let rest = self.predict_output()?;
+        Some(self.send_predicted(now, rest, finish, bytes))
+    }
+
+    #[inline(always)]
+    fn poll_any(&mut self, now: Instant, bytes: &mut [u8], finish: Finish) -> Option<Transmit> {
         if !self.output_due {
             return None;
         }
-        match self.predict_output() {
-            Some(rest) => Some(self.send_predicted(now, rest, finish, bytes)),
-            None => self.poll_chosen(now, finish, bytes),
+        if self.predicted == 0 {
+            self.poll_unusual(now, finish, bytes)
+        } else {
+            self.poll_chosen(now, finish, bytes)
         }
+    }
+
+    /// The same of a connection that predicts no header: it may be one that is being closed.
+    #[inline(never)]
+    fn poll_unusual(&mut self, now: Instant, finish: Finish, bytes: &mut [u8]) -> Option<Transmit> {
+        let last = self.send_last(now, finish, bytes);
+        last.or_else(|| self.poll_chosen(now, finish, bytes))
     }
 
     #[inline(never)]

@@ -9,41 +9,37 @@
 //! [`predict_output`](Connection::predict_output) changes nothing, and whatever it answers, `choose` would answer,
 //! too. In every test a twin that predicts nothing has to send the same, and to remember the same of it.
 
-use super::choose::Piece;
+use super::build::Data;
 use super::{Finish, Transmit};
 use crate::ecn::Past;
 use crate::timers::Timer;
 use crate::{Connection, State};
 use linerate_units::Instant;
-use linerate_wire::{Ecn, Sum, TcpFlags, TcpHeader, TcpOptions};
+use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
 /// The only segment that may leave.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
     /// Bytes of its data: the last that were written. Zero for an acknowledgement alone, or a FIN.
     length: u32,
-    /// Does the FIN follow them?
-    fin: bool,
     /// Bytes in flight, once it has left.
     in_flight: u32,
-    /// Are these as many as the congestion window allows?
-    fills_window: bool,
 }
 
 impl Rest {
-    const ACKNOWLEDGEMENT: Self = Self { length: 0, fin: false, in_flight: 0, fills_window: false };
+    const ACKNOWLEDGEMENT: Self = Self { length: 0, in_flight: 0 };
 }
+
+/// Bytes of the header of what is predicted.
+const HEADER: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
 /// What may be due in the name of ECN.
 const OF_ECN: Past = Past::OPTION_WITH_DATA.union(Past::CWR_DUE);
 
 impl Connection {
-    /// The only segment that may leave now, if that is plain to see.
+    /// The only segment that may leave now, if that is plain to see, of a connection that predicts the next header.
     #[inline(always)]
     pub(super) fn predict_output(&self) -> Option<Rest> {
-        if self.predicted == 0 {
-            return self.predict_last_output();
-        }
         if !self.is_usual() {
             return None;
         }
@@ -52,18 +48,17 @@ impl Connection {
             return self.ack_due.then_some(Rest::ACKNOWLEDGEMENT);
         }
         let in_flight = self.sender.scoreboard.in_flight().saturating_add(length);
-        let cwnd = self.sender.congestion.window().cwnd();
         let may_leave = length < self.full_segment()
             && length <= self.snd.wnd.saturating_sub(self.snd.flight())
-            && in_flight <= cwnd
+            && in_flight <= self.sender.congestion.window().cwnd()
             && self.nagle_allows();
-        may_leave.then_some(Rest { length, fin: false, in_flight, fills_window: in_flight == cwnd })
+        may_leave.then_some(Rest { length, in_flight })
     }
 
     /// The same of a connection that is being closed, and that hears in order and misses nothing all the same: its
-    /// FIN with the rest, for which no other segment is waited for, or an acknowledgement.
-    #[inline(never)]
-    fn predict_last_output(&self) -> Option<Rest> {
+    /// FIN with the rest, for which no other segment is waited for, or an acknowledgement. Does the FIN go with it?
+    #[inline(always)]
+    fn predict_last_output(&self) -> Option<(Rest, bool)> {
         let is_closing = self.state.is_synchronized() && self.state != State::Established;
         let hears_in_order = self.receiver.assembler.is_empty() && self.reset_due.is_none();
         let is_calm = is_closing && hears_in_order && self.is_untroubled();
@@ -71,16 +66,15 @@ impl Connection {
             return None;
         }
         if !self.sender.has_unsent(self.snd.nxt) {
-            return self.ack_due.then_some(Rest::ACKNOWLEDGEMENT);
+            return self.ack_due.then_some((Rest::ACKNOWLEDGEMENT, false));
         }
         let length = self.sender.buffer.end() - self.snd.nxt;
         let in_flight = self.sender.scoreboard.in_flight().saturating_add(length);
-        let cwnd = self.sender.congestion.window().cwnd();
         let has_room = length < self.full_segment()
             && length <= self.snd.wnd.saturating_sub(self.snd.flight())
-            && in_flight <= cwnd;
+            && in_flight <= self.sender.congestion.window().cwnd();
         let may_leave = self.sender.fin && self.state.sends_data() && (length == 0 || has_room);
-        may_leave.then_some(Rest { length, fin: true, in_flight, fills_window: in_flight >= cwnd })
+        may_leave.then_some((Rest { length, in_flight }, true))
     }
 
     /// Is nothing to be sent, or told, that does not stand in a header as usual, and again nothing?
@@ -103,7 +97,7 @@ impl Connection {
     }
 
     /// Writes the segment that [`Connection::predict_output`] says, and remembers it.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn send_predicted(
         &mut self,
         now: Instant,
@@ -111,86 +105,103 @@ impl Connection {
         finish: Finish,
         bytes: &mut [u8],
     ) -> Transmit {
+        let seq = self.snd.nxt;
+        let sum = if rest.length > 0 { self.send_rest(now, rest, bytes) } else { self.send_ack(now, bytes) };
+        self.write_rest(seq, rest, sum, finish, bytes)
+    }
+
+    /// The same for a connection that is being closed, if it may send no other segment either.
+    #[inline(always)]
+    pub(super) fn send_last(&mut self, now: Instant, finish: Finish, bytes: &mut [u8]) -> Option<Transmit> {
+        let (rest, fin) = self.predict_last_output()?;
+        if !fin {
+            return Some(self.send_predicted(now, rest, finish, bytes));
+        }
+        let seq = self.snd.nxt;
+        let pushed = if rest.length > 0 { TcpFlags::PSH } else { TcpFlags::empty() };
+        let sum = self.write_predicted(now, TcpFlags::ACK | TcpFlags::FIN | pushed, bytes);
+        let was_idle = self.snd.flight() == 0;
+        self.remember_rest(now, rest.length, seq + rest.length + 1, was_idle);
+        self.say_no_more(now);
+        Some(self.write_rest(seq, rest, sum, finish, bytes))
+    }
+
+    /// Writes the data of a segment whose header is there, with this sum, and is remembered: what is known of it
+    /// otherwise need not be kept for that.
+    #[inline(always)]
+    fn write_rest(&self, seq: SeqNum, rest: Rest, sum: Sum, finish: Finish, bytes: &mut [u8]) -> Transmit {
+        let data = Data::whole(seq, rest.length);
+        let ecn = if rest.length > 0 { self.ecn.codepoint() } else { Ecn::NotEct };
+        self.write_payload((HEADER, sum), data, finish, ecn, bytes)
+    }
+
+    /// Writes the header of an acknowledgement, and remembers it: its sum.
+    #[inline(never)]
+    fn send_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Sum {
+        let sum = self.write_predicted(now, TcpFlags::ACK, bytes);
         self.statistics.segments_sent += 1;
-        if rest.fin {
-            return self.send_last(now, rest, finish, bytes);
-        }
-        if rest.length > 0 {
-            return self.send_rest(now, Rest { fin: false, ..rest }, finish, bytes);
-        }
-        let (header, sum) = self.write_predicted(now, TcpFlags::ACK, bytes);
         self.statistics.pure_acks_sent += 1;
         self.remember_told();
         self.say_no_more(now);
-        Transmit::without_data(header, sum)
+        sum
     }
 
+    /// Writes the header of the rest, and remembers it: the sum of the header.
     #[inline(never)]
-    fn send_last(&mut self, now: Instant, rest: Rest, finish: Finish, bytes: &mut [u8]) -> Transmit {
-        self.send_rest(now, Rest { fin: true, ..rest }, finish, bytes)
+    fn send_rest(&mut self, now: Instant, rest: Rest, bytes: &mut [u8]) -> Sum {
+        let sum = self.write_predicted(now, TcpFlags::ACK | TcpFlags::PSH, bytes);
+        let was_idle = self.snd.flight() == 0;
+        self.remember_rest(now, rest.length, self.snd.nxt + rest.length, was_idle);
+        self.rest_is_said(now, rest.in_flight, was_idle);
+        sum
     }
 
+    /// Writes the header of the next segment, with timestamps; its sum.
     #[inline(always)]
-    fn send_rest(&mut self, now: Instant, rest: Rest, finish: Finish, bytes: &mut [u8]) -> Transmit {
-        let Rest { length, fin, .. } = rest;
-        let piece = Piece { seq: self.snd.nxt, length, fin, probe: false, burst: false };
-        if self.snd.flight() == 0 {
-            self.leave_idleness(now);
-        }
-        self.end_burst();
-        let mut flags = TcpFlags::ACK;
-        flags.set(TcpFlags::PSH, length > 0);
-        flags.set(TcpFlags::FIN, fin);
-        let header = self.write_predicted(now, flags, bytes);
-        let ecn = if length > 0 { self.ecn.codepoint() } else { Ecn::NotEct };
-        let transmit = self.write_payload(header, piece.data(), finish, ecn, bytes);
-        self.remember_rest(now, piece);
-        self.remember_told();
-        if fin {
-            self.say_no_more(now);
-        } else {
-            self.rest_is_said(now, rest);
-        }
-        transmit
-    }
-
-    /// Writes the header of the next segment, with timestamps; how long it is, and its sum.
-    #[inline(always)]
-    fn write_predicted(&mut self, now: Instant, flags: TcpFlags, bytes: &mut [u8]) -> (usize, Sum) {
+    fn write_predicted(&mut self, now: Instant, flags: TcpFlags, bytes: &mut [u8]) -> Sum {
         let header = self.header(self.snd.nxt, flags);
-        let sum = header.emit_timestamped(self.timestamps.stamp(now), bytes);
-        (TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH, sum)
+        header.emit_timestamped(self.timestamps.stamp(now), bytes)
     }
 
-    /// The rest of what was written has left, with nothing but new data in it.
+    /// What remains of what was written has left up to `end`, with `length` bytes of new data and nothing else in it.
     #[inline(always)]
-    fn remember_rest(&mut self, now: Instant, piece: Piece) {
-        let end = piece.end();
-        self.statistics.data_segments_sent += u64::from(piece.length > 0);
-        self.statistics.bytes_sent += u64::from(piece.length);
-        self.sender.depart(now, piece.seq, end, false);
+    fn remember_rest(&mut self, now: Instant, length: u32, end: SeqNum, was_idle: bool) {
+        self.end_burst();
+        self.statistics.segments_sent += 1;
+        self.statistics.data_segments_sent += u64::from(length > 0);
+        self.statistics.bytes_sent += u64::from(length);
+        if was_idle {
+            self.leave_idleness(now);
+            self.sender.depart_first(now, self.snd.nxt, end);
+        } else {
+            self.sender.depart(now, self.snd.nxt, end, false);
+        }
         self.acks.on_data_sent();
-        if piece.length > 0 {
+        if length > 0 {
             self.sender.small_end = self.sender.small_end.later(end);
         }
         self.sender.last_sent = now;
-        self.sender.pacer.on_sent(piece.length);
+        self.sender.pacer.on_sent(length);
         self.snd.nxt = end;
         self.snd.max = end;
         self.timers.clear(Timer::Persist);
         self.watch(now);
+        self.remember_told();
     }
 
-    /// What [`Connection::say_no_more`] does, after data: the application is what limits us, or the window.
+    /// What [`Connection::say_no_more`] does, after data: the application is what limits us, or the window. For what is
+    /// alone in flight the timer is right.
     #[inline(always)]
-    fn rest_is_said(&mut self, now: Instant, rest: Rest) {
+    fn rest_is_said(&mut self, now: Instant, in_flight: u32, is_alone: bool) {
         self.output_due = false;
         self.sender.held_back = false;
         self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
         self.note_all_sent(now);
-        if !rest.fills_window {
-            self.sender.account.note_application_limited(rest.in_flight);
+        if in_flight < self.sender.congestion.window().cwnd() {
+            self.sender.account.note_application_limited(in_flight);
         }
-        self.watch_tail(now);
+        if !is_alone {
+            self.watch_tail(now);
+        }
     }
 }

@@ -20,23 +20,25 @@ enum Occupation {
 
 packed_enum!(Occupation { Idle, Path, PeerWindow, SendBuffer });
 
+impl Occupation {
+    const COUNT: usize = 4;
+}
+
 /// For how long a connection has had data that was not acknowledged, and for how much of that time it waited
 /// for the peer's window or for room in its own buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusyTime {
     now: Occupation,
     since: Instant,
-    path: Duration,
-    peer_window: Duration,
-    send_buffer: Duration,
+    /// For how long it was about each; idleness is not counted.
+    spent: [Duration; Occupation::COUNT],
 }
 
-packed!(BusyTime { now, since, path, peer_window, send_buffer });
+packed!(BusyTime { now, since, spent });
 
 impl BusyTime {
     pub(crate) const fn new(now: Instant) -> Self {
-        let none = Duration::ZERO;
-        Self { now: Occupation::Idle, since: now, path: none, peer_window: none, send_buffer: none }
+        Self { now: Occupation::Idle, since: now, spent: [Duration::ZERO; Occupation::COUNT] }
     }
 
     /// From `now` on the sender is about `occupation`.
@@ -51,13 +53,9 @@ impl BusyTime {
     /// Counts what has passed since the last change.
     #[inline]
     fn count(&mut self, now: Instant) {
-        let counted = match self.now {
-            Occupation::Idle => return,
-            Occupation::Path => &mut self.path,
-            Occupation::PeerWindow => &mut self.peer_window,
-            Occupation::SendBuffer => &mut self.send_buffer,
-        };
-        *counted += now.since(self.since);
+        if self.now != Occupation::Idle {
+            self.spent[self.now as usize] += now.since(self.since);
+        }
     }
 
     /// With what has passed since the last change.
@@ -69,21 +67,20 @@ impl BusyTime {
     /// How long until `now` something was written and not acknowledged.
     #[must_use]
     pub fn total(&self, now: Instant) -> Duration {
-        let spent = self.until(now);
-        spent.path + spent.peer_window + spent.send_buffer
+        self.until(now).spent.into_iter().fold(Duration::ZERO, |total, spent| total + spent)
     }
 
     /// For how much of it, until `now`, the peer's window kept back what could have left.
     #[must_use]
     pub fn for_peer_window(&self, now: Instant) -> Duration {
-        self.until(now).peer_window
+        self.until(now).spent[Occupation::PeerWindow as usize]
     }
 
     /// For how much of it, until `now`, everything had left, and the application had more to write than the
     /// send buffer took.
     #[must_use]
     pub fn for_send_buffer(&self, now: Instant) -> Duration {
-        self.until(now).send_buffer
+        self.until(now).spent[Occupation::SendBuffer as usize]
     }
 }
 

@@ -185,22 +185,22 @@ impl DeliveryAccount {
         }
     }
 
-    /// Takes in what `delivery` says of the path's rate: nothing if the time is shorter than the path's
-    /// shortest round trip, because the rate would be too high (the draft's §4.1.2.3).
+    /// Takes in what the arrival of `bytes`, the newest of which left like `departure`, says of the path's rate:
+    /// nothing if the time is shorter than the path's shortest round trip, because the rate would be too high (the
+    /// draft's §4.1.2.3).
     #[inline(always)]
     pub(crate) fn settle(
         &mut self,
         now: Instant,
-        delivery: &Delivery,
+        departure: &Departure,
+        bytes: u32,
         shortest: Option<Duration>,
     ) -> Option<RateSample> {
-        let newest = delivery.newest?;
-        self.delivered += u64::from(delivery.bytes);
+        self.delivered += u64::from(bytes);
         self.delivered_at = now;
         if self.limited_until > 0 && self.delivered > self.limited_until {
             self.limited_until = 0;
         }
-        let departure = newest.departure;
         let sending = departure.sent.since(departure.first_sent);
         let acknowledging = now.since(departure.delivered_at);
         self.first_sent = departure.sent;

@@ -207,6 +207,13 @@ impl Sender {
         self.scoreboard.note_sent(left, right, departure);
     }
 
+    /// The same of what leaves while nothing is in flight, for the first time.
+    #[inline(always)]
+    pub(crate) fn depart_first(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
+        let departure = self.account.depart(now, true, false, right - left);
+        self.scoreboard.note_first(left, right, departure);
+    }
+
     /// Is there data, or a FIN, from `nxt` on?
     pub(crate) fn has_unsent(&self, nxt: SeqNum) -> bool {
         let end = self.buffer.end();

@@ -1,6 +1,6 @@
 //! RACK: a segment is lost when one that left sufficiently later has arrived (RFC 8985 §6).
 
-use super::delivery::{Delivery, Newest};
+use super::delivery::{Delivery, Departure, Newest};
 use super::scoreboard::{Stretch, Verdict};
 use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant};
@@ -82,6 +82,18 @@ impl Rack {
         if departure.again && (too_soon || is_ambiguous(departure.sent)) {
             return;
         }
+        self.note_arrival(&departure, end, round_trip);
+    }
+
+    /// The same of what was sent once, up to `end`, and has arrived in order with all before it.
+    #[inline(always)]
+    pub(crate) fn note_landing(&mut self, departure: &Departure, end: SeqNum, round_trip: Duration) {
+        self.forward = self.forward.later(end);
+        self.note_arrival(departure, end, round_trip);
+    }
+
+    #[inline(always)]
+    fn note_arrival(&mut self, departure: &Departure, end: SeqNum, round_trip: Duration) {
         self.round_trip = round_trip;
         if departure.is_after(end, self.order, self.end) {
             (self.order, self.end) = (departure.order, end);

@@ -1,7 +1,7 @@
 //! Loss recovery with a peer that names what it has: what one acknowledgement means, in the order of RFC
 //! 8985 §5 to §7, and what follows for the window (RFC 6937).
 
-use super::delivery::Delivery;
+use super::delivery::{Delivery, Newest};
 use super::duplicates::DUPLICATE_THRESHOLD;
 use super::frto::{Frto, FrtoVerdict};
 use super::loss::{Loss, Phase};
@@ -95,7 +95,8 @@ impl Connection {
         if !is_alone {
             return false;
         }
-        let Some(fin) = self.sender.scoreboard.land(segment.ack) else { return false };
+        let Some(fin) = self.sender.scoreboard.flight_until(segment.ack).cloned() else { return false };
+        self.sender.scoreboard.note_landing();
         let mut news = self.listen_to(segment, 1, false);
         news.delivery.take(&fin, fin.right, fin.length());
         self.advance(now, segment.ack);
@@ -163,15 +164,40 @@ impl Connection {
         self.output_due |= self.sender.scoreboard.lost() > 0 || self.sender.has_unsent(self.snd.nxt);
     }
 
-    /// The same of an acknowledgement of the whole flight, which header prediction knows to be all there is to it.
+    /// The same of an acknowledgement of the whole flight, which header prediction knows to be all there is to it, if
+    /// that left at one time and for the first time: then it is its own oldest and its own newest, nothing of it came
+    /// out of order, and what it tells is read where it lies.
     #[inline(always)]
-    pub(crate) fn judge_landing(&mut self, now: Instant, news: &News<'_>) {
-        let round_trip = self.measure_delivery(now, news);
-        self.observe_order(now, news);
-        let ack = self.reckon(now, news, round_trip, 0);
-        self.sender.congestion.on_progress(&ack, news.limited);
+    pub(crate) fn take_landing(&mut self, now: Instant, ack: SeqNum, count: u32, limited: bool) -> bool {
+        let sender = &mut self.sender;
+        let Some(flight) = sender.scoreboard.flight_until(ack).filter(|flight| !flight.departure.again)
+        else {
+            return false;
+        };
+        let round_trip = now.since(flight.departure.sent);
+        let bytes = flight.length();
+        sender.rtt.measure(&self.config.rto, now, round_trip);
+        sender.rtt.note_shortest(now, round_trip);
+        sender.rack.note_landing(&flight.departure, flight.right, round_trip);
+        let sample = sender.account.settle(now, &flight.departure, bytes, sender.rtt.shortest());
+        sender.scoreboard.note_landing();
+        self.advance(now, ack);
+        let news = Acknowledged {
+            bytes,
+            count,
+            number: ack,
+            sent: self.snd.max,
+            now,
+            smoothed: self.sender.rtt.smoothed(),
+            round_trip: Some(round_trip),
+            lost: 0,
+            in_flight: 0,
+            sample,
+        };
+        self.sender.congestion.on_progress(&news, limited);
         self.watch_what_is_left(now);
         self.output_due |= self.sender.has_unsent(self.snd.nxt);
+        true
     }
 
     /// What the congestion control is told, `lost` bytes of which were found lost.
@@ -184,6 +210,10 @@ impl Connection {
         lost: u32,
     ) -> Acknowledged {
         let shortest = self.sender.rtt.shortest();
+        let newest = news.delivery.newest;
+        let sample = newest.and_then(|Newest { departure, .. }| {
+            self.sender.account.settle(now, &departure, news.delivery.bytes, shortest)
+        });
         Acknowledged {
             bytes: news.delivery.bytes,
             count: news.count,
@@ -194,7 +224,7 @@ impl Connection {
             round_trip,
             lost,
             in_flight: self.sender.scoreboard.in_flight(),
-            sample: self.sender.account.settle(now, &news.delivery, shortest),
+            sample,
         }
     }
 

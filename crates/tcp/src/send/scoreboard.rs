@@ -132,6 +132,15 @@ impl Scoreboard {
         }
     }
 
+    /// The same where nothing is in flight.
+    #[inline(always)]
+    pub(crate) fn note_first(&mut self, left: SeqNum, right: SeqNum, mut departure: Departure) {
+        self.span = (left, right);
+        self.departures += 1;
+        departure.order = self.departures;
+        self.stretches.begin(Stretch { left, right, fate: Fate::InFlight, departure });
+    }
+
     /// What leaves next is a stretch of its own, even if it leaves at the same time.
     pub(crate) const fn end_burst(&mut self) {
         self.departures += 1;
@@ -182,15 +191,17 @@ impl Scoreboard {
         }
     }
 
-    /// The whole flight, if that ends at `ack` and left at one time: it has arrived, and leaves the scoreboard.
+    /// The whole flight, if that ends at `ack` and left at one time.
     #[inline]
-    pub(crate) fn land(&mut self, ack: SeqNum) -> Option<Stretch> {
-        if self.span.1 != ack {
-            return None;
-        }
-        let flight = self.stretches.take_alone()?;
-        self.span.0 = ack;
-        Some(flight)
+    pub(crate) fn flight_until(&self, ack: SeqNum) -> Option<&Stretch> {
+        self.stretches.alone().filter(|_| self.span.1 == ack)
+    }
+
+    /// It has arrived, and leaves the scoreboard.
+    #[inline]
+    pub(crate) fn note_landing(&mut self) {
+        self.stretches.forget_alone();
+        self.span.0 = self.span.1;
     }
 
     /// Everything before `ack` has arrived: it leaves the scoreboard, and `delivery` learns what of it

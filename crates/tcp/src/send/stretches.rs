@@ -56,6 +56,13 @@ impl Stretches {
         }
     }
 
+    /// Puts the first one in, where there is none.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, stretch: Stretch) {
+        debug_assert!(self.is_empty(), "the first of a flight comes after all others");
+        self.alone = Some(stretch);
+    }
+
     #[inline]
     pub(super) fn pop_front(&mut self) -> Option<Stretch> {
         self.alone.take().or_else(|| self.queue.pop_front())
@@ -63,8 +70,14 @@ impl Stretches {
 
     /// The one that is alone, if there is such a one.
     #[inline]
-    pub(super) fn take_alone(&mut self) -> Option<Stretch> {
-        self.alone.take()
+    pub(super) const fn alone(&self) -> Option<&Stretch> {
+        self.alone.as_ref()
+    }
+
+    /// There is none that is alone.
+    #[inline]
+    pub(super) fn forget_alone(&mut self) {
+        self.alone = None;
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Stretch> {
