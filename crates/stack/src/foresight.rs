@@ -142,7 +142,7 @@ impl Stack {
         }
         if self.flows.turns_away() {
             // No acknowledgement that could stand for this one comes next.
-            self.release_ack();
+            self.end_batch();
         }
     }
 

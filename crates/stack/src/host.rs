@@ -167,7 +167,7 @@ impl Stack {
         } else {
             link.receive(budget.receive, |frame| self.handle_frame_of_batch(now, frame))
         };
-        self.release_ack();
+        self.end_batch();
         let local = if self.has_local() { self.handle_local(now, budget.receive) } else { 0 };
         let timers = self.handle_timeout(now, budget.timers);
         let received = received?;

@@ -237,7 +237,7 @@ impl Stack {
             local: true,
         };
         let steps = (0..budget).take_while(|_| self.handle_next_local(now, arrival)).count();
-        self.release_ack();
+        self.end_batch();
         steps
     }
 

@@ -105,6 +105,12 @@ impl<'a> RxFrame<'a> {
     pub const fn plain(bytes: &'a [u8], arrived: Instant) -> Self {
         Self { bytes, arrived, checksum: RxChecksum::Unverified, segment: None, memory: None }
     }
+
+    /// Is it one, or does the link say more of it?
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.checksum == RxChecksum::Unverified && self.segment.is_none() && self.memory.is_none()
+    }
 }
 
 /// What a link knows about the checksums in a frame.

@@ -74,6 +74,12 @@ pub(crate) struct Granted {
 impl Granted {
     /// Nothing was granted yet.
     pub(crate) const NOTHING: Self = Self { changes: u64::MAX, has_moved: false };
+
+    /// Does it stay the same, until something changes that others hold, too?
+    #[inline(always)]
+    pub(crate) const fn is_for_good(self) -> bool {
+        self.has_moved
+    }
 }
 
 impl Memory {

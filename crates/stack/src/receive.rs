@@ -31,12 +31,32 @@ impl Stack {
     /// Takes in a frame that arrived.
     pub fn handle_frame(&mut self, now: Instant, frame: RxFrame<'_>) {
         self.handle_frame_of_batch(now, frame);
+        self.end_batch();
+    }
+
+    /// The same for one that others may follow at once: an acknowledgement waits for them, and so do data, until
+    /// [`end_batch`](Self::end_batch).
+    #[inline(always)]
+    pub(crate) fn handle_frame_of_batch(&mut self, now: Instant, frame: RxFrame<'_>) {
+        if self.held_data.is_some() {
+            if frame.is_plain() && self.holds_next(frame.arrived.min(now), frame.bytes) {
+                self.counted.receive.bytes += frame.bytes.len() as u64;
+                return;
+            }
+            self.release_data();
+        }
+        self.handle_frame_alone(now, frame);
+    }
+
+    /// Nothing waits that has come with a batch of frames.
+    #[inline]
+    pub(crate) fn end_batch(&mut self) {
+        self.release_data();
         self.release_ack();
     }
 
-    /// The same for one that others may follow at once: an acknowledgement waits for them, until
-    /// [`release_ack`](Self::release_ack).
-    pub(crate) fn handle_frame_of_batch(&mut self, now: Instant, frame: RxFrame<'_>) {
+    #[inline(never)]
+    fn handle_frame_alone(&mut self, now: Instant, frame: RxFrame<'_>) {
         // The stamp of the link says better than `now` when the frame came, but no later call may
         // see an earlier time than this one.
         self.pass_time(frame.arrived.min(now));

@@ -28,7 +28,7 @@ use crate::route::{Route, Routes};
 use crate::sockets::{ListenHandle, Socket, Sockets};
 use crate::steering::{Shard, Steering};
 use crate::tcp::burst::BurstHeaders;
-use crate::tcp::{HeldAck, HostHeaders, StationHeader, TcpConfigs, TimeWait};
+use crate::tcp::{HeldAck, HeldData, HostHeaders, StationHeader, TcpConfigs, TimeWait};
 use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
 use crate::transmit::{Gathering, Reply};
@@ -59,6 +59,9 @@ pub struct Stack {
     pub(crate) turned_frames: u64,
     /// Acknowledgements that have come with the present batch of frames, and wait for its end.
     pub(crate) held_ack: Option<HeldAck>,
+    /// Data that have come with it, and wait for more of the same train. Invariant: nothing has happened to the host
+    /// since, and no acknowledgement waits beside them.
+    pub(crate) held_data: Option<HeldData>,
     pub(crate) routes: Routes,
     pub(crate) neighbors: Neighbors,
     pub(crate) path_mtus: PathMtus,
@@ -138,6 +141,7 @@ impl Stack {
             predicted_frames: 0,
             turned_frames: 0,
             held_ack: None,
+            held_data: None,
             routes,
             neighbors: Neighbors::new(limits.neighbors, keys.table("neighbours")),
             path_mtus: PathMtus::new(limits.path_mtus, keys.table("path MTUs")),
@@ -295,6 +299,10 @@ impl Stack {
         self.replies.check();
         self.local.check();
         assert!(self.burst.is_told(), "each connection knows what has left of it");
+        assert!(
+            self.held_ack.is_none() && self.held_data.is_none(),
+            "nothing waits for longer than its batch"
+        );
         let called = self.ready.contains(Sender::Replies);
         assert!(called || !self.has_replies(), "what the host has to send stands in the ring");
         let called = self.local_ready.contains(Sender::Replies);

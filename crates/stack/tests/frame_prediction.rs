@@ -1,12 +1,13 @@
 //! A frame with the header of the frame before it takes a short way to its connection. Whatever arrives, a
 //! host that knows the short way does what one does that judges every frame from its first byte on. So does one
-//! that was shown what comes next, be that true or not.
+//! that was shown what comes next, be that true or not, and one that tells a connection of all the data of a train at
+//! once, wherever that is cut.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{
-    Budget, Capabilities, ConnectOptions, Link, LinkError, ListenHandle, ListenOptions, Medium, RxChecksum,
-    RxFrame, Stack, StackConfig, TcpHandle, TxFrame,
+    Budget, Capabilities, ConnectOptions, Limits, Link, LinkError, ListenHandle, ListenOptions, Medium,
+    RxChecksum, RxFrame, Stack, StackConfig, TcpHandle, TxFrame,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{MacAddress, Protocol, Sum, checksum};
@@ -20,11 +21,10 @@ const PORT: u16 = 80;
 const IP: usize = 14;
 const TCP: usize = IP + 20;
 
-fn host(address: Ipv4Addr, frame_prediction: bool) -> Stack {
-    let number = address.octets()[3];
-    let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
+fn config(address: Ipv4Addr, frame_prediction: bool) -> StackConfig {
+    let mac = MacAddress::new([2, 0, 0, 0, 0, address.octets()[3]]);
     let config = StackConfig::new(mac, format!("{address}/24").parse().unwrap());
-    Stack::new(StackConfig { frame_prediction, ..config }, [number; 32])
+    StackConfig { frame_prediction, ..config }
 }
 
 /// A client, and a server with its twin, which hear and do the same.
@@ -39,14 +39,31 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let mut servers = [host(SERVER, true), host(SERVER, false)];
+        Self::with_limits(256 << 10, Limits::default().buffer_bytes)
+    }
+
+    /// The servers have receive buffers of so many bytes, and so many bytes for all of them.
+    fn with_limits(receive_buffer: usize, buffer_bytes: usize) -> Self {
+        let mut servers = [true, false].map(|predicts| {
+            let mut config = config(SERVER, predicts);
+            config.tcp.receive_buffer = receive_buffer.into();
+            config.limits.buffer_bytes = buffer_bytes;
+            Stack::new(config, [2; 32])
+        });
         let listen = |server: &mut Stack| {
             server.tcp_listen(SocketAddrV4::new(SERVER, PORT), &ListenOptions::default()).unwrap()
         };
         let [listener, other] = servers.each_mut().map(listen);
         assert_eq!(listener, other);
         let now = Instant::from_nanos(1_000_000);
-        Self { now, client: host(CLIENT, true), servers, listener, opened: Vec::new(), accepted: Vec::new() }
+        Self {
+            now,
+            client: Stack::new(config(CLIENT, true), [1; 32]),
+            servers,
+            listener,
+            opened: Vec::new(),
+            accepted: Vec::new(),
+        }
     }
 
     /// Opens the connection with this number; what has had its ports before is reset.
@@ -89,17 +106,29 @@ impl Scene {
 
     /// Carries what there is in one batch, of which the servers are shown what is in `shown`.
     fn carry_at_once(&mut self, shown: Shown) {
-        let mut batch = Batch { frames: Vec::new(), shown };
-        let mut frame = [0; 1_518];
-        while let Some(sent) = self.client.poll_transmit(self.now, &mut frame) {
-            batch.frames.push(frame[..sent.length].to_vec());
-        }
-        for server in &mut self.servers {
-            server.turn(&mut batch, Budget::default(), self.now).unwrap();
-        }
-        self.compare();
+        let mut frames = Vec::new();
+        self.gather(&mut frames);
+        self.turn(&mut Batch { frames, shown }, usize::MAX);
         self.answer();
         self.accept();
+    }
+
+    /// Fetches what the client has to send.
+    fn gather(&mut self, frames: &mut Vec<Frame>) {
+        let mut frame = [0; 1_518];
+        while let Some(sent) = self.client.poll_transmit(self.now, &mut frame) {
+            frames.push(Frame::new(&frame[..sent.length], self.now));
+        }
+    }
+
+    /// The servers have a turn, for so many frames at most, and nothing of theirs leaves.
+    fn turn(&mut self, batch: &mut Batch, receive: usize) {
+        for server in &mut self.servers {
+            server.turn(batch, Budget { receive, ..Budget::default() }, self.now).unwrap();
+        }
+        let count = batch.frames.len().min(receive);
+        batch.frames.drain(..count);
+        self.compare();
     }
 
     /// Both servers say the same, and the client hears it once.
@@ -163,9 +192,24 @@ impl Scene {
     }
 }
 
+/// A frame, and what the link says of it.
+#[derive(Clone)]
+struct Frame {
+    bytes: Vec<u8>,
+    arrived: Instant,
+    checksum: RxChecksum,
+    segment: Option<NonZeroU16>,
+}
+
+impl Frame {
+    fn new(bytes: &[u8], arrived: Instant) -> Self {
+        Self { bytes: bytes.to_vec(), arrived, checksum: RxChecksum::Unverified, segment: None }
+    }
+}
+
 /// Frames that have come together.
 struct Batch {
-    frames: Vec<Vec<u8>>,
+    frames: Vec<Frame>,
     shown: Shown,
 }
 
@@ -184,18 +228,21 @@ enum Shown {
 impl Link for Batch {
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
         let count = self.frames.len().min(budget);
-        self.frames[..count].iter().for_each(|bytes| on_frame(RxFrame::plain(bytes, Instant::ZERO)));
+        for frame in &self.frames[..count] {
+            let &Frame { arrived, checksum, segment, .. } = frame;
+            on_frame(RxFrame { checksum, segment, ..RxFrame::plain(&frame.bytes, arrived) });
+        }
         Ok(count)
     }
 
-    fn foresee(&mut self, budget: usize, mut look: impl FnMut(&[u8])) {
-        let frames = self.frames.iter().take(budget);
+    fn foresee(&mut self, budget: usize, look: impl FnMut(&[u8])) {
+        let frames = self.frames.iter().map(|frame| &frame.bytes[..]).take(budget);
         match self.shown {
-            Shown::All => frames.for_each(|frame| look(frame)),
-            Shown::Reversed => frames.rev().for_each(|frame| look(frame)),
-            Shown::Twice => frames.flat_map(|frame| [frame, frame]).for_each(|frame| look(frame)),
-            Shown::Later(first) => frames.skip(first).for_each(|frame| look(frame)),
-            Shown::First(count) => frames.take(count).for_each(|frame| look(frame)),
+            Shown::All => frames.for_each(look),
+            Shown::Reversed => frames.rev().for_each(look),
+            Shown::Twice => frames.flat_map(|frame| [frame, frame]).for_each(look),
+            Shown::Later(first) => frames.skip(first).for_each(look),
+            Shown::First(count) => frames.take(count).for_each(look),
         }
     }
 
@@ -333,6 +380,173 @@ proptest! {
                     });
                 }
                 Step::Carry(spoil, at, value) => scene.carry(spoil, at, value),
+            }
+            scene.compare();
+        }
+    }
+}
+
+/// What happens to frames of a batch.
+#[derive(Clone, Debug)]
+enum Change {
+    /// One comes spoilt in its own place.
+    Spoil(Spoil, usize, u8),
+    Lose,
+    Repeat,
+    /// One comes earlier.
+    Overtake(usize),
+    /// It, and those behind it, are stamped with a time so many nanoseconds before that of the turn.
+    Stamp(u64),
+    /// It is pushed, or it is not.
+    Push,
+    /// Its packet is counted.
+    Identify(u8),
+}
+
+impl Change {
+    fn apply(&self, frames: &mut Vec<Frame>, at: usize, now: Instant) {
+        let at = at % frames.len();
+        match *self {
+            // Nothing is left of one that was cut before.
+            Self::Spoil(..) if frames[at].bytes.is_empty() => {}
+            Self::Spoil(spoil, byte, value) => {
+                if let Some((bytes, checksum, segment)) = spoil.apply(&frames[at].bytes, byte, value) {
+                    frames[at] = Frame { bytes, checksum, segment, ..frames[at] };
+                }
+            }
+            Self::Lose => drop(frames.remove(at)),
+            Self::Repeat => frames.insert(at, frames[at].clone()),
+            Self::Overtake(by) => {
+                let frame = frames.remove(at);
+                frames.insert(at.saturating_sub(by), frame);
+            }
+            Self::Stamp(before) => {
+                let stamp = Instant::ZERO + (now.since(Instant::ZERO) - Duration::from_nanos(before));
+                frames[at..].iter_mut().for_each(|frame| frame.arrived = stamp);
+            }
+            Self::Push => {
+                if let Some(flags) = frames[at].bytes.get_mut(TCP + 13) {
+                    *flags ^= 8;
+                }
+                mend_segment(&mut frames[at].bytes);
+            }
+            Self::Identify(value) => {
+                if let Some(identification) = frames[at].bytes.get_mut(IP + 5) {
+                    *identification = value;
+                }
+                mend_packet(&mut frames[at].bytes);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum TrainStep {
+    Write(usize, usize),
+    /// Both servers do.
+    Answer(usize, usize),
+    /// What the client has to send is on its way.
+    Gather,
+    Wait(u64),
+    Read,
+    /// The client has said all.
+    Finish(usize),
+    /// What is on its way has changed, and arrives, so many frames in a turn. Perhaps the servers' answers to one
+    /// turn leave only after the next.
+    Carry(Vec<(usize, Change)>, usize, bool),
+}
+
+fn train_step() -> impl Strategy<Value = TrainStep> {
+    use Spoil::{Byte, Cut, Joined, Packet, Pad, Segment, Verified};
+    let spoil = prop::sample::select(vec![Byte, Packet, Segment, Pad, Cut, Verified, Joined]);
+    let byte = prop_oneof![4 => 0_usize..80, 1 => 0_usize..1_514];
+    let change = prop_oneof![
+        3 => (spoil, byte, any::<u8>()).prop_map(|(spoil, at, value)| Change::Spoil(spoil, at, value)),
+        1 => Just(Change::Lose),
+        1 => Just(Change::Repeat),
+        1 => (1_usize..5).prop_map(Change::Overtake),
+        2 => (0_u64..900_000).prop_map(Change::Stamp),
+        2 => Just(Change::Push),
+        2 => any::<u8>().prop_map(Change::Identify),
+    ];
+    let changes = prop::collection::vec((any::<usize>(), change), 0..6);
+    prop_oneof![
+        4 => (0_usize..2, 1_usize..40_000).prop_map(|(number, length)| TrainStep::Write(number, length)),
+        1 => (0_usize..2, 1_usize..4_000).prop_map(|(number, length)| TrainStep::Answer(number, length)),
+        3 => Just(TrainStep::Gather),
+        1 => (0_u64..3_000_000).prop_map(TrainStep::Wait),
+        1 => (0_u64..300_000_000).prop_map(TrainStep::Wait),
+        4 => Just(TrainStep::Read),
+        1 => (0_usize..40).prop_map(TrainStep::Finish),
+        8 => (changes, 1_usize..70, any::<bool>())
+            .prop_map(|(changes, turn, late)| TrainStep::Carry(changes, turn, late)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_host_that_takes_in_trains_does_what_one_does_that_takes_in_segments(
+        (receive_buffer, buffer_bytes) in (
+            prop::sample::select(vec![6_000, 20_000, 60_000, 256 << 10]),
+            prop::sample::select(vec![32 << 10, 200 << 10, 64 << 20]),
+        ),
+        steps in prop::collection::vec(train_step(), 1..80),
+    ) {
+        let mut scene = Scene::with_limits(receive_buffer, buffer_bytes);
+        (0..2).for_each(|number| scene.open(number));
+        let mut under_way = Vec::new();
+        for step in steps {
+            let now = scene.now;
+            match step {
+                TrainStep::Write(number, length) => {
+                    let data: Vec<u8> = (0..=250).cycle().take(length).collect();
+                    let _ = scene.client.tcp_write(now, scene.opened[number], &data);
+                }
+                TrainStep::Answer(number, length) => {
+                    let handle = scene.accepted[number];
+                    let [one, other] =
+                        scene.servers.each_mut().map(|server| server.tcp_write(now, handle, &vec![7; length]));
+                    prop_assert_eq!(one, other);
+                }
+                TrainStep::Gather => scene.gather(&mut under_way),
+                TrainStep::Wait(nanos) => {
+                    scene.now += Duration::from_nanos(nanos);
+                    let now = scene.now;
+                    scene.client.handle_timeout(now, 100);
+                    // Longer than frames are under way, the servers wait for nothing but them.
+                    if nanos > 3_000_000 {
+                        scene.servers.iter_mut().for_each(|server| {
+                            server.handle_timeout(now, 100);
+                        });
+                    }
+                }
+                TrainStep::Read => scene.read(),
+                TrainStep::Finish(number) => {
+                    if let Some(&handle) = scene.opened.get(number) {
+                        let _ = scene.client.tcp_shutdown_write(now, handle);
+                    }
+                }
+                TrainStep::Carry(changes, receive, late) => {
+                    scene.gather(&mut under_way);
+                    scene.now += Duration::from_millis(1);
+                    let now = scene.now;
+                    for (at, change) in changes {
+                        if !under_way.is_empty() {
+                            change.apply(&mut under_way, at, now);
+                        }
+                    }
+                    let frames = core::mem::take(&mut under_way);
+                    let mut batch = Batch { frames, shown: Shown::All };
+                    while !batch.frames.is_empty() {
+                        scene.turn(&mut batch, receive);
+                        if !late {
+                            scene.answer();
+                        }
+                    }
+                    scene.answer();
+                }
             }
             scene.compare();
         }

@@ -94,7 +94,7 @@ pub use output::reset::Reset;
 pub use output::{Kind, Transmit};
 pub use receive::ack_policy::AckRule;
 pub use rest::{Resting, Waiting};
-pub use ring::SMALLEST_BUFFER_MEMORY;
+pub use ring::{Following, SMALLEST_BUFFER_MEMORY};
 pub use send::busy_time::BusyTime;
 pub use send::pacing::PacingRule;
 pub use send::path_mtu::PathSearch;

@@ -129,6 +129,23 @@ impl Ring {
         self.storage.get_mut(at..at + length)
     }
 
+    /// What lies behind the `length` bytes at the [place of the next](Self::place_of_next), which they have.
+    #[inline(always)]
+    pub(crate) fn following(&self, offset: usize, length: usize) -> Following {
+        let at = if offset == 0 { length } else { self.at(offset) + length };
+        let (until_end, free) = (self.storage.len() - at, self.storage.len() - (offset + length));
+        Following { at, left: until_end.min(free) }
+    }
+
+    /// The place of `length` bytes that follow, if there is room.
+    #[inline(always)]
+    pub(crate) fn place_of_following(&mut self, following: Following, length: usize) -> Option<&mut [u8]> {
+        if length > following.left {
+            return None;
+        }
+        self.storage.get_mut(following.at..following.at + length)
+    }
+
     #[cold]
     fn write_around_the_end(&mut self, at: usize, bytes: &[u8]) {
         let (first, second) = bytes.split_at(self.storage.len() - at);
@@ -221,6 +238,28 @@ impl Ring {
 
     fn at(&self, offset: usize) -> usize {
         self.head.wrapping_add(offset) & (self.storage.len().wrapping_sub(1))
+    }
+}
+
+/// Where data lie that follow those of predicted segments which the connection has not been told of, and for how many
+/// bytes there is room. It is right as long as nothing else happens to the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Following {
+    at: usize,
+    left: usize,
+}
+
+impl Following {
+    /// No more than `window` bytes may follow.
+    pub(crate) fn within(self, window: usize) -> Self {
+        Self { left: self.left.min(window), ..self }
+    }
+
+    /// `length` bytes have followed.
+    #[inline(always)]
+    pub const fn pass(&mut self, length: usize) {
+        self.at += length;
+        self.left -= length;
     }
 }
 

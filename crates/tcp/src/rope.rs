@@ -7,7 +7,7 @@
 use crate::MemoryGrant;
 use crate::receive::saturated;
 use crate::rest::pack::packed;
-use crate::ring::Ring;
+use crate::ring::{Following, Ring};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
@@ -133,6 +133,18 @@ impl Rope {
     #[inline(always)]
     pub(crate) fn place_of_next(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
         if self.pieces.is_some() { None } else { self.ring.place_of_next(offset, length) }
+    }
+
+    /// As [`Ring::following`], where there are no pieces.
+    #[inline(always)]
+    pub(crate) fn following(&self, offset: usize, length: usize) -> Following {
+        self.ring.following(offset, length)
+    }
+
+    /// As [`Ring::place_of_following`].
+    #[inline(always)]
+    pub(crate) fn place_of_following(&mut self, following: Following, length: usize) -> Option<&mut [u8]> {
+        self.ring.place_of_following(following, length)
     }
 
     /// The place of the bytes at `offset`, behind all whole pieces: of `length` as many as lie together.

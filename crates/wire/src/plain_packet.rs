@@ -79,6 +79,12 @@ impl<'a> PlainPacket<'a> {
         self.ends().as_chunks().0[0]
     }
 
+    /// All of it, from the IP header on.
+    #[inline(always)]
+    pub(crate) const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The segment, ports and all.
     #[inline(always)]
     #[must_use]
@@ -95,18 +101,18 @@ impl<'a> PlainPacket<'a> {
         self.is_right(Sum::of(self.segment()).native().into())
     }
 
-    /// The same, while the bytes at its end are copied to `to`: its data, which begin an even number of bytes behind
-    /// its first one.
+    /// Copies the bytes at its end to `to`: its data, which begin an even number of bytes behind its first one. Their
+    /// sum, if the segment is what its checksum says.
     ///
     /// # Panics
     /// If there is room for more than the segment has.
     #[inline(always)]
     #[must_use]
-    pub fn is_intact_copied(&self, to: &mut [u8]) -> bool {
+    pub fn copy_intact(&self, to: &mut [u8]) -> Option<Sum> {
         let segment = self.segment();
         let (header, data) = segment.split_at(segment.len() - to.len());
-        let data = copy_and_sum(data, to).native();
-        self.is_right(add(sum_short(header), data.into()))
+        let data = copy_and_sum(data, to);
+        self.is_right(add(sum_short(header), data.native().into())).then_some(data)
     }
 
     /// Is the checksum of the segment right, whose bytes have this sum?
@@ -122,20 +128,20 @@ impl<'a> PlainPacket<'a> {
 
 /// The last four bytes of the header.
 #[inline(always)]
-fn low_word(bytes: [u8; 8]) -> u64 {
+pub(crate) fn low_word(bytes: [u8; 8]) -> u64 {
     u64::from(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
 /// Ones'-complement addition of 64 bits, of which 65,535 is a divisor.
 #[inline(always)]
-const fn add(left: u64, right: u64) -> u64 {
+pub(crate) const fn add(left: u64, right: u64) -> u64 {
     let (sum, carry) = left.overflowing_add(right);
     sum + carry as u64
 }
 
 /// Would a sum, which is not zero since the version or the protocol is part of it, be folded to sixteen ones?
 #[inline(always)]
-const fn is_valid(sum: u64) -> bool {
+pub(crate) const fn is_valid(sum: u64) -> bool {
     sum.is_multiple_of(0xffff)
 }
 
@@ -220,7 +226,8 @@ mod tests {
                 if let Ok(segment) = Segment::parse(plain.segment()) {
                     let mut copy = [0; 56];
                     let copy = &mut copy[..segment.payload.len()];
-                    prop_assert_eq!(careful.is_valid(), plain.is_intact_copied(copy));
+                    let sum = plain.copy_intact(copy);
+                    prop_assert_eq!(sum, careful.is_valid().then(|| Sum::of(segment.payload)));
                     prop_assert_eq!(segment.payload, &*copy);
                 }
             }

@@ -48,14 +48,16 @@ impl Stack {
             && let Ok(segment) = Segment::parse(packet.segment())
             && let Some(room) = socket.connection.room_for_predicted(&segment)
         {
-            if !packet.is_intact_copied(room) {
-                return self.handle_unfamiliar(frame);
-            }
-            // Read once more: what stands in registers would have to be put aside for the sum.
-            let Ok(segment) = Segment::parse(packet.segment()) else { return };
+            let Some(data) = packet.copy_intact(room) else { return self.handle_unfamiliar(frame) };
             self.predicted_frames += 1;
             self.memory.supply(socket);
-            socket.connection.handle_data_in_place(self.now, &segment);
+            if self.hold_data(index, &packet, data) {
+                return;
+            }
+            let Some(socket) = self.sockets.awake_at(index) else { return };
+            // Read once more: what stands in registers would have to be put aside for the sum.
+            let Ok(segment) = Segment::parse(packet.segment()) else { return };
+            socket.connection.handle_data_in_place(self.now, &segment, segment.payload.len(), 1);
             if concerned!(self).settle(index, socket) == Settled::Not {
                 self.follow(index);
             }
@@ -147,17 +149,24 @@ impl Stack {
 
     /// The packet in a frame between the stations of the frame before.
     fn familiar_packet<'a>(&self, bytes: &'a [u8]) -> Option<PlainPacket<'a>> {
-        let bytes = match self.interface.capabilities.medium {
-            Medium::Ip => bytes,
-            Medium::Ethernet => {
-                let (header, packet) = bytes.split_first_chunk()?;
-                if !self.stations.as_ref().is_some_and(|known| is_same(known, header)) {
-                    return None;
-                }
-                packet
-            }
-        };
-        PlainPacket::read(bytes)
+        packet_between(self.interface.capabilities.medium, self.stations.as_ref(), bytes)
+            .and_then(PlainPacket::read)
+    }
+}
+
+/// What follows the header of the medium, if that is between these stations.
+#[inline(always)]
+pub(super) fn packet_between<'a>(
+    medium: Medium,
+    stations: Option<&StationHeader>,
+    bytes: &'a [u8],
+) -> Option<&'a [u8]> {
+    match medium {
+        Medium::Ip => Some(bytes),
+        Medium::Ethernet => {
+            let (header, packet) = bytes.split_first_chunk()?;
+            stations.is_some_and(|known| is_same(known, header)).then_some(packet)
+        }
     }
 }
 

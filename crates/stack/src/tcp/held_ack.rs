@@ -119,6 +119,7 @@ impl Stack {
         }
         if let Some(socket) = self.sockets.tcp_at(index) {
             let Ok(segment) = Segment::parse(&held.header[..held.length]) else { return };
+            self.memory.supply(socket);
             let disposition = socket.connection.handle_acks(held.at, &segment, held.count);
             self.follow_segment(held.at, index, disposition);
         }

@@ -97,6 +97,30 @@ impl Connection {
         }
     }
 
+    /// The same for `count` segments of `length` bytes each, of which the last was `pushed` or was not.
+    #[inline(always)]
+    pub(super) fn deliver_train(&mut self, now: Instant, length: u32, count: u32, pushed: bool) {
+        let arrived = length * count;
+        self.statistics.bytes_received += u64::from(arrived);
+        self.rcv.nxt += arrived;
+        if length > self.receiver.largest_segment {
+            self.receiver.largest_segment = length;
+        }
+        self.receiver.last_data = now;
+        self.events |= Events::READABLE;
+        let (receiver, pending) = (&self.receiver, self.rcv.pending());
+        let (must, may_wait) =
+            self.acks.on_train(count, length, pending, receiver.largest_segment, pushed, |later| {
+                receiver.was_crowded(later)
+            });
+        if must {
+            self.owe_ack();
+        }
+        if may_wait && !self.timers.is_set(Timer::DelayedAck) {
+            self.delay_ack(now);
+        }
+    }
+
     #[inline(never)]
     fn delay_ack(&mut self, now: Instant) {
         self.timers.set(Timer::DelayedAck, now, self.config.delayed_ack);

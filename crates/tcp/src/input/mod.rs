@@ -13,6 +13,7 @@ mod reset;
 mod urgent;
 
 use crate::receive::saturated;
+use crate::ring::Following;
 use crate::{Connection, State};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -113,12 +114,32 @@ impl Connection {
         }
     }
 
-    /// Takes `segment`, which is intact, and whose data lie where [`room_for_predicted`](Self::room_for_predicted)
-    /// has said. Nothing has happened in between.
+    /// What follows the `length` bytes of data for which there was [room](Self::room_for_predicted): where the data of
+    /// further segments lie, as many as the window has room for.
     #[inline(always)]
-    pub fn handle_data_in_place(&mut self, now: Instant, segment: &Segment<'_>) {
-        self.statistics.segments_received += 1;
-        self.take_predicted_data_in_place(now, segment, saturated(segment.payload.len()));
+    #[must_use]
+    pub fn following(&self, length: usize) -> Following {
+        let window = self.rcv.window() as usize - length;
+        self.receiver.buffer.following(length).within(window)
+    }
+
+    /// Room for the `length` bytes of data of one of those, in which nothing differs from the one before it but the next
+    /// number, the checksum, and PSH.
+    #[inline(always)]
+    pub fn room_for_following(&mut self, following: Following, length: usize) -> Option<&mut [u8]> {
+        self.receiver.buffer.room_for_following(following, length)
+    }
+
+    /// Takes `count` segments of `length` bytes of data each, which have come at the same time and are intact, and whose
+    /// data lie where [`room_for_predicted`](Self::room_for_predicted) and
+    /// [`room_for_following`](Self::room_for_following) have said. `last` is the header of the last of them. Nothing has
+    /// happened in between.
+    #[inline(always)]
+    pub fn handle_data_in_place(&mut self, now: Instant, last: &Segment<'_>, length: usize, count: u32) {
+        self.statistics.segments_received += u64::from(count);
+        #[allow(clippy::cast_possible_truncation, reason = "the length of a packet has sixteen bits")]
+        let length = length as u32;
+        self.take_predicted_data_in_place(now, last, length, count);
     }
 
     /// Is `segment` an acknowledgement of something new and nothing else, as predicted? Then one that

@@ -238,14 +238,21 @@ impl Connection {
         self.take_predicted_text(now, segment, length, piece)
     }
 
-    /// The same for data that lie in their place already.
+    /// The same for `count` segments of `length` bytes each, which lie in their place already. `last` is the header of
+    /// the last of them; only the first can cover what was acknowledged last.
     #[inline(always)]
-    pub(super) fn take_predicted_data_in_place(&mut self, now: Instant, segment: &Segment<'_>, length: u32) {
-        self.take_predicted_header(now, segment);
-        self.statistics.prediction.data += 1;
-        self.update_window(segment);
-        self.receiver.buffer.take_in_place(length as usize);
-        self.deliver_predicted(now, segment, length, length);
+    pub(super) fn take_predicted_data_in_place(
+        &mut self,
+        now: Instant,
+        last: &Segment<'_>,
+        length: u32,
+        count: u32,
+    ) {
+        self.take_predicted_header(now, &Segment { seq: self.rcv.nxt, ..*last });
+        self.statistics.prediction.data += u64::from(count);
+        self.update_window(last);
+        self.receiver.buffer.take_in_place((length * count) as usize);
+        self.deliver_train(now, length, count, last.flags().contains(TcpFlags::PSH));
     }
 
     /// Both in turn.

@@ -97,6 +97,36 @@ impl AckPolicy {
         }
     }
 
+    /// The same for `count` segments of `length` bytes each that came one after the other, where `pending` is what it is
+    /// after the last of them, and `was_crowded` tells what was before the last so many bytes. Must they be acknowledged
+    /// at once, since one of them must; and is there one that may wait?
+    #[inline(always)]
+    pub(crate) fn on_train(
+        &mut self,
+        count: u32,
+        length: u32,
+        pending: u32,
+        segment: u32,
+        pushed: bool,
+        was_crowded: impl Fn(u32) -> bool,
+    ) -> (bool, bool) {
+        self.pushed = pushed;
+        self.unanswered = if count > 1 { 2 } else { 2.min(self.unanswered + 1) };
+        let AckRule::Modern { .. } = self.rule else { return (false, true) };
+        let quick = u8::try_from(count).unwrap_or(u8::MAX).min(self.quick);
+        self.quick -= quick;
+        let (must, mut may_wait) = (quick > 0, false);
+        for left in (0..count - u32::from(quick)).rev() {
+            let later = left * length;
+            if (pending - later) / 2 >= segment {
+                // Of those that follow each has as much behind it, and finds the buffer fuller.
+                return (must | !was_crowded(later), may_wait | was_crowded(0));
+            }
+            may_wait = true;
+        }
+        (must, may_wait)
+    }
+
     /// The application has read: is an acknowledgement, or a window update, due now?
     #[inline]
     pub(crate) const fn on_read(&self, received: &Received) -> bool {
@@ -175,6 +205,36 @@ mod tests {
         let mut policy = AckPolicy::new(AckRule::Modern { quick: 1 });
         assert!(policy.on_data(1_460, 1_460, false, || false));
         assert!(!policy.on_data(1_460, 1_460, false, || false));
+    }
+
+    #[test]
+    fn a_train_is_judged_as_its_segments_are_one_by_one() {
+        let rules = [TAHOE, MODERN, AckRule::Modern { quick: 3 }];
+        let (lengths, counts) = ([300, 1_460], 1..9);
+        let mut cases = 0;
+        for (rule, length, count) in rules
+            .into_iter()
+            .flat_map(|rule| lengths.map(|length| (rule, length)))
+            .flat_map(|(rule, length)| counts.clone().map(move |count| (rule, length, count)))
+        {
+            for (before, crowded_from) in
+                (0..5).flat_map(|before| (0..10).map(move |at| (before * 700, at * 900)))
+            {
+                let (mut whole, mut single) = (AckPolicy::new(rule), AckPolicy::new(rule));
+                let pending = before + count * length;
+                let was_crowded = |later| pending - later > crowded_from;
+                let judged = whole.on_train(count, length, pending, 1_460, true, was_crowded);
+                let (mut must, mut may_wait) = (false, false);
+                for later in (0..count).rev().map(|left| left * length) {
+                    let at_once = single.on_data(pending - later, 1_460, later == 0, || was_crowded(later));
+                    must |= at_once;
+                    may_wait |= !at_once;
+                }
+                assert_eq!((judged, whole), ((must, may_wait), single), "{rule:?} {count} of {length}");
+                cases += 1;
+            }
+        }
+        assert_eq!(cases, 2_400);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::MemoryGrant;
 use crate::receive::saturated;
 use crate::rest::pack::packed;
+use crate::ring::Following;
 use crate::rope::{LEAST_PIECE, Rope};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -96,6 +97,18 @@ impl ReceiveBuffer {
     #[inline(always)]
     pub(crate) fn room_for_next(&mut self, length: usize) -> Option<&mut [u8]> {
         self.rope.place_of_next(self.len(), length)
+    }
+
+    /// What lies behind `length` bytes for which there was [room](Self::room_for_next).
+    #[inline(always)]
+    pub(crate) fn following(&self, length: usize) -> Following {
+        self.rope.following(self.len(), length)
+    }
+
+    /// Room for `length` bytes that follow.
+    #[inline(always)]
+    pub(crate) fn room_for_following(&mut self, following: Following, length: usize) -> Option<&mut [u8]> {
+        self.rope.place_of_following(following, length)
     }
 
     /// Lets `length` bytes be read that were written to [where they belong](Self::room_for_next).

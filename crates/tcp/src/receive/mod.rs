@@ -125,7 +125,12 @@ impl Receiver {
 
     /// Does unread data fill more than half of what the window can be?
     pub(crate) fn is_crowded(&self) -> bool {
-        saturated(self.buffer.len()) > self.capacity() / 2
+        self.was_crowded(0)
+    }
+
+    /// Did it, before the last `later` bytes came?
+    pub(crate) fn was_crowded(&self, later: u32) -> bool {
+        saturated(self.buffer.len()) - later > self.capacity() / 2
     }
 
     /// The window that there is room for.

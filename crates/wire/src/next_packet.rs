@@ -1,0 +1,311 @@
+//! The packet that comes next in a train: the headers of the one before it, and the next sequence number.
+//!
+//! The packets of a bulk transfer differ in that number, in both checksums and in their identification, and who
+//! sends them may push one or another. All else is compared in a few words and not judged again. A packet before this
+//! one was found good, so one that is like it is good if what differs is.
+
+use crate::checksum::copy_and_sum;
+use crate::plain_packet::{PlainPacket, add, is_valid, low_word};
+use crate::{Ipv4Header, Segment, Sum, TcpFlags, TcpHeader, TcpOptions};
+
+/// Bytes of both headers, with timestamps and no other option.
+const HEADERS: usize = Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
+/// Where the sequence number and the control bits lie in them.
+const SEQ: usize = Ipv4Header::LENGTH + 4;
+const FLAGS: usize = Ipv4Header::LENGTH + 13;
+/// Data offset of such a header, where it lies.
+const OFFSET: u8 = 8 << 4;
+
+/// What may differ in the first, second and fifth eight bytes: the identification, the header's checksum; PSH and
+/// the segment's checksum.
+const MAY_DIFFER: [u64; 5] = [
+    u64::from_ne_bytes([0, 0, 0, 0, 0xff, 0xff, 0, 0]),
+    u64::from_ne_bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]),
+    0,
+    0,
+    u64::from_ne_bytes([0, PUSH, 0, 0, 0xff, 0xff, 0, 0]),
+];
+
+#[allow(clippy::cast_possible_truncation, reason = "a bit of the lower eight")]
+const PUSH: u8 = TcpFlags::PSH.bits() as u8;
+
+/// What the next packet of a train is like.
+#[derive(Clone, Copy, Debug)]
+pub struct NextPacket {
+    /// Those of the last packet, but for the number, which is the next one's.
+    headers: [u8; HEADERS],
+    /// Bytes of data in each packet.
+    length: usize,
+    /// The sum over all that differs in an intact segment, and over what else lies in the same words.
+    sum: u64,
+}
+
+/// A packet like that, of which nobody knows yet whether its data are intact.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketOfTrain<'a> {
+    flags: u8,
+    data: &'a [u8],
+    sum: u64,
+}
+
+impl NextPacket {
+    /// The one after `packet`, which is intact, and whose data have this sum. `None` if it has not exactly the
+    /// header that a train has: one with the option of timestamps and none else, or as long.
+    #[inline(always)]
+    #[must_use]
+    pub fn after(packet: &PlainPacket<'_>, data: Sum) -> Option<Self> {
+        let (&headers, rest) = packet.bytes().split_first_chunk::<HEADERS>()?;
+        if headers[Ipv4Header::LENGTH + 12] & 0xf0 != OFFSET {
+            return None;
+        }
+        let words = words(&headers);
+        let mut next = Self { headers, length: rest.len(), sum: own_sum(&words, data) };
+        next.count();
+        Some(next)
+    }
+
+    /// Bytes of data in each packet.
+    #[inline(always)]
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The header of the last segment, without its data.
+    #[inline(always)]
+    #[must_use]
+    pub fn last_segment(&self) -> Option<Segment<'_>> {
+        let segment = Segment::parse(&self.headers[Ipv4Header::LENGTH..]).ok()?;
+        Some(Segment { seq: segment.seq - self.data_length(), ..segment })
+    }
+
+    /// Reads the packet at the start of `bytes`, if it is the next one.
+    #[inline(always)]
+    #[must_use]
+    pub fn read<'a>(&self, bytes: &'a [u8]) -> Option<PacketOfTrain<'a>> {
+        let (headers, rest) = bytes.split_first_chunk::<HEADERS>()?;
+        let data = rest.get(..self.length)?;
+        let (known, found) = (words(&self.headers), words(headers));
+        let differs = |at: usize| known[at] ^ found[at];
+        let must_be_same = |at: usize| differs(at) & !MAY_DIFFER[at];
+        let options = |headers: &[u8; HEADERS]| headers.last_chunk().copied().map_or(0, u64::from_ne_bytes);
+        let wrong = must_be_same(0)
+            | must_be_same(1)
+            | must_be_same(2)
+            | must_be_same(3)
+            | must_be_same(4)
+            | differs(5)
+            | (options(&self.headers) ^ options(headers));
+        if wrong != 0 {
+            return None;
+        }
+        let is_another = (differs(0) | differs(1)) != 0;
+        if is_another && !is_valid(add(add(found[0], found[1]), low_word(found[2].to_ne_bytes()))) {
+            return None;
+        }
+        Some(PacketOfTrain { flags: headers[FLAGS], data, sum: add(found[3], found[4]) })
+    }
+
+    /// Copies the data of `packet` to `to`, and says whether it is intact. If so, it is the last one now.
+    ///
+    /// # Panics
+    /// If there is room for more or less than its data.
+    #[inline(always)]
+    #[must_use]
+    pub fn take(&mut self, packet: PacketOfTrain<'_>, to: &mut [u8]) -> bool {
+        let sum = add(packet.sum, copy_and_sum(packet.data, to).native().into());
+        let is_intact = is_valid(add(!self.sum, sum));
+        if is_intact {
+            self.headers[FLAGS] = packet.flags;
+            self.count();
+        }
+        is_intact
+    }
+
+    /// The next number is that behind the next packet's data.
+    #[inline(always)]
+    fn count(&mut self) {
+        let length = self.data_length();
+        if let Some(place) = self.headers[SEQ..].first_chunk_mut() {
+            *place = u32::from_be_bytes(*place).wrapping_add(length).to_be_bytes();
+        }
+    }
+
+    #[inline(always)]
+    fn data_length(&self) -> u32 {
+        #[allow(clippy::cast_possible_truncation, reason = "the length of a packet has sixteen bits")]
+        let length = self.length as u32;
+        length
+    }
+}
+
+/// The headers in words, but for the last four bytes.
+#[inline(always)]
+fn words(headers: &[u8; HEADERS]) -> [u64; 6] {
+    let (words, _) = headers.as_chunks::<8>();
+    core::array::from_fn(|at| u64::from_ne_bytes(words[at]))
+}
+
+/// The sum over what differs between the segments of a train: their numbers, control bits, checksums, and data.
+#[inline(always)]
+fn own_sum(words: &[u64; 6], data: Sum) -> u64 {
+    add(add(words[3], words[4]), data.native().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ipv4Packet, Protocol, SeqNum, Timestamps, TypeOfService};
+    use core::net::Ipv4Addr;
+    use proptest::prelude::*;
+
+    const DATA: usize = 40;
+    const LENGTH: usize = HEADERS + DATA;
+
+    /// A packet of a train, with this number and identification, and six bytes of padding.
+    fn packet(seq: u32, identification: u16, flags: TcpFlags) -> [u8; LENGTH + 6] {
+        let [source, destination] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2)];
+        let header = Ipv4Header { identification, ..Ipv4Header::new(source, destination, Protocol::TCP) };
+        let mut bytes = [0xee; LENGTH + 6];
+        header.emit(LENGTH - Ipv4Header::LENGTH, &mut bytes);
+        let segment = &mut bytes[Ipv4Header::LENGTH..LENGTH];
+        let [source_port, destination_port] = [40_001, 80];
+        let header = TcpHeader {
+            source_port,
+            destination_port,
+            seq: SeqNum::new(seq),
+            ack: SeqNum::new(7),
+            flags,
+            window: 900,
+            urgent: 0,
+        };
+        header.emit_timestamped(Timestamps { value: 3, echo: 4 }, segment);
+        mend_segment(&mut bytes);
+        bytes
+    }
+
+    fn mend_packet(bytes: &mut [u8]) {
+        bytes[10..12].fill(0);
+        let checksum = Sum::of(&bytes[..Ipv4Header::LENGTH]).finish();
+        bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    fn mend_segment(bytes: &mut [u8]) {
+        let Ok(Ipv4Packet { header, payload, .. }) = Ipv4Packet::parse(bytes) else { return };
+        if payload.len() < TcpHeader::LENGTH {
+            return;
+        }
+        let (pseudo, length) = (header.pseudo_header(payload.len()), payload.len());
+        let segment = &mut bytes[Ipv4Header::LENGTH..][..length];
+        segment[16..18].fill(0);
+        let sum = Sum::of(segment);
+        TcpHeader::fill_checksum(segment, pseudo, sum);
+    }
+
+    fn after(bytes: &[u8]) -> Option<NextPacket> {
+        let packet = PlainPacket::read(bytes).unwrap();
+        let data = packet.copy_intact(&mut [0; DATA]).unwrap();
+        NextPacket::after(&packet, data)
+    }
+
+    const ACK: TcpFlags = TcpFlags::ACK;
+
+    #[test]
+    fn the_packets_of_a_train_are_read_and_its_last_header_is_known() {
+        let mut next = after(&packet(u32::MAX - 39, 0, ACK)).unwrap();
+        for (seq, identification, flags) in [(0, 0, ACK), (40, 77, ACK | TcpFlags::PSH), (80, u16::MAX, ACK)]
+        {
+            let bytes = packet(seq, identification, flags);
+            let mut data = [0; DATA];
+            let found = next.read(&bytes).unwrap();
+            assert!(next.take(found, &mut data));
+            assert_eq!(data, bytes[HEADERS..LENGTH]);
+            let last = next.last_segment().unwrap();
+            assert_eq!((last.seq, last.flags(), next.length()), (SeqNum::new(seq), flags, DATA));
+            assert_eq!((last.window, last.ack, last.payload), (900, SeqNum::new(7), &[][..]));
+        }
+    }
+
+    #[test]
+    fn whatever_else_differs_is_left_to_the_careful_reader() {
+        let next = after(&packet(60, 0, ACK)).unwrap();
+        assert!(next.read(&packet(100, 0, ACK)).is_some());
+        assert!(next.read(&packet(101, 0, ACK)).is_none(), "another number");
+        assert!(next.read(&packet(100, 0, ACK | TcpFlags::FIN)).is_none());
+        assert!(next.read(&packet(100, 0, ACK)[..LENGTH - 1]).is_none());
+        for at in 0..HEADERS {
+            let mut bytes = packet(100, 0, ACK);
+            bytes[at] ^= 0x40;
+            mend_packet(&mut bytes);
+            let may_differ = matches!(at, 4 | 5 | 10 | 11 | 36 | 37);
+            assert_eq!(next.read(&bytes).is_some(), may_differ, "byte {at}");
+        }
+        let mut bytes = packet(100, 9, ACK);
+        bytes[10] ^= 1;
+        assert!(next.read(&bytes).is_none(), "a wrong sum over another identification");
+    }
+
+    #[test]
+    fn what_has_other_options_than_timestamps_begins_no_train() {
+        for words in [5, 7, 9] {
+            let mut bytes = packet(60, 0, ACK);
+            bytes[32] = words << 4;
+            mend_segment(&mut bytes);
+            let packet = PlainPacket::read(&bytes).unwrap();
+            assert!(NextPacket::after(&packet, Sum::default()).is_none());
+        }
+    }
+
+    proptest! {
+        /// Whatever was done to a packet: what is taken for the next one is intact, and has the header that it must have.
+        #[test]
+        fn what_is_taken_is_what_the_careful_reader_finds_intact(
+            spoilt in prop::collection::vec((0..LENGTH, any::<u8>()), 0..4),
+            identification: u16,
+            mends: [bool; 2],
+            cut in 0..LENGTH + 6,
+        ) {
+            let first = packet(60, 1, ACK);
+            let mut next = after(&first).unwrap();
+            let mut bytes = packet(100, identification, ACK | TcpFlags::PSH);
+            for &(at, value) in &spoilt {
+                bytes[at] = value;
+            }
+            if mends[0] {
+                mend_packet(&mut bytes);
+            }
+            if mends[1] {
+                mend_segment(&mut bytes);
+            }
+            let bytes = &bytes[..bytes.len() - cut % 12];
+            let mut data = [0; DATA];
+            let taken = match next.read(bytes) {
+                Some(found) => next.take(found, &mut data),
+                None => false,
+            };
+            let careful = Ipv4Packet::parse(bytes).ok().filter(|found| {
+                (found.header.pseudo_header(found.payload.len()) + Sum::of(found.payload)).is_valid()
+            });
+            if taken {
+                let found = careful.unwrap();
+                let segment = Segment::parse(found.payload).unwrap();
+                let expected = Ipv4Packet::parse(&first).unwrap();
+                let header = Ipv4Header { identification: found.header.identification, ..expected.header };
+                prop_assert_eq!((found.header, found.options), (header, expected.options));
+                let before = Segment::parse(expected.payload).unwrap();
+                prop_assert_eq!(segment.seq, before.seq + 40);
+                prop_assert_eq!(segment.flags() - TcpFlags::PSH, before.flags());
+                prop_assert_eq!(segment.offset_and_flags >> 9, before.offset_and_flags >> 9);
+                prop_assert_eq!(
+                    (segment.ack, segment.window, segment.urgent, segment.options),
+                    (before.ack, before.window, before.urgent, before.options)
+                );
+                prop_assert_eq!(segment.payload, &data);
+                prop_assert_eq!(next.last_segment().unwrap().flags(), segment.flags());
+                prop_assert_eq!(TypeOfService::default(), found.header.type_of_service);
+            } else if spoilt.is_empty() {
+                prop_assert!(bytes.len() < LENGTH, "nothing is wrong with it");
+            }
+        }
+    }
+}
