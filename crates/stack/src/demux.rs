@@ -62,6 +62,9 @@ struct Entry {
 pub(crate) struct FlowHash(u32);
 
 impl FlowHash {
+    /// Of no flow.
+    pub(crate) const NONE: Self = Self(0);
+
     /// For the table, which begins to look where the lower bits say, and tells its entries apart by the upper ones.
     fn wide(self) -> u64 {
         u64::from(self.0) << 32 | u64::from(self.0)
@@ -185,10 +188,13 @@ impl Demux {
             self.foresight.forget();
             return false;
         }
-        // One question after the other for all of them, so that no answer has to be waited for.
+        // One question after the other for all of them, so that no answer has to be waited for; and apart from the
+        // hashes, which are so long that the processor sees few of the questions at a time.
         for train in &mut *trains {
-            let hasher = &self.hasher;
-            let find = |flow| self.table.find(hash(hasher, flow).wide(), |entry| entry.flow == flow);
+            train.hash = train.flow.map_or(FlowHash::NONE, |flow| hash(&self.hasher, flow));
+        }
+        for train in &mut *trains {
+            let find = |flow| self.table.find(train.hash.wide(), |entry| entry.flow == flow);
             train.socket = train.flow.and_then(find).map(|entry| entry.socket);
         }
         for train in trains {

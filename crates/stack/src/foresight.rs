@@ -9,7 +9,7 @@
 //! Nothing that is foreseen has to come true: it is a guess about who is asked for next, which is compared
 //! with who is.
 
-use crate::demux::Flow;
+use crate::demux::{Flow, FlowHash};
 use crate::link::{Link, LinkError, Medium, RxFrame};
 use crate::sockets::Socket;
 use crate::stack::Stack;
@@ -25,6 +25,8 @@ const MANY: usize = 16;
 pub(crate) struct Train {
     /// `None` for what does not belong to any connection.
     pub(crate) flow: Option<Flow>,
+    /// Under what the table of flows would have it.
+    pub(crate) hash: FlowHash,
     /// The connection, once it was found.
     pub(crate) socket: Option<u32>,
     frames: usize,
@@ -51,7 +53,7 @@ impl Foresight {
     pub(crate) fn note(&mut self, flow: Option<Flow>) {
         match self.trains.last_mut() {
             Some(train) if train.flow == flow => train.frames += 1,
-            _ => self.trains.push(Train { flow, socket: None, frames: 1 }),
+            _ => self.trains.push(Train { flow, hash: FlowHash::NONE, socket: None, frames: 1 }),
         }
     }
 

@@ -629,8 +629,8 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Reads a word of each line of memory that a segment is going to need which arrives, so that all of them are
-    /// at hand when it has its turn. Nothing else comes of it.
+    /// Reads a word of each line of memory that a segment is going to need which arrives, and what is asked before its
+    /// acknowledgement leaves, so that all of them are at hand when it has its turn. Nothing else comes of it.
     #[inline]
     pub fn warm(&self) {
         black_box(self.predicted);
@@ -644,6 +644,16 @@ impl Connection {
         black_box(self.statistics.bytes_received);
         black_box(self.timers.floor());
         black_box(self.timers.is_set(Timer::DelayedAck));
+        black_box(self.receiver.autotune.wants_echo());
+        black_box(self.ecn.is_on());
+        black_box(self.sender.probes);
+        black_box(self.sender.pacer.is_open());
+        black_box(self.sender.path.is_awake());
+        black_box(self.sender.buffer.memory());
+        black_box(self.sender.buffer.len());
+        black_box(self.sender.congestion.window().cwnd());
+        black_box(self.sender.scoreboard.in_flight());
+        black_box(self.statistics.prediction.data);
     }
 
     /// The next event, if there is one.

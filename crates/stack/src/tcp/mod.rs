@@ -29,6 +29,7 @@ use crate::ipv4::Way;
 use crate::memory::Granted;
 use crate::ready::Sender;
 use crate::stack::Stack;
+use core::hint::black_box;
 use core::net::SocketAddrV4;
 use headers::Headers;
 use linerate_tcp::{Connection, Open, Seeds, SharedConfig, State};
@@ -87,6 +88,11 @@ impl TcpSocket {
     /// does not.
     pub(crate) fn warm(&self) -> bool {
         self.connection.warm();
+        black_box(self.granted);
+        black_box(self.held);
+        black_box(self.hop);
+        black_box(self.headers.service());
+        black_box(self.state);
         !self.is_local && !self.local.ip().is_loopback()
     }
 

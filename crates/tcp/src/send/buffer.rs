@@ -87,6 +87,7 @@ impl SendBuffer {
     pub(crate) fn append(&mut self, data: &[u8], grant: &MemoryGrant) -> usize {
         let count = self.make_room(data.len(), grant);
         if count > 0 {
+            self.start_over_if_empty();
             self.rope.write(self.len(), &data[..count]);
             self.extend(count);
         }
@@ -105,6 +106,7 @@ impl SendBuffer {
         if count == 0 {
             return (0, wanted == 0);
         }
+        self.start_over_if_empty();
         let room = self.rope.place(self.len(), count);
         let written = fill(room).min(room.len());
         if written > 0 {
@@ -146,6 +148,14 @@ impl SendBuffer {
         // As much as can be had is better than nothing.
         self.rope.make_room(self.rope.reach(grant), self.capacity(), grant);
         count.min(self.rope.holds() - self.len())
+    }
+
+    /// Where nothing waits for an acknowledgement, what is written next lies where the last has lain.
+    #[inline(always)]
+    const fn start_over_if_empty(&mut self) {
+        if self.length == 0 {
+            self.rope.start_over();
+        }
     }
 
     /// The next `count` bytes are in their place.
