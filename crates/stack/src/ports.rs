@@ -14,6 +14,8 @@ const TABLE_LENGTH: usize = 64;
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
     hasher: SipHasher24,
+    /// The destination that was asked for last, from where, and its hash: the next one is likely to be the same.
+    last: Option<(Ipv4Addr, SocketAddrV4, u64)>,
     table: [u32; TABLE_LENGTH],
 }
 
@@ -26,7 +28,7 @@ impl Ports {
             let start = keys.draw("port counters", index) as u32;
             *counter = start;
         }
-        Self { range, hasher: keys.visible("ports"), table }
+        Self { range, hasher: keys.visible("ports"), last: None, table }
     }
 
     /// A port for a conversation of `local` with `remote` that is not `taken`; `None` if all are.
@@ -39,12 +41,8 @@ impl Ports {
         remote: SocketAddrV4,
         mut taken: impl FnMut(u16) -> bool,
     ) -> Option<u16> {
-        let mut key = [0; 10];
-        key[..4].copy_from_slice(&local.octets());
-        key[4..8].copy_from_slice(&remote.ip().octets());
-        key[8..].copy_from_slice(&remote.port().to_be_bytes());
         // F and G of the RFC: the halves of a keyed hash say nothing of each other.
-        let hash = self.hasher.hash(&key);
+        let hash = self.hash(local, remote);
         let offset = hash >> 32;
         #[allow(clippy::cast_possible_truncation, reason = "less than the length of the table")]
         let counter = &mut self.table[(hash % TABLE_LENGTH as u64) as usize];
@@ -59,6 +57,21 @@ impl Ports {
             }
         }
         None
+    }
+
+    fn hash(&mut self, local: Ipv4Addr, remote: SocketAddrV4) -> u64 {
+        if let Some((from, to, hash)) = self.last
+            && (from, to) == (local, remote)
+        {
+            return hash;
+        }
+        let mut key = [0; 10];
+        key[..4].copy_from_slice(&local.octets());
+        key[4..8].copy_from_slice(&remote.ip().octets());
+        key[8..].copy_from_slice(&remote.port().to_be_bytes());
+        let hash = self.hasher.hash(&key);
+        self.last = Some((local, remote, hash));
+        hash
     }
 }
 
@@ -90,6 +103,15 @@ mod tests {
         let firsts: Vec<_> = (0..8).map(|seed| ports(seed).choose(LOCAL, REMOTE, |_| false)).collect();
         assert!(firsts.iter().any(|&first| first != firsts[0]));
         assert_eq!(firsts[3], ports(3).choose(LOCAL, REMOTE, |_| false));
+    }
+
+    #[test]
+    fn a_destination_in_between_changes_nothing() {
+        let (mut alone, mut between) = (ports(1), ports(1));
+        let hash = alone.hash(LOCAL, REMOTE);
+        assert_ne!(between.hash(LOCAL, SocketAddrV4::new(*REMOTE.ip(), 81)), hash);
+        assert_eq!(between.hash(LOCAL, REMOTE), hash);
+        assert_eq!(alone.hash(LOCAL, REMOTE), hash);
     }
 
     #[test]

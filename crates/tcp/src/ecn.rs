@@ -198,6 +198,11 @@ impl Notification {
         self.past & Past::HEARD_SETUP.union(Past::HEARD_PLAIN) == Past::HEARD_SETUP
     }
 
+    /// Are marks counted, and told of by the number (RFC 9768)?
+    pub(crate) const fn is_accurate(&self) -> bool {
+        self.accurate.is_some()
+    }
+
     /// Have both ends agreed on either mode?
     pub(crate) fn is_on(&self) -> bool {
         self.accurate.is_some() || self.codepoint != Ecn::NotEct

@@ -158,52 +158,42 @@ impl Stack {
     #[inline(always)]
     fn follow_change(&mut self, index: u32, owner: Owner, (before, state): (State, State), is_over: bool) {
         let (was_open, is_open) = (is_open(before), is_open(state));
-        self.count_change(was_open, is_open);
-        if before != state {
-            match before {
-                State::SynSent | State::SynReceived => self.leave_handshake(index, before),
-                State::TimeWait => {
-                    self.queues.remove(&mut self.time_wait.list, index);
-                    self.orphans += usize::from(owner == Owner::Nobody);
-                }
-                _ => {}
+        let established = &mut self.counted.tcp.currently_established;
+        *established = *established + u64::from(is_open) - u64::from(was_open);
+        match before {
+            State::SynSent | State::SynReceived if state != before => {
+                self.leave_handshake(index, owner, (before, state));
             }
-            match state {
-                State::Closed => {
-                    let counted = &mut self.counted.tcp;
-                    counted.established_resets += u64::from(was_open);
-                    counted.attempt_failures +=
-                        u64::from(matches!(before, State::SynSent | State::SynReceived));
-                }
-                State::TimeWait => self.enter_time_wait(index, owner),
-                _ => {}
+            State::TimeWait if state != before => {
+                self.queues.remove(&mut self.time_wait.list, index);
+                self.orphans += usize::from(owner == Owner::Nobody);
             }
+            _ => {}
         }
-        if let Owner::HalfOpen(listener) = owner
-            && state.is_synchronized()
-        {
-            self.complete_handshake(listener, index);
-        }
-        if is_over {
-            self.retire(index);
-        } else if is_open && !was_open {
-            self.welcome(index);
+        match state {
+            State::Closed => {
+                self.counted.tcp.established_resets += u64::from(was_open);
+                if is_over {
+                    self.retire(index);
+                }
+            }
+            State::TimeWait if state != before => self.enter_time_wait(index, owner),
+            _ if is_open && !was_open => self.welcome(index),
+            _ => {}
         }
     }
 
     /// What the end of a handshake shows, and who waited for it.
-    fn leave_handshake(&mut self, index: u32, before: State) {
+    fn leave_handshake(&mut self, index: u32, owner: Owner, (before, state): (State, State)) {
         match before {
             State::SynSent => self.learn_fast_open(index),
             _ => self.leave_pending(index),
         }
-    }
-
-    const fn count_change(&mut self, was_established: bool, is_established: bool) {
-        match (was_established, is_established) {
-            (false, true) => self.counted.tcp.currently_established += 1,
-            (true, false) => self.counted.tcp.currently_established -= 1,
-            _ => {}
+        self.counted.tcp.attempt_failures += u64::from(state == State::Closed);
+        if let Owner::HalfOpen(listener) = owner
+            && state.is_synchronized()
+        {
+            self.complete_handshake(listener, index);
         }
     }
 
@@ -231,7 +221,7 @@ impl Stack {
         let flow_hash = socket.flow_hash;
         let is_waiting = socket.state == State::TimeWait;
         socket.retired = true;
-        self.count_change(was_established, false);
+        self.counted.tcp.currently_established -= u64::from(was_established);
         self.orphans -= usize::from(was_orphan);
         self.flows.remove_hashed(flow_hash, flow, index);
         self.timers.disarm(timer_of(index));

@@ -117,18 +117,17 @@ impl Stack {
         }
         let events = socket.connection.events();
         concerned!(self).note(index, socket);
-        if events.intersects(OF_THE_WAY) {
-            self.follow_way(index, events);
-        }
-        let Some(socket) = self.sockets.tcp_at(index) else { return };
         let (owner, before, state) = (socket.owner, socket.state, socket.connection.state());
         let is_over = socket.connection.is_released();
-        socket.state = state;
         let waits_until = if state == State::TimeWait { socket.connection.waits_until() } else { None };
         if waits_until.is_none() {
             self.timers.arm(timer_of(index), socket.connection.earliest_timeout());
         }
-        if before != state || state == State::Closed {
+        socket.state = state;
+        if events.intersects(OF_THE_WAY) {
+            self.follow_way(index, events);
+        }
+        if before != state || is_over {
             self.follow_change(index, owner, (before, state), is_over);
         }
         if let Some(end) = waits_until {

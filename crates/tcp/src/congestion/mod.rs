@@ -320,6 +320,7 @@ impl Congestion {
 
     /// A controller that begins with `initial_segments` segments of `mss` bytes. What it leaves to chance
     /// follows from `seed`.
+    #[inline(always)]
     pub(crate) fn new(name: CongestionName, mss: u32, initial_segments: u32, seed: u64) -> Self {
         let window = Window::new(mss, initial_segments);
         match name {

@@ -29,7 +29,7 @@ impl Connection {
         }
     }
 
-    fn on_fin(&mut self, now: Instant) {
+    pub(super) fn on_fin(&mut self, now: Instant) {
         self.rcv.nxt += 1;
         self.rcv.edge = self.rcv.edge.later(self.rcv.nxt);
         self.timers.clear(Timer::DelayedAck);

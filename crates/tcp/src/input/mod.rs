@@ -3,6 +3,7 @@
 
 mod acceptable;
 mod ack;
+mod control;
 mod data;
 mod fin;
 mod handshake;
@@ -188,9 +189,12 @@ impl Connection {
             }
             Prediction::Miss(reason) => {
                 self.statistics.prediction.count_miss(reason, segment);
-                let disposition = self.handle_unpredicted(now, segment);
+                if !self.take_control(now, segment) {
+                    let disposition = self.handle_unpredicted(now, segment);
+                    self.refresh_prediction();
+                    return disposition;
+                }
                 self.refresh_prediction();
-                return disposition;
             }
         }
         Disposition::Accepted

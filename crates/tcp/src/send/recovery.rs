@@ -89,18 +89,23 @@ impl Connection {
 
     /// Takes the acknowledgement of our FIN, if that alone was in flight. It is no data: nothing leaves any more that a
     /// window would be for.
-    fn acknowledge_fin_alone(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+    pub(crate) fn acknowledge_fin_alone(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         let is_alone =
             self.snd.una == self.sender.buffer.end() && self.sender.is_fin_acknowledged(segment.ack);
         if !is_alone {
             return false;
         }
-        let Some(fin) = self.sender.scoreboard.flight_until(segment.ack).cloned() else { return false };
+        let Some(fin) = self.sender.scoreboard.flight_until(segment.ack) else { return false };
+        let (sent, again) = (fin.departure.sent, fin.departure.again);
         self.sender.scoreboard.note_landing();
-        let mut news = self.listen_to(segment, 1, false);
-        news.delivery.take(&fin, fin.right, fin.length());
         self.advance(now, segment.ack);
-        let _ = self.measure_delivery(now, &news);
+        if again {
+            self.measure_by_timestamp(now, segment);
+        } else {
+            let (rtt, round_trip) = (&mut self.sender.rtt, now.since(sent));
+            rtt.measure(&self.config.rto, now, round_trip);
+            rtt.note_shortest(now, round_trip);
+        }
         self.watch_what_is_left(now);
         true
     }

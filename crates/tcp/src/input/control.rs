@@ -1,0 +1,95 @@
+//! Segments without data that come when they are waited for: what acknowledges our SYN or FIN, and the peer's FIN.
+//!
+//! An opening and a closing are made of these. The steps of RFC 9293 §3.10.7.4 ask each of them for data, holes,
+//! marks, blocks and urgent bytes, two dozen questions in all. As header prediction does, this asks whether every
+//! answer is the usual one, touches nothing before it is sure, and does then what the steps would do, in their order;
+//! a twin without prediction, which takes the steps, must agree.
+
+use crate::options::before;
+use crate::{Connection, State};
+use linerate_units::Instant;
+use linerate_wire::{Segment, TcpFlags, Timestamps};
+
+/// What may be there or not: the first says nothing of how to treat a segment, the other is looked at.
+const OPEN: u16 = TcpFlags::PSH.bits() | TcpFlags::FIN.bits();
+
+impl Connection {
+    /// Takes `segment` if it is one of these, in order and with nothing else to be said of it; false, and nothing has
+    /// happened, if the steps must look at it.
+    #[inline(always)]
+    pub(super) fn take_control(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+        if !self.is_plain(segment) || !self.has_no_questions() {
+            return false;
+        }
+        let has_fin = segment.flags().contains(TcpFlags::FIN);
+        let advances = segment.ack != self.snd.una;
+        let waits = match self.state {
+            State::SynReceived => advances,
+            State::SynSent | State::TimeWait | State::Closed => false,
+            State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck => true,
+        };
+        // A duplicate, or part of what is in flight; or a FIN beyond a hole.
+        let is_odd = if advances { segment.ack != self.snd.max } else { !has_fin && self.snd.flight() > 0 };
+        let is_beyond = has_fin && (self.receiver.fin.is_some() || !self.receiver.assembler.is_empty());
+        if !waits || is_odd || is_beyond {
+            return false;
+        }
+        if self.timestamps.on {
+            let Some(stamp) = Timestamps::alone(segment.options) else { return false };
+            if before(stamp.value, self.timestamps.recent) {
+                return false;
+            }
+            self.timestamps.note(stamp, segment.seq, self.rcv.acked, now);
+        }
+        self.take_expected(now, segment, advances, has_fin);
+        true
+    }
+
+    #[inline(never)]
+    fn take_expected(&mut self, now: Instant, segment: &Segment<'_>, advances: bool, has_fin: bool) {
+        self.end_burst();
+        self.heard = now;
+        if self.state == State::SynReceived {
+            self.settle_data_of_syn(segment.ack);
+            self.establish(now, segment.ack);
+        }
+        if advances && !self.acknowledge_syn_alone(now, segment) && !self.acknowledge_fin_alone(now, segment)
+        {
+            self.acknowledge_selectively(now, segment, true);
+        }
+        self.update_window(segment);
+        if self.sender.is_fin_acknowledged(self.snd.una) {
+            self.on_fin_acknowledged(now);
+        }
+        if has_fin && self.state.takes_data() {
+            self.receiver.fin = Some(self.rcv.nxt);
+            self.on_fin(now);
+        }
+    }
+
+    /// Is it an acknowledgement or a FIN, of the size that is agreed on, without data and the next in order?
+    #[inline(always)]
+    fn is_plain(&self, segment: &Segment<'_>) -> bool {
+        let words: u16 = if self.timestamps.on { 8 } else { 5 };
+        segment.offset_and_flags & !OPEN == (words << 12 | TcpFlags::ACK.bits())
+            && segment.payload.is_empty()
+            && segment.seq == self.rcv.nxt
+    }
+
+    /// Is nothing missing, measured or tried that an acknowledgement could bring news of?
+    #[inline(always)]
+    fn has_no_questions(&self) -> bool {
+        self.preferences.header_prediction
+            && self.agreement.selective_acks
+            && !self.ecn.is_accurate()
+            && !self.config.user_timeout_option
+            && !self.receiver.autotune.wants_echo()
+            && !self.sender.path.is_asking()
+            && self.is_untroubled()
+    }
+}
