@@ -79,6 +79,9 @@ impl Socket {
 /// Places in memory that are kept for connections to come.
 const SPARE: usize = 4;
 
+/// The same of records of connections in TIME-WAIT, which end by the dozen.
+const SPARE_RECORDS: usize = 32;
+
 /// All sockets of a host.
 #[derive(Debug)]
 pub(crate) struct Sockets {
@@ -88,13 +91,16 @@ pub(crate) struct Sockets {
     /// an allocator to hand out at once. Invariant: at most [`SPARE`], and none holds memory for buffers.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<TcpSocket>>,
+    /// The same of what is kept in TIME-WAIT. Invariant: at most [`SPARE_RECORDS`].
+    #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
+    spare_records: Vec<Box<RestingSocket<Waiting>>>,
     /// The latest time that the host has been told: who is woken may rest again after a while.
     pub(crate) now: Instant,
 }
 
 impl Sockets {
     pub(crate) const fn new(limit: usize) -> Self {
-        Self { slab: Slab::new(), limit, spare: Vec::new(), now: Instant::ZERO }
+        Self { slab: Slab::new(), limit, spare: Vec::new(), spare_records: Vec::new(), now: Instant::ZERO }
     }
 
     /// May there be one socket more?
@@ -126,11 +132,14 @@ impl Sockets {
     }
 
     fn keep_spare(&mut self, socket: Socket) {
-        if let Socket::Tcp(socket) = socket
-            && self.spare.len() < SPARE
-            && socket.connection.buffer_memory() == 0
-        {
-            self.spare.push(socket);
+        match socket {
+            Socket::Tcp(socket) if self.spare.len() < SPARE && socket.connection.buffer_memory() == 0 => {
+                self.spare.push(socket);
+            }
+            Socket::Waiting(record) if self.spare_records.len() < SPARE_RECORDS => {
+                self.spare_records.push(record);
+            }
+            _ => {}
         }
     }
 
@@ -188,6 +197,18 @@ impl Sockets {
             let awake = core::mem::replace(socket, resting);
             self.keep_spare(awake);
         }
+    }
+
+    /// Of the connection with this number nothing is kept but `record`.
+    pub(crate) fn put_to_wait(&mut self, index: u32, record: RestingSocket<Waiting>) {
+        let record = match self.spare_records.pop() {
+            Some(mut spare) => {
+                *spare = record;
+                spare
+            }
+            None => Box::new(record),
+        };
+        self.put_to_rest(index, Socket::Waiting(record));
     }
 
     /// When TIME-WAIT of the connection with this number is over, if nothing else is kept of it.

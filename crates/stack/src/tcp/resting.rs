@@ -190,7 +190,8 @@ impl Stack {
         }
         let deadline = socket.connection.poll_timeout();
         let Some(resting) = RestingSocket::<Resting>::of(socket) else { return };
-        self.lay_down(index, Socket::Resting(Box::new(resting)));
+        self.sockets.put_to_rest(index, Socket::Resting(Box::new(resting)));
+        self.burst.forget();
         self.timers.set(timer_of(index), deadline);
     }
 
@@ -200,7 +201,8 @@ impl Stack {
         let Some(socket) = self.sockets.awake_at(index) else { return false };
         let Some(waiting) = RestingSocket::<Waiting>::of(socket) else { return false };
         let end = waiting.deadline();
-        self.lay_down(index, Socket::Waiting(Box::new(waiting)));
+        self.sockets.put_to_wait(index, waiting);
+        self.burst.forget();
         self.queue_for_end(index, end);
         true
     }
@@ -211,11 +213,6 @@ impl Stack {
         if !self.wait_out(index) {
             self.settle(index);
         }
-    }
-
-    fn lay_down(&mut self, index: u32, socket: Socket) {
-        self.sockets.put_to_rest(index, socket);
-        self.burst.forget();
     }
 
     /// TIME-WAIT of a connection of which nothing else is kept has come to its end, or its place is wanted.
