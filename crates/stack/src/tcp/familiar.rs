@@ -11,7 +11,7 @@
 
 use super::input::give_with;
 use super::settle::{Settled, concerned};
-use super::{HeldAck, Owner};
+use super::{HeldAck, HeldData, Owner};
 use crate::demux::Flow;
 use crate::link::{Medium, RxChecksum, RxFrame};
 use crate::stack::Stack;
@@ -51,10 +51,10 @@ impl Stack {
             let Some(data) = packet.copy_intact(room) else { return self.handle_unfamiliar(frame) };
             self.predicted_frames += 1;
             self.memory.supply(socket);
-            if self.hold_data(index, &packet, data) {
+            self.held_data = HeldData::begin(&self.memory, (index, socket), &packet, data);
+            if self.held_data.is_some() {
                 return;
             }
-            let Some(socket) = self.sockets.awake_at(index) else { return };
             // Read once more: what stands in registers would have to be put aside for the sum.
             let Ok(segment) = Segment::parse(packet.segment()) else { return };
             socket.connection.handle_data_in_place(self.now, &segment, segment.payload.len(), 1);

@@ -4,8 +4,10 @@
 //! None waits for longer than the batch of frames that it came with, nor for anything that is no part of the train:
 //! whatever else comes finds the connection, and the host, as if each segment had been taken in by itself.
 
+use super::TcpSocket;
 use super::familiar::packet_between;
 use super::settle::{Settled, concerned};
+use crate::memory::Memory;
 use crate::stack::Stack;
 use linerate_tcp::Following;
 use linerate_units::Instant;
@@ -23,23 +25,25 @@ pub(crate) struct HeldData {
     following: Following,
 }
 
-impl Stack {
-    /// Keeps back the data of a segment that is intact, whose connection does not know yet that they are in their
-    /// place. `data` is their sum. False if none that follows could be kept back with it.
+impl HeldData {
+    /// The train that begins with `packet`, which is intact, and whose connection does not know yet that its data are in
+    /// their place. `data` is their sum. `None` if none that follows could be kept back with it.
     #[inline(always)]
-    pub(super) fn hold_data(&mut self, index: u32, packet: &PlainPacket<'_>, data: Sum) -> bool {
-        let Some(socket) = self.sockets.awake_at(index) else { return false };
-        let may_wait = socket.granted.is_for_good() && !self.memory.is_awaited();
-        if let Some(next) = NextPacket::after(packet, data)
-            && may_wait
-        {
-            let following = socket.connection.following(next.length());
-            self.held_data = Some(HeldData { index, count: 1, next, following });
-            return true;
+    pub(super) fn begin(
+        memory: &Memory,
+        (index, socket): (u32, &TcpSocket),
+        packet: &PlainPacket<'_>,
+        data: Sum,
+    ) -> Option<Self> {
+        if !socket.granted.is_for_good() || memory.is_awaited() {
+            return None;
         }
-        false
+        let next = NextPacket::after(packet, data)?;
+        Some(Self { index, count: 1, next, following: socket.connection.following(next.length()) })
     }
+}
 
+impl Stack {
     /// Takes in the frame in `bytes`, which has come `at` this time and of which the link says nothing, if it is the next
     /// of the train that waits.
     #[inline(never)]

@@ -69,17 +69,24 @@ impl Connection {
         let had_holes = !self.receiver.assembler.is_empty();
         let arrived = self.rcv.nxt + length;
         let next = if had_holes { self.receiver.fill_hole(arrived) } else { arrived };
-        self.deliver(now, piece, next, pushed, had_holes);
+        self.deliver(now, (1, piece), next, pushed, had_holes);
         // Nobody reads any more, but the peer's window must not close for that.
         if self.receiver.shut {
             self.owe_ack_if_window_grew();
         }
     }
 
-    /// What lies before `next` can be read, since segments of at most `piece` bytes were in order. Both paths
-    /// end here.
+    /// What lies before `next` can be read, since `count` segments of at most `piece` bytes were in order, or of as many
+    /// if they are several. Both paths end here.
     #[inline(always)]
-    pub(super) fn deliver(&mut self, now: Instant, piece: u32, next: SeqNum, pushed: bool, had_holes: bool) {
+    pub(super) fn deliver(
+        &mut self,
+        now: Instant,
+        (count, piece): (u32, u32),
+        next: SeqNum,
+        pushed: bool,
+        had_holes: bool,
+    ) {
         self.statistics.bytes_received += u64::from(next - self.rcv.nxt);
         self.rcv.nxt = next;
         if piece > self.receiver.largest_segment {
@@ -87,36 +94,23 @@ impl Connection {
         }
         self.receiver.last_data = now;
         self.events |= Events::READABLE;
-        let (receiver, pending) = (&self.receiver, self.rcv.pending());
-        let must = self.acks.on_data(pending, receiver.largest_segment, pushed, || receiver.is_crowded());
+        let is_quick = self.acks.on_data(count, pushed);
+        // One that is owed for data already tells of these, too.
+        if self.ack_due && !self.challenge_due {
+            return;
+        }
         // Filling a hole, or a part of one, is told at once (RFC 5681 §4.2).
-        if must || had_holes {
-            self.owe_ack();
-        } else if !self.timers.is_set(Timer::DelayedAck) {
-            self.delay_ack(now);
+        if had_holes || is_quick {
+            return self.owe_ack();
         }
-    }
-
-    /// The same for `count` segments of `length` bytes each, of which the last was `pushed` or was not.
-    #[inline(always)]
-    pub(super) fn deliver_train(&mut self, now: Instant, length: u32, count: u32, pushed: bool) {
-        let arrived = length * count;
-        self.statistics.bytes_received += u64::from(arrived);
-        self.rcv.nxt += arrived;
-        if length > self.receiver.largest_segment {
-            self.receiver.largest_segment = length;
-        }
-        self.receiver.last_data = now;
-        self.events |= Events::READABLE;
         let (receiver, pending) = (&self.receiver, self.rcv.pending());
-        let (must, may_wait) =
-            self.acks.on_train(count, length, pending, receiver.largest_segment, pushed, |later| {
-                receiver.was_crowded(later)
-            });
-        if must {
+        let was_crowded = |later| receiver.was_crowded(later);
+        let full = receiver.largest_segment;
+        let (is_due, one_waits) = self.acks.is_due(count, piece, pending, full, was_crowded);
+        if is_due {
             self.owe_ack();
         }
-        if may_wait && !self.timers.is_set(Timer::DelayedAck) {
+        if one_waits && !self.timers.is_set(Timer::DelayedAck) {
             self.delay_ack(now);
         }
     }

@@ -252,7 +252,7 @@ impl Connection {
         self.statistics.prediction.data += u64::from(count);
         self.update_window(last);
         self.receiver.buffer.take_in_place((length * count) as usize);
-        self.deliver_train(now, length, count, last.flags().contains(TcpFlags::PSH));
+        self.deliver_predicted(now, last, length * count, (count, length));
     }
 
     /// Both in turn.
@@ -295,13 +295,13 @@ impl Connection {
         if !self.receiver.buffer.append(segment.payload, &self.memory, &self.offered) {
             return Disposition::Refused(self.refuse_for_memory());
         }
-        self.deliver_predicted(now, segment, length, piece);
+        self.deliver_predicted(now, segment, length, (1, piece));
         Disposition::Accepted
     }
 
     #[inline(always)]
-    fn deliver_predicted(&mut self, now: Instant, segment: &Segment<'_>, length: u32, piece: u32) {
+    fn deliver_predicted(&mut self, now: Instant, segment: &Segment<'_>, length: u32, pieces: (u32, u32)) {
         let pushed = segment.flags().contains(TcpFlags::PSH);
-        self.deliver(now, piece, self.rcv.nxt + length, pushed, false);
+        self.deliver(now, pieces, self.rcv.nxt + length, pushed, false);
     }
 }

@@ -72,59 +72,45 @@ impl AckPolicy {
         Self { rule, quick, pushed: false, talks: false, unanswered: 0 }
     }
 
-    /// In-order data has arrived, and `pending` bytes are not acknowledged, where a full segment has
-    /// `segment`: must they be at once? `is_crowded` says whether unread data fills more than half of the
-    /// window: then it waits for the reader, since the acknowledgement that he triggers carries a better one.
+    /// In-order data has arrived in `count` segments, of which the last was `pushed` or was not: is one of them among
+    /// those that are acknowledged at once, because they are the first?
     #[inline(always)]
-    pub(crate) fn on_data(
-        &mut self,
-        pending: u32,
-        segment: u32,
-        pushed: bool,
-        is_crowded: impl FnOnce() -> bool,
-    ) -> bool {
+    pub(crate) fn on_data(&mut self, count: u32, pushed: bool) -> bool {
         self.pushed = pushed;
         if self.unanswered < 2 {
-            self.unanswered += 1;
+            self.unanswered = if count > 1 { 2 } else { self.unanswered + 1 };
         }
-        match self.rule {
-            AckRule::Bsd { .. } => false,
-            AckRule::Modern { .. } if self.quick > 0 => {
-                self.quick -= 1;
-                true
-            }
-            AckRule::Modern { .. } => pending / 2 >= segment && !is_crowded(),
+        let is_quick = self.quick > 0;
+        if is_quick {
+            self.quick = self.quick.saturating_sub(u8::try_from(count).unwrap_or(u8::MAX));
         }
+        is_quick
     }
 
-    /// The same for `count` segments of `length` bytes each that came one after the other, where `pending` is what it is
-    /// after the last of them, and `was_crowded` tells what was before the last so many bytes. Must they be acknowledged
-    /// at once, since one of them must; and is there one that may wait?
+    /// Must data be acknowledged at once that have come in `count` segments of `length` bytes each, or in one of any
+    /// length? And has one of them waited for that, or does so still? `pending` bytes are not acknowledged with the last of
+    /// them, where a full segment has `segment`. `was_crowded` says whether unread data filled more than half of the
+    /// window before the last so many bytes came: then an acknowledgement waits for the reader, since the one that he
+    /// triggers carries a better window.
     #[inline(always)]
-    pub(crate) fn on_train(
-        &mut self,
+    pub(crate) fn is_due(
+        &self,
         count: u32,
         length: u32,
         pending: u32,
         segment: u32,
-        pushed: bool,
         was_crowded: impl Fn(u32) -> bool,
     ) -> (bool, bool) {
-        self.pushed = pushed;
-        self.unanswered = if count > 1 { 2 } else { 2.min(self.unanswered + 1) };
         let AckRule::Modern { .. } = self.rule else { return (false, true) };
-        let quick = u8::try_from(count).unwrap_or(u8::MAX).min(self.quick);
-        self.quick -= quick;
-        let (must, mut may_wait) = (quick > 0, false);
-        for left in (0..count - u32::from(quick)).rev() {
+        // The first with which there is enough is the one to be asked: the buffer is fuller with those that follow.
+        for left in (0..count).rev() {
             let later = left * length;
             if (pending - later) / 2 >= segment {
-                // Of those that follow each has as much behind it, and finds the buffer fuller.
-                return (must | !was_crowded(later), may_wait | was_crowded(0));
+                let is_due = !was_crowded(later);
+                return (is_due, !is_due || left + 1 < count);
             }
-            may_wait = true;
         }
-        (must, may_wait)
+        (false, true)
     }
 
     /// The application has read: is an acknowledgement, or a window update, due now?
@@ -192,56 +178,60 @@ mod tests {
         room: 17 * 1_460,
     };
 
+    /// A segment has come, and `pending` bytes are not acknowledged: must they be?
+    fn hear(policy: &mut AckPolicy, pending: u32, pushed: bool, is_crowded: bool) -> bool {
+        policy.on_data(1, pushed) | policy.is_due(1, 1_460, pending, 1_460, |_| is_crowded).0
+    }
+
     #[test]
     fn every_second_segment_is_acknowledged() {
         let mut policy = AckPolicy::new(MODERN);
-        assert!(!policy.on_data(1_460, 1_460, false, || false));
-        assert!(policy.on_data(2_920, 1_460, false, || false));
-        assert!(!policy.on_data(2_920, 1_460, false, || true), "the reader is to come first");
+        assert!(!hear(&mut policy, 1_460, false, false));
+        assert!(hear(&mut policy, 2_920, false, false));
+        assert!(!hear(&mut policy, 2_920, false, true), "the reader is to come first");
     }
 
     #[test]
     fn the_first_segments_are_acknowledged_at_once() {
         let mut policy = AckPolicy::new(AckRule::Modern { quick: 1 });
-        assert!(policy.on_data(1_460, 1_460, false, || false));
-        assert!(!policy.on_data(1_460, 1_460, false, || false));
+        assert!(hear(&mut policy, 1_460, false, false));
+        assert!(!hear(&mut policy, 1_460, false, false));
     }
 
     #[test]
     fn a_train_is_judged_as_its_segments_are_one_by_one() {
-        let rules = [TAHOE, MODERN, AckRule::Modern { quick: 3 }];
-        let (lengths, counts) = ([300, 1_460], 1..9);
-        let mut cases = 0;
-        for (rule, length, count) in rules
-            .into_iter()
-            .flat_map(|rule| lengths.map(|length| (rule, length)))
-            .flat_map(|(rule, length)| counts.clone().map(move |count| (rule, length, count)))
+        for (length, count) in
+            [300, 1_460].into_iter().flat_map(|length| (1..9).map(move |count| (length, count)))
         {
-            for (before, crowded_from) in
-                (0..5).flat_map(|before| (0..10).map(move |at| (before * 700, at * 900)))
+            for (before, room) in
+                (0..5).flat_map(|before| (0..10).map(move |room| (before * 700, room * 900)))
             {
-                let (mut whole, mut single) = (AckPolicy::new(rule), AckPolicy::new(rule));
+                let mut policy = AckPolicy::new(AckRule::Modern { quick: 3 });
+                let mut single = policy.clone();
                 let pending = before + count * length;
-                let was_crowded = |later| pending - later > crowded_from;
-                let judged = whole.on_train(count, length, pending, 1_460, true, was_crowded);
-                let (mut must, mut may_wait) = (false, false);
+                let was_crowded = |later| pending - later > room;
+                let is_due = policy.is_due(count, length, pending, 1_460, was_crowded);
+                let is_quick = policy.on_data(count, true);
+                let (mut one_is_due, mut one_waits, mut one_is_quick) = (false, false, false);
                 for later in (0..count).rev().map(|left| left * length) {
-                    let at_once = single.on_data(pending - later, 1_460, later == 0, || was_crowded(later));
-                    must |= at_once;
-                    may_wait |= !at_once;
+                    // Who owes one already does not ask.
+                    if !one_is_due {
+                        let judged = single.is_due(1, length, pending - later, 1_460, |_| was_crowded(later));
+                        (one_is_due, one_waits) = (judged.0, one_waits | judged.1);
+                    }
+                    one_is_quick |= single.on_data(1, later == 0);
                 }
-                assert_eq!((judged, whole), ((must, may_wait), single), "{rule:?} {count} of {length}");
-                cases += 1;
+                let one_by_one = ((one_is_due, one_waits), one_is_quick, single);
+                assert_eq!((is_due, is_quick, policy), one_by_one, "{count} of {length}");
             }
         }
-        assert_eq!(cases, 2_400);
     }
 
     #[test]
     fn a_pushed_segment_that_was_read_is_acknowledged_without_waiting_for_the_timer() {
         let mut policy = AckPolicy::new(MODERN);
         let one = Received { pending: 1_460, offered: 16 * 1_460, ..IDLE };
-        assert!(!policy.on_data(1_460, 1_460, true, || false));
+        assert!(!hear(&mut policy, 1_460, true, false));
         assert!(policy.on_read(&one));
     }
 
@@ -250,9 +240,9 @@ mod tests {
         let mut policy = AckPolicy::new(MODERN);
         policy.on_data_sent();
         let request = Received { pending: 10, offered: 17 * 1_460 - 10, ..IDLE };
-        policy.on_data(10, 1_460, true, || false);
+        hear(&mut policy, 10, true, false);
         assert!(!policy.on_read(&request));
-        policy.on_data(10, 1_460, true, || false);
+        hear(&mut policy, 10, true, false);
         assert!(policy.on_read(&request), "two requests in a row are no dialogue any more");
     }
 

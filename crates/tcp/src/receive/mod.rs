@@ -123,12 +123,7 @@ impl Receiver {
         saturated(self.buffer.capacity()).min(self.largest_window)
     }
 
-    /// Does unread data fill more than half of what the window can be?
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.was_crowded(0)
-    }
-
-    /// Did it, before the last `later` bytes came?
+    /// Did unread data fill more than half of what the window can be, before the last `later` bytes came?
     pub(crate) fn was_crowded(&self, later: u32) -> bool {
         saturated(self.buffer.len()) - later > self.capacity() / 2
     }

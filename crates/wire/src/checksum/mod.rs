@@ -121,7 +121,7 @@ impl AddAssign for Sum {
 ///
 /// # Panics
 /// If the two differ in length.
-#[inline]
+#[inline(always)]
 pub fn copy_and_sum(from: &[u8], to: &mut [u8]) -> Sum {
     assert_eq!(from.len(), to.len(), "a copy has the length of the original");
     #[cfg(target_arch = "x86_64")]
