@@ -139,20 +139,25 @@ pub struct MemoryLink<C = MonotonicClock> {
 impl<C: Clock> Link for MemoryLink<C> {
     #[inline(always)]
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        if budget == 0 {
+            return Ok(0);
+        }
+        if !self.receiver.has_frame() {
+            // Asked in this order: what was sent before the other end went is seen by then.
+            let is_down = self.receiver.is_abandoned() && !self.receiver.has_frame();
+            return if is_down { Err(LinkError::Down) } else { Ok(0) };
+        }
         let mut received = 0;
-        while received < budget {
-            let Some((bytes, stamp)) = self.receiver.next() else { break };
+        while let Some((bytes, stamp)) = self.receiver.next() {
             let arrived = Instant::from_nanos(stamp);
             on_frame(RxFrame { checksum: self.config.checksum, ..RxFrame::plain(bytes, arrived) });
             received += 1;
-        }
-        if received > 0 {
-            if self.receiver.release() {
-                self.other.wake();
+            if received == budget {
+                break;
             }
-        } else if budget > 0 && self.receiver.is_abandoned() && !self.receiver.has_frame() {
-            // Asked in this order: what was sent before the other end went is seen by now.
-            return Err(LinkError::Down);
+        }
+        if received > 0 && self.receiver.release() {
+            self.other.wake();
         }
         Ok(received)
     }

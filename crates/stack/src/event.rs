@@ -138,7 +138,7 @@ impl EventQueue {
     #[inline]
     pub(crate) fn poll_socket(&mut self) -> Option<(u32, u8)> {
         let socket = self.waiting.first()?;
-        let kinds = &mut self.kinds[socket as usize];
+        let kinds = self.kinds.get_mut(socket as usize)?;
         #[allow(clippy::cast_possible_truncation, reason = "eight kinds")]
         let kind = kinds.trailing_zeros() as u8;
         *kinds &= *kinds - 1;
@@ -149,6 +149,7 @@ impl EventQueue {
     }
 
     /// Takes the next event of the host as a whole.
+    #[cold]
     pub(crate) fn poll_echo(&mut self) -> Option<Event> {
         self.echoes.pop_front()
     }

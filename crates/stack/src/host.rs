@@ -167,18 +167,38 @@ impl Stack {
         } else {
             link.receive(budget.receive, |frame| self.handle_frame_of_batch(now, frame))
         };
+        // Asked at once, so that nothing has to be kept of an error that there hardly ever is.
+        let received = match received {
+            Ok(received) => received,
+            Err(error) => return Err(self.serve_without_link(budget, now, error)),
+        };
         self.end_batch();
         let local = if self.has_local() { self.handle_local(now, budget.receive) } else { 0 };
         let timers = self.handle_timeout(now, budget.timers);
-        let received = received?;
-        let transmitted = link.transmit_from(budget.transmit, &mut Turning { stack: self, now });
+        let transmitted = match link.transmit_from(budget.transmit, &mut Turning { stack: self, now }) {
+            Ok(transmitted) => transmitted,
+            Err(error) => {
+                self.tell_of_burst();
+                return Err(error);
+            }
+        };
         self.tell_of_burst();
-        let transmitted = transmitted?;
         let spent = received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
         let more = spent || local > 0 || self.has_local();
         let blocked = transmitted < budget.transmit && self.wants_transmit();
         let next = if more { now } else { self.poll_timeout() };
         Ok(Turn { received, transmitted, timers, next, more, blocked })
+    }
+
+    /// What there is to do in a turn without frames: the link cannot carry any, for this reason.
+    #[cold]
+    fn serve_without_link(&mut self, budget: Budget, now: Instant, error: LinkError) -> LinkError {
+        self.end_batch();
+        if self.has_local() {
+            self.handle_local(now, budget.receive);
+        }
+        self.handle_timeout(now, budget.timers);
+        error
     }
 
     /// Has anything come up since the turn `last` that should not wait for the one it announces?

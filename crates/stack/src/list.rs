@@ -100,11 +100,12 @@ impl Links {
     #[inline]
     pub(crate) fn remove(&mut self, list: &mut List, item: u32) {
         debug_assert!(self.contains(item), "only what is in a list can leave it");
-        if list.length == 1 {
-            self.nodes[item as usize].previous = OUTSIDE;
-            *list = List::EMPTY;
-        } else {
-            self.remove_between(list, item);
+        match self.nodes.get_mut(item as usize) {
+            Some(node) if list.length == 1 => {
+                node.previous = OUTSIDE;
+                *list = List::EMPTY;
+            }
+            _ => self.remove_between(list, item),
         }
     }
 

@@ -56,7 +56,14 @@ impl<T> Slab<T> {
         self.slots.get_mut(index as usize)?.content.as_mut()
     }
 
-    /// The thing that the key was made for, if it is still there, to change.
+    /// The thing that the key was made for, if it is still there.
+    #[inline]
+    pub(crate) fn find(&self, key: Key) -> Option<&T> {
+        let slot = self.slots.get(key.index as usize)?;
+        if slot.generation == key.generation { slot.content.as_ref() } else { None }
+    }
+
+    /// The same, to change.
     #[inline]
     pub(crate) fn find_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.slots.get_mut(key.index as usize)?;

@@ -248,6 +248,15 @@ impl Sockets {
         }
     }
 
+    /// The connection of an application, if it does not rest. Nothing is to be followed of one that was looked at only.
+    #[inline]
+    pub(crate) fn awake_of(&self, handle: TcpHandle) -> Option<&TcpSocket> {
+        match self.slab.find(handle.0) {
+            Some(Socket::Tcp(socket)) if socket.owner == Owner::Application => Some(socket),
+            _ => None,
+        }
+    }
+
     /// The listener of an application.
     pub(crate) fn listener(&self, handle: ListenHandle) -> Result<&Listener, Error> {
         match self.slab.get(handle.0.index) {

@@ -100,13 +100,15 @@ impl Stack {
             // A link that does not keep its promise gets nothing.
             return None;
         }
-        self.tell_of_burst();
-        if self.resume_burst(now, frame.len())
-            && let Some(length) = self.go_on_with_burst(frame)
-        {
-            return Some(TxFrame::whole(length));
+        if self.burst.is_somebodys() {
+            self.tell_of_burst();
+            if self.resume_burst(now, frame.len())
+                && let Some(length) = self.go_on_with_burst(frame)
+            {
+                return Some(TxFrame::whole(length));
+            }
+            self.burst.forget();
         }
-        self.burst.forget();
         loop {
             let sender = self.ready.turn()?;
             let plainly = match sender {

@@ -30,6 +30,17 @@ fn events(pair: &mut Pair, side: Side) -> Vec<Event> {
 }
 
 #[test]
+fn who_reads_for_nothing_of_a_connection_at_rest_leaves_it_one_that_is_looked_after() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let (left, _) = established(&mut pair, listener);
+    pair.run_for(Duration::from_secs(10));
+    let now = pair.now;
+    assert_eq!(pair.stack(Side::Left).tcp_read(now, left, &mut [0]), Err(Error::WouldBlock));
+    pair.stack(Side::Left).check();
+}
+
+#[test]
 fn a_connection_opens_carries_both_ways_and_closes() {
     let mut pair = pair();
     let listener = listen(&mut pair);

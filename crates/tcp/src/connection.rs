@@ -429,6 +429,13 @@ impl Connection {
         Ok(self.receiver.buffer.peek(into))
     }
 
+    /// Would [`Connection::read`] find nothing, and may something still come?
+    #[inline]
+    #[must_use]
+    pub fn has_nothing_to_read(&self) -> bool {
+        self.receiver.buffer.is_empty() && self.error.is_none() && !self.is_at_end_of_stream()
+    }
+
     fn nothing_to_read(&self, into: &[u8]) -> Result<usize, Error> {
         if into.is_empty() { Ok(0) } else { self.why_nothing_to_read() }
     }
@@ -443,7 +450,8 @@ impl Connection {
     }
 
     /// A read has made room: is that worth a segment?
-    #[inline]
+    // Drawn in, what it asks for wants more registers than there are.
+    #[inline(never)]
     fn judge_read(&mut self) {
         if !self.state.takes_data() {
             return;

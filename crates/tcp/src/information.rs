@@ -57,6 +57,7 @@ impl Connection {
 
     /// Will nothing more arrive? (There may still be something to read.)
     #[must_use]
+    #[inline]
     pub fn is_at_end_of_stream(&self) -> bool {
         let closed_by_peer =
             matches!(self.state, State::CloseWait | State::Closing | State::LastAck | State::TimeWait);

@@ -115,14 +115,20 @@ impl Connection {
         if !self.receiver.autotune.is_on() {
             return self.shrink_receive_buffer();
         }
+        if self.receiver.autotune.note_read(now, saturated(count), self.sender.rtt.smoothed()) {
+            self.end_reading_round_trip(now);
+        }
+    }
+
+    /// A round trip has passed since the buffer was last looked at.
+    #[inline(never)]
+    fn end_reading_round_trip(&mut self, now: Instant) {
         if !self.state.takes_data() {
             return;
         }
         let waited = self.receiver.autotune.wants_echo();
-        let (known, segment) = (self.sender.rtt.smoothed(), self.receiver.largest_segment);
-        let wanted =
-            self.receiver.autotune.on_read(now, saturated(count), known, segment, self.timestamps.on);
-        if let Some(wanted) = wanted {
+        let (segment, stamped) = (self.receiver.largest_segment, self.timestamps.on);
+        if let Some(wanted) = self.receiver.autotune.end_round_trip(now, segment, stamped) {
             self.widen_receive_buffer(wanted as usize);
         }
         if self.receiver.autotune.wants_echo() != waited {

@@ -65,6 +65,12 @@ impl BurstHeaders {
         self.left > 0
     }
 
+    /// Is there a burst that may go on, or of which something is to be told?
+    #[inline]
+    pub(crate) const fn is_somebodys(&self) -> bool {
+        self.owner.is_some()
+    }
+
     /// Does the connection know of all that has left?
     pub(crate) const fn is_told(&self) -> bool {
         self.untold == 0 && self.left == 0

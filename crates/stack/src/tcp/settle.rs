@@ -64,15 +64,33 @@ impl Concerned<'_> {
         Settled::Yes
     }
 
-    /// Notes that a connection wants to send, and what its application may want to know.
+    /// The same after an application has read or written, which leaves the state as it is, and of which it need not be
+    /// told.
     #[inline(always)]
-    fn note(self, index: u32, socket: &mut TcpSocket) {
-        let connection = &mut socket.connection;
-        if connection.wants_transmit() {
-            let ready = if socket.is_local { self.local_ready } else { self.ready };
+    pub(super) fn settle_use(mut self, index: u32, socket: &mut TcpSocket) -> Settled {
+        if socket.concerns(self.memory) || socket.state == State::Closed {
+            return Settled::Not;
+        }
+        debug_assert!(!socket.is_elsewhere() && socket.connection.events().is_empty());
+        self.timers.arm(timer_of(index), socket.connection.earliest_timeout());
+        self.call(index, socket);
+        Settled::Yes
+    }
+
+    /// Notes that a connection wants to send.
+    #[inline(always)]
+    fn call(&mut self, index: u32, socket: &TcpSocket) {
+        if socket.connection.wants_transmit() {
+            let ready = if socket.is_local { &mut *self.local_ready } else { &mut *self.ready };
             ready.push(Sender::Socket(index));
         }
-        let events = connection.take_events();
+    }
+
+    /// Notes that a connection wants to send, and what its application may want to know.
+    #[inline(always)]
+    fn note(mut self, index: u32, socket: &mut TcpSocket) {
+        self.call(index, socket);
+        let events = socket.connection.take_events();
         if !events.is_empty() && socket.owner == Owner::Application {
             self.events.note(index, events.bits());
         }

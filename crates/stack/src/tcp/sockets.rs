@@ -118,7 +118,14 @@ impl Stack {
         has_data: bool,
         write: impl FnOnce(&mut Connection) -> Result<usize, linerate_tcp::Error>,
     ) -> Result<usize, Error> {
-        let taken = self.with_connection(now, handle, write)?.map_err(Error::from)?;
+        self.pass_time(now);
+        let (index, socket) = self.sockets.tcp_mut(handle)?;
+        self.memory.supply(socket);
+        let taken = write(&mut socket.connection);
+        if concerned!(self).settle_use(index, socket) == Settled::Not {
+            self.follow(index);
+        }
+        let taken = taken?;
         if taken == 0 && has_data {
             self.wait_to_write(handle)?;
         }
@@ -140,8 +147,33 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if nothing is there yet; [`Error::Closed`]; or why the connection ended.
+    #[inline]
     pub fn tcp_read(&mut self, now: Instant, handle: TcpHandle, into: &mut [u8]) -> Result<usize, Error> {
-        self.with_connection(now, handle, |connection| connection.read(now, into))?.map_err(Error::from)
+        self.pass_time(now);
+        if let Some(socket) = self.sockets.awake_of(handle)
+            && socket.connection.has_nothing_to_read()
+            && !into.is_empty()
+        {
+            // Nothing follows from that: who reads all that there is asks once more than there is something.
+            return Err(Error::WouldBlock);
+        }
+        self.read_what_is_there(now, handle, into)
+    }
+
+    #[inline(never)]
+    fn read_what_is_there(
+        &mut self,
+        now: Instant,
+        handle: TcpHandle,
+        into: &mut [u8],
+    ) -> Result<usize, Error> {
+        let (index, socket) = self.sockets.tcp_mut(handle)?;
+        self.memory.supply(socket);
+        let count = socket.connection.read(now, into);
+        if concerned!(self).settle_use(index, socket) == Settled::Not {
+            self.follow(index);
+        }
+        Ok(count?)
     }
 
     /// Copies received bytes without taking them; otherwise as [`Stack::tcp_read`].

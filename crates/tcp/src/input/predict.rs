@@ -266,7 +266,11 @@ impl Connection {
     ) -> Disposition {
         self.statistics.prediction.both += 1;
         self.take_predicted_header(now, segment);
-        self.acknowledge(now, segment, 1, self.is_window_used());
+        let limited = self.is_window_used();
+        // Who predicts misses nothing.
+        if !self.agreement.selective_acks || !self.take_landing(now, segment.ack, 1, limited) {
+            self.acknowledge(now, segment, 1, limited);
+        }
         self.take_predicted_text(now, segment, length, piece)
     }
 

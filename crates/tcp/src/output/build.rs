@@ -192,14 +192,17 @@ impl Connection {
         TcpHeader { seq, ack: self.rcv.nxt, flags, window: self.offer_window(), ..TcpHeader::default() }
     }
 
-    /// SEG.WND for the window to offer: the old one until the new one is worth it. What the field's
-    /// scale cuts off is not offered.
+    /// SEG.WND for the window to offer: the old one until the new one, whose edge is never before that, is worth it.
+    /// What the field's scale cuts off is not offered.
+    #[inline(always)]
     fn offer_window(&mut self) -> u16 {
         let shift = self.agreement.receive_shift;
-        let possible = self.receiver.possible_edge(&self.rcv);
-        let worth_it = possible != self.rcv.edge && self.acks.is_worth_offering(&self.received());
-        let edge = if worth_it { possible } else { self.rcv.edge };
-        let window = u16::try_from((edge - self.rcv.nxt) >> shift).unwrap_or(u16::MAX);
+        let (room, offered) = (self.receiver.room(), self.rcv.window());
+        let in_field = |window: u32| u16::try_from(window >> shift).unwrap_or(u16::MAX);
+        if room <= offered || !self.acks.is_worth_offering(&self.received()) {
+            return in_field(offered);
+        }
+        let window = in_field(room);
         self.rcv.edge = self.rcv.edge.later(self.rcv.nxt + (u32::from(window) << shift));
         window
     }

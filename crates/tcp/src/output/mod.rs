@@ -357,8 +357,8 @@ impl Connection {
     #[inline]
     fn leave_idleness(&mut self, now: Instant) {
         self.sender.congestion.on_idle(now.since(self.sender.progressed));
-        if self.config.restart_after_idle
-            && now.since(self.sender.last_sent) > self.sender.rtt.timeout(&self.config.rto)
+        if now.since(self.sender.last_sent) > self.sender.rtt.timeout(&self.config.rto)
+            && self.config.restart_after_idle
         {
             self.sender.congestion.controller().forget_after_idle();
         }

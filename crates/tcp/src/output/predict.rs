@@ -119,9 +119,10 @@ impl Connection {
         }
         let seq = self.snd.nxt;
         let pushed = if rest.length > 0 { TcpFlags::PSH } else { TcpFlags::empty() };
-        let sum = self.write_predicted(now, TcpFlags::ACK | TcpFlags::FIN | pushed, bytes);
         let was_idle = self.snd.flight() == 0;
         self.remember_rest(now, rest.length, seq + rest.length + 1, was_idle);
+        let sum = self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::FIN | pushed, bytes);
+        self.remember_told();
         self.say_no_more(now);
         Some(self.write_rest(seq, rest, sum, finish, bytes))
     }
@@ -138,7 +139,7 @@ impl Connection {
     /// Writes the header of an acknowledgement, and remembers it: its sum.
     #[inline(never)]
     fn send_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Sum {
-        let sum = self.write_predicted(now, TcpFlags::ACK, bytes);
+        let sum = self.write_predicted(now, self.snd.nxt, TcpFlags::ACK, bytes);
         self.statistics.segments_sent += 1;
         self.statistics.pure_acks_sent += 1;
         self.remember_told();
@@ -146,35 +147,45 @@ impl Connection {
         sum
     }
 
-    /// Writes the header of the rest, and remembers it: the sum of the header.
+    /// Remembers that the rest leaves, and writes its header: the sum of that. The header comes last, so that nothing
+    /// of it has to be kept meanwhile.
     #[inline(never)]
     fn send_rest(&mut self, now: Instant, rest: Rest, bytes: &mut [u8]) -> Sum {
-        let sum = self.write_predicted(now, TcpFlags::ACK | TcpFlags::PSH, bytes);
+        let seq = self.snd.nxt;
         let was_idle = self.snd.flight() == 0;
-        self.remember_rest(now, rest.length, self.snd.nxt + rest.length, was_idle);
+        self.remember_rest(now, rest.length, seq + rest.length, was_idle);
         self.rest_is_said(now, rest.in_flight, was_idle);
+        let sum = self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::PSH, bytes);
+        self.remember_told();
         sum
     }
 
-    /// Writes the header of the next segment, with timestamps; its sum.
+    /// Writes the header of a segment that begins at `seq`, with timestamps; its sum.
     #[inline(always)]
-    fn write_predicted(&mut self, now: Instant, flags: TcpFlags, bytes: &mut [u8]) -> Sum {
-        let header = self.header(self.snd.nxt, flags);
+    fn write_predicted(&mut self, now: Instant, seq: SeqNum, flags: TcpFlags, bytes: &mut [u8]) -> Sum {
+        let header = self.header(seq, flags);
         header.emit_timestamped(self.timestamps.stamp(now), bytes)
     }
 
-    /// What remains of what was written has left up to `end`, with `length` bytes of new data and nothing else in it.
+    /// What remains of what was written leaves up to `end`, with `length` bytes of new data and nothing else in it but
+    /// what has to be told.
     #[inline(always)]
     fn remember_rest(&mut self, now: Instant, length: u32, end: SeqNum, was_idle: bool) {
         self.end_burst();
         self.statistics.segments_sent += 1;
         self.statistics.data_segments_sent += u64::from(length > 0);
         self.statistics.bytes_sent += u64::from(length);
+        let left = self.snd.nxt;
+        (self.snd.nxt, self.snd.max) = (end, end);
         if was_idle {
             self.leave_idleness(now);
-            self.sender.depart_first(now, self.snd.nxt, end);
+            self.sender.depart_first(now, left, end);
+            if !self.timers.is_set(Timer::Retransmit) {
+                self.watch_alone(now);
+            }
         } else {
-            self.sender.depart(now, self.snd.nxt, end, false);
+            self.sender.depart(now, left, end, false);
+            self.watch(now);
         }
         self.acks.on_data_sent();
         if length > 0 {
@@ -182,11 +193,7 @@ impl Connection {
         }
         self.sender.last_sent = now;
         self.sender.pacer.on_sent(length);
-        self.snd.nxt = end;
-        self.snd.max = end;
         self.timers.clear(Timer::Persist);
-        self.watch(now);
-        self.remember_told();
     }
 
     /// What [`Connection::say_no_more`] does, after data: the application is what limits us, or the window. For what is

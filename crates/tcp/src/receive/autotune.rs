@@ -86,27 +86,16 @@ impl Autotune {
         self.best
     }
 
-    /// `count` bytes were read. At the end of a round trip in which more was read than in any before, the
-    /// size that the buffer should have. `known` is the round trip of the sending half, `segment` the
-    /// peer's segment, and `stamped` says whether its segments bring timestamps back.
+    /// `count` bytes were read. Has a round trip ended since the last one has? `known` is that of the sending half.
     #[inline]
-    pub(crate) fn on_read(
-        &mut self,
-        now: Instant,
-        count: u32,
-        known: Option<Duration>,
-        segment: u32,
-        stamped: bool,
-    ) -> Option<u32> {
+    pub(crate) fn note_read(&mut self, now: Instant, count: u32, known: Option<Duration>) -> bool {
         self.read = self.read.saturating_add(count);
-        let round_trip = self.round_trip().or(known)?;
-        if now.since(self.since) < round_trip {
-            return None;
-        }
-        self.end_round_trip(now, segment, stamped)
+        self.round_trip().or(known).is_some_and(|round_trip| now.since(self.since) >= round_trip)
     }
 
-    fn end_round_trip(&mut self, now: Instant, segment: u32, stamped: bool) -> Option<u32> {
+    /// A round trip has ended. If more was read in it than in any before, the size that the buffer should have.
+    /// `segment` is the peer's segment, and `stamped` says whether its segments bring timestamps back.
+    pub(crate) fn end_round_trip(&mut self, now: Instant, segment: u32, stamped: bool) -> Option<u32> {
         self.since = now;
         self.wants_echo = stamped && self.is_on();
         let read = core::mem::take(&mut self.read);
@@ -131,6 +120,20 @@ mod tests {
     }
 
     const RTT: Option<Duration> = Some(Duration::from_millis(10));
+
+    impl Autotune {
+        /// What a connection does with both.
+        fn on_read(
+            &mut self,
+            now: Instant,
+            count: u32,
+            known: Option<Duration>,
+            segment: u32,
+            stamped: bool,
+        ) -> Option<u32> {
+            if self.note_read(now, count, known) { self.end_round_trip(now, segment, stamped) } else { None }
+        }
+    }
 
     #[test]
     fn a_round_trip_with_more_reads_than_before_asks_for_twice_as_much_at_least() {

@@ -134,11 +134,6 @@ impl Receiver {
         saturated(self.buffer.free()).min(self.largest_window)
     }
 
-    /// The right edge that could be offered now; never before the one that was.
-    pub(crate) fn possible_edge(&self, rcv: &ReceiveSequence) -> SeqNum {
-        (rcv.nxt + self.room()).later(rcv.edge)
-    }
-
     /// Puts data that begins at `seq` in its place, if no more than `most` stretches lie beyond holes
     /// then, and no more memory is needed than is granted. They may stay in memory that was offered.
     pub(crate) fn keep(

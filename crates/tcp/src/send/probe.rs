@@ -48,6 +48,12 @@ impl TailProbe {
     }
 }
 
+/// How long after the last segment a probe leaves, where the peer may hold back what acknowledges it for `delay`.
+#[inline]
+fn probe_after(smoothed: Duration, delay: Duration) -> Duration {
+    (smoothed * 2 + delay).max(LEAST_PROBE_TIMEOUT)
+}
+
 impl Connection {
     /// Sets the timer for what is in flight: for a probe of its tail if one is allowed and would come
     /// first, else for the timeout.
@@ -58,6 +64,21 @@ impl Connection {
         self.sender.loss.probes_tail = probe.is_some();
         self.sender.loss.probes_single = self.is_single_in_flight();
         self.timers.set(Timer::Retransmit, now, probe.unwrap_or(timeout));
+    }
+
+    /// The same for a segment that is alone in flight, of a connection that misses nothing, whose peer names what it
+    /// has: only the round trip, and an earlier probe, can forbid one.
+    #[inline(always)]
+    pub(crate) fn watch_alone(&mut self, now: Instant) {
+        let sender = &mut self.sender;
+        let timeout = sender.rtt.timeout(&self.config.rto);
+        let may_probe = sender.rtt.backoff() == 0
+            && sender.loss.tail_probe.is_none_or(|probe| probe.allows_another(&sender.rack));
+        let smoothed = sender.rtt.smoothed().filter(|_| may_probe);
+        let probe = smoothed.map_or(Duration::MAX, |smoothed| probe_after(smoothed, LONGEST_ACK_DELAY));
+        sender.loss.probes_tail = probe < timeout;
+        sender.loss.probes_single = true;
+        self.timers.set(Timer::Retransmit, now, probe.min(timeout));
     }
 
     /// A burst has left. Its first segment was alone when the timer was set for it, and would have had to
@@ -100,7 +121,7 @@ impl Connection {
             && self.sender.rtt.backoff() == 0
             && self.state.is_synchronized();
         let delay = if self.is_single_in_flight() { LONGEST_ACK_DELAY } else { Duration::ZERO };
-        allowed.then(|| (smoothed * 2 + delay).max(LEAST_PROBE_TIMEOUT))
+        allowed.then(|| probe_after(smoothed, delay))
     }
 
     fn is_single_in_flight(&self) -> bool {

@@ -27,6 +27,7 @@ pub struct RtoLimits {
 pub(crate) struct RoundTrip {
     smoothed: Option<Duration>,
     variation: Duration,
+    /// Invariant: at most the largest.
     rto: Duration,
     /// How many times the timeout has been doubled.
     backoff: u32,
@@ -43,11 +44,11 @@ pub(crate) struct RoundTrip {
 packed!(RoundTrip { smoothed, variation, rto, backoff, expired, expected, timed, shortest });
 
 impl RoundTrip {
-    pub(crate) const fn new(limits: &RtoLimits) -> Self {
+    pub(crate) fn new(limits: &RtoLimits) -> Self {
         Self {
             smoothed: None,
             variation: Duration::ZERO,
-            rto: limits.initial,
+            rto: limits.initial.min(limits.maximum),
             backoff: 0,
             expired: Instant::ZERO,
             expected: SeqNum::new(0),
@@ -69,8 +70,10 @@ impl RoundTrip {
     /// The timeout that applies now, backoff included.
     #[inline]
     pub(crate) fn timeout(&self, limits: &RtoLimits) -> Duration {
-        let rto = if self.backoff == 0 { self.rto } else { self.rto * (1 << self.backoff.min(16)) };
-        rto.min(limits.maximum)
+        if self.backoff == 0 {
+            return self.rto;
+        }
+        (self.rto * (1 << self.backoff.min(16))).min(limits.maximum)
     }
 
     /// How many times the timeout has been doubled since it was last right.
@@ -146,7 +149,7 @@ impl RoundTrip {
     pub(crate) fn restart_after_handshake(&mut self, limits: &RtoLimits) {
         if self.backoff > 0 && self.smoothed.is_none() {
             self.backoff = 0;
-            self.rto = Duration::from_secs(3).max(limits.minimum);
+            self.rto = Duration::from_secs(3).max(limits.minimum).min(limits.maximum);
         }
     }
 
