@@ -131,6 +131,10 @@ impl Stack {
     }
 
     fn deliver(&mut self, arrived: &Arrived<'_>) {
+        if arrived.header.protocol != Protocol::TCP {
+            // It may be about the connection whose acknowledgement waits, and is not answered before that has been heard.
+            self.release_ack();
+        }
         match arrived.header.protocol {
             Protocol::TCP => self.handle_tcp(arrived),
             Protocol::UDP => self.handle_datagram(arrived),

@@ -114,7 +114,10 @@ impl Stack {
                 }
                 self.handle_packet(arrival, frame.payload);
             }
-            EtherType::ARP => self.handle_arp(arrival, frame.payload),
+            EtherType::ARP => {
+                self.release_ack();
+                self.handle_arp(arrival, frame.payload);
+            }
             _ => self.counted.receive.drops += 1,
         }
     }

@@ -7,7 +7,7 @@
 //! grows as if it had not.
 //!
 //! None waits for longer than the batch of frames that it came with, and nothing else happens to its
-//! connection in between: any other segment lets it go first.
+//! connection in between: any other segment, and any other packet, lets it go first.
 
 use crate::sockets::TcpHandle;
 use crate::stack::Stack;

@@ -105,6 +105,7 @@ impl Stack {
 
     /// A segment for which there is no connection: it may be for a listener, else it is told so.
     fn handle_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
+        self.release_ack();
         let (local, _) = arrived.ends(segment);
         let Some(listener) = self.listener_at(local) else {
             if let Some(reset) = judge_unconnected(segment) {
