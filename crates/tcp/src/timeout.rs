@@ -5,6 +5,13 @@ use crate::{Connection, Error, State};
 use linerate_units::Instant;
 
 impl Connection {
+    /// When [`Connection::handle_timeout`] is to be called, if nothing is due at `now`.
+    pub fn deadline_after(&mut self, now: Instant) -> Option<Instant> {
+        self.timers.find_floor();
+        let next = self.timers.floor();
+        (next > now).then_some(next)
+    }
+
     /// The time is `now`: whatever is due is done. To be called when [`Connection::poll_timeout`]
     /// has come; earlier, it changes nothing.
     pub fn handle_timeout(&mut self, now: Instant) {

@@ -279,7 +279,14 @@ impl Stack {
             }
             return;
         }
-        // The deadline may have moved later since the timer was armed; then it is armed anew.
+        // The deadline may have moved later since the timer was armed; then it is armed anew, and that is all: little of
+        // the connection is touched, which may not be at hand.
+        if let Some(socket) = self.sockets.awake_at(index)
+            && let Some(deadline) = socket.connection.deadline_after(now)
+        {
+            self.timers.arm(timer_of(index), deadline);
+            return;
+        }
         if let Some(socket) = self.sockets.tcp_at(index) {
             socket.connection.handle_timeout(now);
         }
