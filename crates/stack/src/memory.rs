@@ -23,7 +23,7 @@
 
 use crate::list::{Links, List};
 use crate::stack::Stack;
-use crate::tcp::{Owner, TcpSocket, timer_of};
+use crate::tcp::{Owner, TcpSocket, TcpTimer};
 use linerate_tcp::{Events, MemoryGrant, SMALLEST_BUFFER_MEMORY};
 
 /// The smallest budget: what one connection needs in each direction.
@@ -352,7 +352,7 @@ impl Stack {
             let Some(socket) = self.sockets.tcp_at(index) else { continue };
             self.memory.supply(socket);
             if socket.owner == Owner::Application && socket.connection.prepare_to_write(self.now) {
-                self.timers.arm(timer_of(index), socket.connection.poll_timeout());
+                self.timers.arm(TcpTimer::Of(index), socket.connection.poll_timeout());
                 self.events.note(index, Events::WRITABLE.bits());
                 self.count_memory(index);
             }

@@ -28,7 +28,7 @@ use crate::route::{Route, Routes};
 use crate::sockets::{ListenHandle, Socket, Sockets};
 use crate::steering::{Shard, Steering};
 use crate::tcp::burst::BurstHeaders;
-use crate::tcp::{HeldAck, HeldData, HostHeaders, StationHeader, TcpConfigs, TimeWait};
+use crate::tcp::{HeldAck, HeldData, HostHeaders, StationHeader, TcpConfigs, TcpTimer, TimeWait};
 use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
 use crate::transmit::{Gathering, Reply};
@@ -86,7 +86,7 @@ pub struct Stack {
     pub(crate) pending_fast: BTreeMap<u32, ListenHandle>,
     pub(crate) tcp_configs: TcpConfigs,
     /// When connections want to be looked after.
-    pub(crate) timers: TimerWheel,
+    pub(crate) timers: TimerWheel<TcpTimer>,
     /// Connections stand in one queue at a time: `time_wait`, or one of a listener.
     pub(crate) queues: Links,
     pub(crate) time_wait: TimeWait,

@@ -11,6 +11,7 @@
 
 use crate::list::{Links, List};
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 use linerate_units::Instant;
 
 /// A tick is 2^10 ns. A timer is never early, and late by less than a tick.
@@ -20,9 +21,30 @@ const SLOTS: usize = 1 << DIGIT_BITS;
 const LEVELS: usize = 9;
 const LAST_TICK: u64 = u64::MAX >> TICK_BITS;
 
+/// A timer's name: whatever stands for a small number.
+pub(crate) trait TimerId: Copy {
+    /// The number of this timer, no other's.
+    fn number(self) -> u32;
+
+    /// The timer with that number.
+    fn numbered(number: u32) -> Self;
+}
+
+impl TimerId for u32 {
+    #[inline]
+    fn number(self) -> u32 {
+        self
+    }
+
+    #[inline]
+    fn numbered(number: u32) -> Self {
+        number
+    }
+}
+
 /// The timers of things that have a small number each.
 #[derive(Debug)]
-pub(crate) struct TimerWheel {
+pub(crate) struct TimerWheel<Id = u32> {
     /// The present, in ticks. Invariant: every armed timer of a tick up to here is in `due`.
     elapsed: u64,
     /// Before that there is certainly nothing; [`Instant::NEVER`] if there is nothing at all. Asked in every
@@ -32,6 +54,7 @@ pub(crate) struct TimerWheel {
     due: List,
     links: Links,
     timers: Vec<Timer>,
+    names: PhantomData<Id>,
     /// How often a timer was put in its place.
     #[cfg(test)]
     placed: u64,
@@ -57,7 +80,7 @@ enum Place {
     Slot { level: u8, slot: u8 },
 }
 
-impl TimerWheel {
+impl<Id: TimerId> TimerWheel<Id> {
     /// A wheel with no timer armed.
     pub(crate) const fn new() -> Self {
         const LEVEL: Level = Level { occupied: 0, slots: [List::EMPTY; SLOTS] };
@@ -68,6 +91,7 @@ impl TimerWheel {
             due: List::EMPTY,
             links: Links::new(),
             timers: Vec::new(),
+            names: PhantomData,
             #[cfg(test)]
             placed: 0,
         }
@@ -76,9 +100,9 @@ impl TimerWheel {
     /// Makes sure that timer `id` comes due at `deadline` or earlier. One that is armed for an
     /// earlier time stays as it is.
     #[inline]
-    pub(crate) fn arm(&mut self, id: u32, deadline: Instant) {
+    pub(crate) fn arm(&mut self, id: Id, deadline: Instant) {
         if deadline < self.deadline(id) {
-            self.hasten(id, deadline);
+            self.hasten(id.number(), deadline);
         }
     }
 
@@ -91,11 +115,11 @@ impl TimerWheel {
     }
 
     /// Has timer `id` come due at `deadline`, whatever it was armed for before.
-    pub(crate) fn set(&mut self, id: u32, deadline: Instant) {
+    pub(crate) fn set(&mut self, id: Id, deadline: Instant) {
         if deadline == Instant::NEVER {
             self.disarm(id);
         } else if deadline != self.deadline(id) {
-            self.rearm(id, deadline);
+            self.rearm(id.number(), deadline);
         }
     }
 
@@ -106,8 +130,8 @@ impl TimerWheel {
     }
 
     /// Takes the timer out of the wheel.
-    pub(crate) fn disarm(&mut self, id: u32) {
-        if self.take_out(id) {
+    pub(crate) fn disarm(&mut self, id: Id) {
+        if self.take_out(id.number()) {
             self.find_next();
         }
     }
@@ -136,18 +160,18 @@ impl TimerWheel {
 
     /// When timer `id` will come due; [`Instant::NEVER`] if it is not armed.
     #[inline]
-    pub(crate) fn deadline(&self, id: u32) -> Instant {
-        self.timers.get(id as usize).map_or(Instant::NEVER, |timer| timer.deadline)
+    pub(crate) fn deadline(&self, id: Id) -> Instant {
+        self.timers.get(id.number() as usize).map_or(Instant::NEVER, |timer| timer.deadline)
     }
 
     /// Takes one timer that is due at `now`, until there is no more.
-    pub(crate) fn expire(&mut self, now: Instant) -> Option<u32> {
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<Id> {
         self.advance(now.as_nanos() >> TICK_BITS);
         let id = self.links.pop_front(&mut self.due);
         self.find_next();
         let id = id?;
         self.timers[id as usize].deadline = Instant::NEVER;
-        Some(id)
+        Some(Id::numbered(id))
     }
 
     /// The time before which [`TimerWheel::expire`] certainly has nothing. It can be earlier than

@@ -22,7 +22,7 @@ pub(crate) use held_data::HeldData;
 pub(crate) use output::Plainly;
 pub(crate) use resting::{RestingSocket, Seen};
 pub use sockets::ConnectOptions;
-pub(crate) use time_wait::{TimeWait, timer_of};
+pub(crate) use time_wait::{TcpTimer, TimeWait};
 
 use crate::demux::{Flow, FlowHash};
 use crate::ipv4::Way;
@@ -224,7 +224,7 @@ impl Stack {
         self.counted.tcp.currently_established -= u64::from(was_established);
         self.orphans -= usize::from(was_orphan);
         self.flows.remove_hashed(flow_hash, flow, index);
-        self.timers.disarm(timer_of(index));
+        self.timers.disarm(TcpTimer::Of(index));
         self.ready.remove(Sender::Socket(index));
         self.local_ready.remove(Sender::Socket(index));
         if is_waiting {
@@ -262,10 +262,10 @@ impl Stack {
         if now < self.timers.next() {
             return false;
         }
-        let Some(timer) = self.timers.expire(now) else { return false };
-        match time_wait::owner_of(timer) {
-            Some(index) => self.expire_connection(now, index),
-            None => self.end_queued(now),
+        match self.timers.expire(now) {
+            Some(TcpTimer::Of(index)) => self.expire_connection(now, index),
+            Some(TcpTimer::Queue) => self.end_queued(now),
+            None => return false,
         }
         true
     }
@@ -284,7 +284,7 @@ impl Stack {
         if let Some(socket) = self.sockets.awake_at(index)
             && let Some(deadline) = socket.connection.deadline_after(now)
         {
-            self.timers.arm(timer_of(index), deadline);
+            self.timers.arm(TcpTimer::Of(index), deadline);
             return;
         }
         if let Some(socket) = self.sockets.tcp_at(index) {

@@ -1,8 +1,8 @@
 //! A connection has its turn to send: the segment goes straight into the frame of the link, behind
 //! headers that were built when the connection was.
 
+use super::TcpTimer;
 use super::settle::{Settled, concerned};
-use super::timer_of;
 use crate::link::{Medium, TxFrame};
 use crate::ready::Sender;
 use crate::receive::Arrival;
@@ -129,7 +129,7 @@ impl Stack {
             }
             self.counted.ip.out_requests += 1;
             self.counted.tcp.out_segments += 1;
-            self.timers.arm(timer_of(index), socket.connection.earliest_timeout());
+            self.timers.arm(TcpTimer::Of(index), socket.connection.earliest_timeout());
             let ready = if is_local { &mut self.local_ready } else { &mut self.ready };
             ready.remove(Sender::Socket(index));
             return Plainly::Frame(TxFrame::whole(length));

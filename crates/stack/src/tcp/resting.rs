@@ -2,7 +2,7 @@
 //! in TIME-WAIT, in a tenth. Whoever wants to change anything about it wakes it, and whoever looks at it is shown
 //! what it would be awake.
 
-use super::{NOWHERE, Owner, TcpSocket, headers::Headers, timer_of};
+use super::{NOWHERE, Owner, TcpSocket, TcpTimer, headers::Headers};
 use crate::demux::{Flow, FlowHash};
 use crate::memory::Granted;
 use crate::sockets::Socket;
@@ -192,7 +192,7 @@ impl Stack {
         let Some(resting) = RestingSocket::<Resting>::of(socket) else { return };
         self.sockets.put_to_rest(index, Socket::Resting(Box::new(resting)));
         self.burst.forget();
-        self.timers.set(timer_of(index), deadline);
+        self.timers.set(TcpTimer::Of(index), deadline);
     }
 
     /// A connection is in TIME-WAIT: if it has said all, and nobody holds it, only that is kept of it which
@@ -220,7 +220,7 @@ impl Stack {
     pub(crate) fn end_waiting(&mut self, index: u32) -> bool {
         let Some(Socket::Waiting(socket)) = self.sockets.get(index) else { return false };
         self.flows.remove_hashed(socket.flow_hash, socket.flow(), index);
-        self.timers.disarm(timer_of(index));
+        self.timers.disarm(TcpTimer::Of(index));
         self.queues.remove(&mut self.time_wait.list, index);
         self.memory.forget(index, 0);
         self.sockets.remove(index);

@@ -9,7 +9,7 @@ use crate::event::EventQueue;
 use crate::memory::Memory;
 use crate::ready::{Ready, Sender};
 use crate::stack::Stack;
-use crate::tcp::{Owner, timer_of};
+use crate::tcp::{Owner, TcpTimer};
 use crate::timer_wheel::TimerWheel;
 use core::net::Ipv4Addr;
 use linerate_tcp::{Events, State, Trouble};
@@ -22,7 +22,7 @@ pub(super) struct Concerned<'a> {
     pub(super) memory: &'a Memory,
     pub(super) ready: &'a mut Ready,
     pub(super) local_ready: &'a mut Ready,
-    pub(super) timers: &'a mut TimerWheel,
+    pub(super) timers: &'a mut TimerWheel<TcpTimer>,
     pub(super) events: &'a mut EventQueue,
 }
 
@@ -59,7 +59,7 @@ impl Concerned<'_> {
         {
             return Settled::Not;
         }
-        self.timers.arm(timer_of(index), socket.connection.earliest_timeout());
+        self.timers.arm(TcpTimer::Of(index), socket.connection.earliest_timeout());
         self.note(index, socket);
         Settled::Yes
     }
@@ -72,7 +72,7 @@ impl Concerned<'_> {
             return Settled::Not;
         }
         debug_assert!(!socket.is_elsewhere() && socket.connection.events().is_empty());
-        self.timers.arm(timer_of(index), socket.connection.earliest_timeout());
+        self.timers.arm(TcpTimer::Of(index), socket.connection.earliest_timeout());
         self.call(index, socket);
         Settled::Yes
     }
@@ -139,7 +139,7 @@ impl Stack {
         let is_over = socket.connection.is_released();
         let waits_until = if state == State::TimeWait { socket.connection.waits_until() } else { None };
         if waits_until.is_none() {
-            self.timers.arm(timer_of(index), socket.connection.earliest_timeout());
+            self.timers.arm(TcpTimer::Of(index), socket.connection.earliest_timeout());
         }
         socket.state = state;
         if events.intersects(OF_THE_WAY) {

@@ -8,26 +8,37 @@
 use super::{Owner, TcpSocket};
 use crate::list::List;
 use crate::stack::Stack;
+use crate::timer_wheel::TimerId;
 use linerate_tcp::State;
 use linerate_units::{Duration, Instant};
 
-/// The timer of the queue.
-const QUEUE: u32 = 0;
 /// How much longer than it has to be TIME-WAIT may be, as a part of it.
 const LONGER: u64 = 16;
 /// Connections that end at a time: as long as others may have to wait.
 const AT_A_TIME: usize = 16;
 
-/// The timer of the connection with this number.
-#[inline]
-pub(crate) const fn timer_of(index: u32) -> u32 {
-    index + 1
+/// Whose timer it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TcpTimer {
+    /// The queue's.
+    Queue,
+    /// That of the connection with this number.
+    Of(u32),
 }
 
-/// Whose timer it is; `None` if it is the queue's.
-#[inline]
-pub(super) const fn owner_of(timer: u32) -> Option<u32> {
-    timer.checked_sub(1)
+impl TimerId for TcpTimer {
+    #[inline]
+    fn number(self) -> u32 {
+        match self {
+            Self::Queue => 0,
+            Self::Of(index) => index + 1,
+        }
+    }
+
+    #[inline]
+    fn numbered(number: u32) -> Self {
+        number.checked_sub(1).map_or(Self::Queue, Self::Of)
+    }
 }
 
 /// The queue of those in TIME-WAIT.
@@ -59,14 +70,14 @@ impl Stack {
     pub(super) fn queue_for_end(&mut self, index: u32, end: Instant) {
         if end < self.time_wait.latest {
             // One that was woken, or whose rules are others.
-            self.timers.set(timer_of(index), end);
+            self.timers.set(TcpTimer::Of(index), end);
             return;
         }
         self.time_wait.latest = end;
         if self.time_wait.list.last() != Some(index) {
             self.move_back(index);
         }
-        self.timers.arm(QUEUE, end + self.time_wait.late);
+        self.timers.arm(TcpTimer::Queue, end + self.time_wait.late);
     }
 
     /// Puts one of the queue behind all others.
@@ -84,11 +95,11 @@ impl Stack {
             };
             match self.sockets.waits_until(first) {
                 Some(end) if end <= now => drop(self.end_waiting(first)),
-                Some(end) => return self.timers.arm(QUEUE, end + self.time_wait.late),
+                Some(end) => return self.timers.arm(TcpTimer::Queue, end + self.time_wait.late),
                 None => self.pass_over(now, first),
             }
         }
-        self.timers.arm(QUEUE, now);
+        self.timers.arm(TcpTimer::Queue, now);
     }
 
     /// One that is awake, and perhaps has an application that looks at it, keeps nobody from being ended.
@@ -97,7 +108,7 @@ impl Stack {
         self.move_back(index);
         self.expire_connection(now, index);
         if let Some(socket) = self.sockets.awake_at(index) {
-            self.timers.arm(timer_of(index), socket.connection.poll_timeout());
+            self.timers.arm(TcpTimer::Of(index), socket.connection.poll_timeout());
         }
     }
 
@@ -105,7 +116,10 @@ impl Stack {
     pub(super) fn check_timer(&self, index: u32, socket: &TcpSocket) {
         let deadline = socket.connection.poll_timeout();
         let is_queued = socket.state == State::TimeWait && socket.owner == Owner::Nobody;
-        let queue = is_queued && self.timers.deadline(QUEUE) <= deadline + self.time_wait.late;
-        assert!(queue || self.timers.deadline(timer_of(index)) <= deadline, "each timer is armed in time");
+        let queue = is_queued && self.timers.deadline(TcpTimer::Queue) <= deadline + self.time_wait.late;
+        assert!(
+            queue || self.timers.deadline(TcpTimer::Of(index)) <= deadline,
+            "each timer is armed in time"
+        );
     }
 }
