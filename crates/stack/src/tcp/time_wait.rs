@@ -88,18 +88,24 @@ impl Stack {
 
     /// Ends those at the front of the queue whose time has come.
     pub(super) fn end_queued(&mut self, now: Instant) {
-        for _ in 0..AT_A_TIME {
-            let Some(first) = self.time_wait.list.first() else {
-                self.time_wait.latest = Instant::ZERO;
-                return;
-            };
+        let count = self.time_wait.len();
+        let mut has_ended = false;
+        for _ in 0..count.min(AT_A_TIME) {
+            let Some(first) = self.time_wait.list.first() else { break };
             match self.sockets.waits_until(first) {
-                Some(end) if end <= now => drop(self.end_waiting(first)),
+                Some(end) if end <= now => has_ended |= self.end_waiting(first),
                 Some(end) => return self.timers.arm(TcpTimer::Queue, end + self.time_wait.late),
                 None => self.pass_over(now, first),
             }
         }
-        self.timers.arm(TcpTimer::Queue, now);
+        if self.time_wait.list.is_empty() {
+            self.time_wait.latest = Instant::ZERO;
+        } else if has_ended {
+            self.timers.arm(TcpTimer::Queue, now);
+        } else if count > AT_A_TIME {
+            // Others have timers of their own, and are asked again after a while: perhaps somebody waits behind them.
+            self.timers.arm(TcpTimer::Queue, now + self.time_wait.late / LONGER);
+        }
     }
 
     /// One that is awake, and perhaps has an application that looks at it, keeps nobody from being ended.
