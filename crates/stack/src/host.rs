@@ -172,9 +172,7 @@ impl Stack {
             Ok(received) => received,
             Err(error) => return Err(self.serve_without_link(budget, now, error)),
         };
-        self.end_batch();
-        let local = if self.has_local() { self.handle_local(now, budget.receive) } else { 0 };
-        let timers = self.handle_timeout(now, budget.timers);
+        let (local, timers) = self.serve(budget, now);
         let transmitted = match link.transmit_from(budget.transmit, &mut Turning { stack: self, now }) {
             Ok(transmitted) => transmitted,
             Err(error) => {
@@ -190,14 +188,19 @@ impl Stack {
         Ok(Turn { received, transmitted, timers, next, more, blocked })
     }
 
-    /// What there is to do in a turn without frames: the link cannot carry any, for this reason.
+    /// What there is to do between frames in and frames out: how many packets the host had for itself, and how many
+    /// timers expired.
+    #[inline(always)]
+    fn serve(&mut self, budget: Budget, now: Instant) -> (usize, usize) {
+        self.end_batch();
+        let local = if self.has_local() { self.handle_local(now, budget.receive) } else { 0 };
+        (local, self.handle_timeout(now, budget.timers))
+    }
+
+    /// The same in a turn without frames: the link cannot carry any, for this reason.
     #[cold]
     fn serve_without_link(&mut self, budget: Budget, now: Instant, error: LinkError) -> LinkError {
-        self.end_batch();
-        if self.has_local() {
-            self.handle_local(now, budget.receive);
-        }
-        self.handle_timeout(now, budget.timers);
+        self.serve(budget, now);
         error
     }
 

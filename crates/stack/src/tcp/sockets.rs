@@ -119,13 +119,7 @@ impl Stack {
         write: impl FnOnce(&mut Connection) -> Result<usize, linerate_tcp::Error>,
     ) -> Result<usize, Error> {
         self.pass_time(now);
-        let (index, socket) = self.sockets.tcp_mut(handle)?;
-        self.memory.supply(socket);
-        let taken = write(&mut socket.connection);
-        if concerned!(self).settle_use(index, socket) == Settled::Not {
-            self.follow(index);
-        }
-        let taken = taken?;
+        let taken = self.use_connection(handle, write)?;
         if taken == 0 && has_data {
             self.wait_to_write(handle)?;
         }
@@ -167,9 +161,19 @@ impl Stack {
         handle: TcpHandle,
         into: &mut [u8],
     ) -> Result<usize, Error> {
+        self.use_connection(handle, |connection| connection.read(now, into))
+    }
+
+    /// Reads from a connection or writes to it, and does what follows from that.
+    #[inline(always)]
+    fn use_connection(
+        &mut self,
+        handle: TcpHandle,
+        step: impl FnOnce(&mut Connection) -> Result<usize, linerate_tcp::Error>,
+    ) -> Result<usize, Error> {
         let (index, socket) = self.sockets.tcp_mut(handle)?;
         self.memory.supply(socket);
-        let count = socket.connection.read(now, into);
+        let count = step(&mut socket.connection);
         if concerned!(self).settle_use(index, socket) == Settled::Not {
             self.follow(index);
         }

@@ -189,12 +189,11 @@ impl Connection {
             }
             Prediction::Miss(reason) => {
                 self.statistics.prediction.count_miss(reason, segment);
-                if !self.take_control(now, segment) {
-                    let disposition = self.handle_unpredicted(now, segment);
-                    self.refresh_prediction();
-                    return disposition;
-                }
+                let is_taken = self.take_control(now, segment);
+                let disposition =
+                    if is_taken { Disposition::Accepted } else { self.handle_unpredicted(now, segment) };
                 self.refresh_prediction();
+                return disposition;
             }
         }
         Disposition::Accepted
