@@ -109,7 +109,13 @@ impl<'a> RxFrame<'a> {
     /// Is it one, or does the link say more of it?
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
-        self.checksum == RxChecksum::Unverified && self.segment.is_none() && self.memory.is_none()
+        self.is_one_to_be_summed() && self.memory.is_none()
+    }
+
+    /// Is it one, or does the link say more of it than where it may be kept?
+    #[inline(always)]
+    pub(crate) fn is_one_to_be_summed(&self) -> bool {
+        self.checksum == RxChecksum::Unverified && self.segment.is_none()
     }
 }
 

@@ -44,6 +44,12 @@ impl Stack {
                 return;
             }
             self.release_data();
+        } else if self.held_ack.is_some()
+            && frame.is_one_to_be_summed()
+            && self.holds_later(frame.arrived.min(now), frame.bytes)
+        {
+            self.counted.receive.bytes += frame.bytes.len() as u64;
+            return;
         }
         self.handle_frame_alone(now, frame);
     }

@@ -1,7 +1,7 @@
 //! A frame with the header of the frame before it takes a short way to its connection. Whatever arrives, a
 //! host that knows the short way does what one does that judges every frame from its first byte on. So does one
 //! that was shown what comes next, be that true or not, and one that tells a connection of all the data of a train at
-//! once, wherever that is cut.
+//! once, wherever that is cut, or hears the last of several acknowledgements.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -133,19 +133,30 @@ impl Scene {
 
     /// Both servers say the same, and the client hears it once.
     fn answer(&mut self) {
-        loop {
-            let now = self.now;
-            let [one, other] = self.servers.each_mut().map(|server| {
-                let mut frame = [0; 1_518];
-                let sent = server.poll_transmit(now, &mut frame);
-                sent.map(|sent| frame[..sent.length].to_vec())
-            });
-            assert_eq!(one, other);
-            let Some(frame) = one else { break };
-            let checksum = RxChecksum::Unverified;
-            let frame = RxFrame { checksum, ..RxFrame::plain(&frame, now) };
-            self.client.handle_frame(now, frame);
+        while self.answer_once() {}
+    }
+
+    /// The same, and after each two frames the client's acknowledgement is on its way.
+    fn answer_and_gather(&mut self, frames: &mut Vec<Frame>) {
+        while self.answer_once() {
+            self.answer_once();
+            self.gather(frames);
         }
+    }
+
+    fn answer_once(&mut self) -> bool {
+        let now = self.now;
+        let [one, other] = self.servers.each_mut().map(|server| {
+            let mut frame = [0; 1_518];
+            let sent = server.poll_transmit(now, &mut frame);
+            sent.map(|sent| frame[..sent.length].to_vec())
+        });
+        assert_eq!(one, other);
+        let Some(frame) = one else { return false };
+        let checksum = RxChecksum::Unverified;
+        let frame = RxFrame { checksum, ..RxFrame::plain(&frame, now) };
+        self.client.handle_frame(now, frame);
+        true
     }
 
     fn accept(&mut self) {
@@ -445,6 +456,8 @@ enum TrainStep {
     Write(usize, usize),
     /// Both servers do.
     Answer(usize, usize),
+    /// The same, much of it, and the client acknowledges every other segment.
+    Acknowledge(usize, usize),
     /// What the client has to send is on its way.
     Gather,
     Wait(u64),
@@ -473,6 +486,8 @@ fn train_step() -> impl Strategy<Value = TrainStep> {
     prop_oneof![
         4 => (0_usize..2, 1_usize..40_000).prop_map(|(number, length)| TrainStep::Write(number, length)),
         1 => (0_usize..2, 1_usize..4_000).prop_map(|(number, length)| TrainStep::Answer(number, length)),
+        2 => (0_usize..2, 4_000_usize..40_000)
+            .prop_map(|(number, length)| TrainStep::Acknowledge(number, length)),
         3 => Just(TrainStep::Gather),
         1 => (0_u64..3_000_000).prop_map(TrainStep::Wait),
         1 => (0_u64..300_000_000).prop_map(TrainStep::Wait),
@@ -509,6 +524,13 @@ proptest! {
                     let [one, other] =
                         scene.servers.each_mut().map(|server| server.tcp_write(now, handle, &vec![7; length]));
                     prop_assert_eq!(one, other);
+                }
+                TrainStep::Acknowledge(number, length) => {
+                    let handle = scene.accepted[number];
+                    let [one, other] =
+                        scene.servers.each_mut().map(|server| server.tcp_write(now, handle, &vec![7; length]));
+                    prop_assert_eq!(one, other);
+                    scene.answer_and_gather(&mut under_way);
                 }
                 TrainStep::Gather => scene.gather(&mut under_way),
                 TrainStep::Wait(nanos) => {

@@ -9,7 +9,7 @@ use linerate_stack::{
 use linerate_tcp::{Config, CongestionName, Information, Statistics};
 use linerate_testkit::TestLink;
 use linerate_units::{Duration, Instant};
-use linerate_wire::MacAddress;
+use linerate_wire::{Ipv4Packet, MacAddress, Sum};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 80);
@@ -141,6 +141,44 @@ fn a_duplicate_is_judged_for_itself() {
     assert_eq!(after.duplicate_acks - before.duplicate_acks, 1);
     assert_eq!(after.acks_superseded - before.acks_superseded, 1 + 2);
     assert_eq!(after.bytes_acknowledged - before.bytes_acknowledged, 10 * 1_448);
+}
+
+/// The same frame with another number acknowledged, and the checksum that follows from it.
+fn acknowledging(mut frame: Vec<u8>, more: u32) -> Vec<u8> {
+    const TCP: usize = 14 + 20;
+    let ack = frame[TCP + 8..].first_chunk_mut().unwrap();
+    *ack = (u32::from_be_bytes(*ack) + more).to_be_bytes();
+    frame[TCP + 16..TCP + 18].fill(0);
+    let packet = Ipv4Packet::parse(&frame[14..]).unwrap();
+    let checksum = (packet.header.pseudo_header(packet.payload.len()) + Sum::of(packet.payload)).finish();
+    frame[TCP + 16..TCP + 18].copy_from_slice(&checksum.to_be_bytes());
+    frame
+}
+
+#[test]
+fn what_acknowledges_more_than_was_sent_stands_for_none_of_the_others() {
+    let mut scene = Scene::new(CongestionName::Cubic);
+    scene.write(10 * 1_448);
+    let mut answers = scene.answers();
+    answers.push(acknowledging(answers[4].clone(), 1));
+    let before = scene.statistics();
+    scene.hear(answers);
+    let after = scene.statistics();
+    assert_eq!(after.bytes_acknowledged - before.bytes_acknowledged, 10 * 1_448);
+    assert_eq!(after.acks_superseded - before.acks_superseded, 4);
+}
+
+#[test]
+fn what_is_not_intact_stands_for_none_of_the_others() {
+    let mut scene = Scene::new(CongestionName::Cubic);
+    scene.write(10 * 1_448);
+    let mut answers = scene.answers();
+    answers[3][14 + 20 + 11] ^= 1;
+    let before = scene.statistics();
+    scene.hear(answers);
+    let after = scene.statistics();
+    assert_eq!(after.acks_superseded - before.acks_superseded, 3);
+    assert_eq!(scene.client.stack().counters().tcp.in_checksum_errors, 1);
 }
 
 #[test]

@@ -72,6 +72,7 @@ mod ipv4;
 mod ipv4_cidr;
 mod layout;
 mod mac_address;
+mod next_ack;
 mod next_packet;
 mod plain_packet;
 mod print;
@@ -95,6 +96,7 @@ pub use icmp::{Echo, IcmpError, IcmpMessage, Quote, Redirect, TimeExceeded, Unre
 pub use ipv4::{Ipv4Header, Ipv4Packet};
 pub use ipv4_cidr::{Ipv4Cidr, ParseIpv4CidrError};
 pub use mac_address::{MacAddress, ParseMacAddressError};
+pub use next_ack::{LaterAck, NextAck};
 pub use next_packet::{NextPacket, PacketOfTrain};
 pub use plain_packet::PlainPacket;
 pub use print::{FrameLine, PacketLine};

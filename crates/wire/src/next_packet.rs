@@ -9,7 +9,7 @@ use crate::plain_packet::{PlainPacket, add, is_valid, low_word};
 use crate::{Ipv4Header, Segment, Sum, TcpFlags, TcpHeader, TcpOptions};
 
 /// Bytes of both headers, with timestamps and no other option.
-const HEADERS: usize = Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
+pub(crate) const HEADERS: usize = Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 /// Where the sequence number and the control bits lie in them.
 const SEQ: usize = Ipv4Header::LENGTH + 4;
 const FLAGS: usize = Ipv4Header::LENGTH + 13;
@@ -55,7 +55,7 @@ impl NextPacket {
     #[must_use]
     pub fn after(packet: &PlainPacket<'_>, data: Sum) -> Option<Self> {
         let (&headers, rest) = packet.bytes().split_first_chunk::<HEADERS>()?;
-        if headers[Ipv4Header::LENGTH + 12] & 0xf0 != OFFSET {
+        if !is_timestamped(&headers) {
             return None;
         }
         let words = words(&headers);
@@ -88,7 +88,6 @@ impl NextPacket {
         let (known, found) = (words(&self.headers), words(headers));
         let differs = |at: usize| known[at] ^ found[at];
         let must_be_same = |at: usize| differs(at) & !MAY_DIFFER[at];
-        let options = |headers: &[u8; HEADERS]| headers.last_chunk().copied().map_or(0, u64::from_ne_bytes);
         let wrong = must_be_same(0)
             | must_be_same(1)
             | must_be_same(2)
@@ -139,11 +138,23 @@ impl NextPacket {
     }
 }
 
+/// Has the header of TCP the length that it has with timestamps and no other option?
+#[inline(always)]
+pub(crate) const fn is_timestamped(headers: &[u8; HEADERS]) -> bool {
+    headers[Ipv4Header::LENGTH + 12] & 0xf0 == OFFSET
+}
+
 /// The headers in words, but for the last four bytes.
 #[inline(always)]
-fn words(headers: &[u8; HEADERS]) -> [u64; 6] {
+pub(crate) fn words(headers: &[u8; HEADERS]) -> [u64; 6] {
     let (words, _) = headers.as_chunks::<8>();
     core::array::from_fn(|at| u64::from_ne_bytes(words[at]))
+}
+
+/// The last eight bytes of the headers.
+#[inline(always)]
+pub(crate) fn options(headers: &[u8; HEADERS]) -> u64 {
+    headers.last_chunk().copied().map_or(0, u64::from_ne_bytes)
 }
 
 /// The sum over what differs between the segments of a train: their numbers, control bits, checksums, and data.

@@ -16,7 +16,7 @@ use crate::demux::Flow;
 use crate::link::{Medium, RxChecksum, RxFrame};
 use crate::stack::Stack;
 use linerate_tcp::{Disposition, State};
-use linerate_wire::{Ecn, EthernetHeader, PlainPacket, Segment};
+use linerate_wire::{Ecn, EthernetHeader, NextAck, PlainPacket, Segment};
 
 /// An Ethernet header without tags, as it stands in the frame.
 pub(crate) type StationHeader = [u8; EthernetHeader::LENGTH];
@@ -84,18 +84,17 @@ impl Stack {
         }
         let Ok(segment) = Segment::parse(packet.segment()) else { return self.handle_unfamiliar(frame) };
         self.predicted_frames += 1;
-        if packet.type_of_service().ecn() != Ecn::NotEct || frame.segment.is_some() || frame.memory.is_some()
-        {
+        if packet.type_of_service().ecn() != Ecn::NotEct || frame.segment.is_some() {
             return self.give_familiar(frame, index, packet);
         }
         if segment.payload.is_empty() {
             let whose = (handle, &socket.connection);
-            if HeldAck::keep(&mut self.held_ack, self.now, whose, packet.segment(), &segment) {
+            if HeldAck::keep(&mut self.held_ack, self.now, whose, || NextAck::after(&packet), &segment) {
                 return;
             }
             return self.give_familiar(frame, index, packet);
         }
-        if self.held_ack.is_some() {
+        if self.held_ack.is_some() || frame.memory.is_some() {
             return self.give_familiar(frame, index, packet);
         }
         self.memory.supply(socket);
@@ -127,8 +126,8 @@ impl Stack {
     fn give_familiar(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
         let Ok(mut segment) = Segment::parse(packet.segment()) else { return };
         let (now, ecn) = (self.now, packet.type_of_service().ecn());
-        // Where nobody waits, it has been asked already whether this one may, unless its memory may be kept.
-        let may_wait = self.held_ack.is_some() || frame.memory.is_some();
+        // Where nobody waits, it has been asked already whether this one may, unless it is one of several.
+        let may_wait = self.held_ack.is_some() || frame.segment.is_some();
         if may_wait && self.holds(now, ecn, index, packet.segment(), &segment) {
             return;
         }

@@ -9,14 +9,12 @@
 //! None waits for longer than the batch of frames that it came with, and nothing else happens to its
 //! connection in between: any other segment, and any other packet, lets it go first.
 
+use super::familiar::packet_between;
 use crate::sockets::TcpHandle;
 use crate::stack::Stack;
 use linerate_tcp::Connection;
 use linerate_units::Instant;
-use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader, TcpOptions};
-
-/// Bytes of the longest header that waits: options are timestamps or none.
-const LONGEST: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
+use linerate_wire::{Ecn, NextAck, Segment, SeqNum};
 
 /// The last of the acknowledgements that wait.
 #[derive(Clone, Copy, Debug)]
@@ -26,22 +24,12 @@ pub(crate) struct HeldAck {
     /// How many it stands for, itself counted.
     count: u32,
     ack: SeqNum,
+    /// The end of what the connection has sent. It sends nothing while anything waits for it.
+    end: SeqNum,
     /// When it came.
     at: Instant,
-    header: [u8; LONGEST],
-    length: usize,
-}
-
-/// The bytes of a header, and zeros behind them, if it is none of the longer ones.
-#[inline(always)]
-fn kept(bytes: &[u8]) -> Option<[u8; LONGEST]> {
-    // Nearly always: moved at once.
-    if let Ok(&header) = <&[u8; LONGEST]>::try_from(bytes) {
-        return Some(header);
-    }
-    let mut header = [0; LONGEST];
-    header.get_mut(..bytes.len())?.copy_from_slice(bytes);
-    Some(header)
+    /// Its header, and what the next one is like.
+    next: NextAck,
 }
 
 impl HeldAck {
@@ -51,27 +39,49 @@ impl HeldAck {
         held.is_none_or(|held| held.handle.index() == index && segment.ack.after(held.ack))
     }
 
-    /// Keeps `segment`, which lies in `bytes`, in the place of the one that waits, if it may follow that and is an
-    /// acknowledgement as predicted. The connection is as it is without those that wait.
+    /// Keeps `segment` in the place of the one that waits, if it may follow that and is an acknowledgement as predicted,
+    /// with a header that is short enough. The connection is as it is without those that wait.
     #[inline(always)]
     pub(super) fn keep(
         held: &mut Option<Self>,
         at: Instant,
         (handle, connection): (TcpHandle, &Connection),
-        bytes: &[u8],
+        next: impl FnOnce() -> Option<NextAck>,
         segment: &Segment<'_>,
     ) -> bool {
         if !Self::may_follow(held.as_ref(), handle.index(), segment) || !connection.predicts_ack(segment) {
             return false;
         }
-        let Some(header) = kept(bytes) else { return false };
+        let Some(next) = next() else { return false };
         let count = held.map_or(0, |earlier| earlier.count) + 1;
-        *held = Some(Self { handle, count, ack: segment.ack, at, header, length: bytes.len() });
+        *held = Some(Self { handle, count, ack: segment.ack, end: connection.end_of_sent(), at, next });
         true
     }
 }
 
 impl Stack {
+    /// Takes in the frame in `bytes`, which has come `at` this time and which is one to be summed, if it is an
+    /// acknowledgement like the one that waits, and says more: as [`keep`](HeldAck::keep) would, by what that has found.
+    #[inline(never)]
+    pub(crate) fn holds_later(&mut self, at: Instant, bytes: &[u8]) -> bool {
+        let Some(held) = &mut self.held_ack else { return false };
+        if let Some(bytes) = packet_between(self.interface.capabilities.medium, self.stations.as_ref(), bytes)
+            && let Some(later) = held.next.read(bytes)
+            && later.ack().after(held.ack)
+            && !later.ack().after(held.end)
+        {
+            held.next.take(later);
+            held.ack = later.ack();
+            held.count += 1;
+            self.now = self.now.max(at);
+            self.sockets.now = self.now;
+            held.at = self.now;
+            self.predicted_frames += 1;
+            return true;
+        }
+        false
+    }
+
     /// Keeps a segment, which lies in `bytes` and whose connection is awake, back until the batch of frames is over or
     /// something else comes for its connection: true if it is an acknowledgement that may wait. If not, nobody waits
     /// any more.
@@ -86,10 +96,11 @@ impl Stack {
         if !HeldAck::may_follow(self.held_ack.as_ref(), index, segment) {
             self.release_ack();
         }
+        let next = || NextAck::after_segment(bytes);
         if segment.payload.is_empty()
             && ecn == Ecn::NotEct
             && let Some((handle, socket)) = self.sockets.awake_entry(index)
-            && HeldAck::keep(&mut self.held_ack, now, (handle, &socket.connection), bytes, segment)
+            && HeldAck::keep(&mut self.held_ack, now, (handle, &socket.connection), next, segment)
         {
             return true;
         }
@@ -118,7 +129,7 @@ impl Stack {
             return;
         }
         if let Some(socket) = self.sockets.tcp_at(index) {
-            let Ok(segment) = Segment::parse(&held.header[..held.length]) else { return };
+            let Some(segment) = held.next.last_segment() else { return };
             self.memory.supply(socket);
             let disposition = socket.connection.handle_acks(held.at, &segment, held.count);
             self.follow_segment(held.at, index, disposition);

@@ -19,7 +19,7 @@ use crate::{Connection, State};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use linerate_units::Instant;
-use linerate_wire::{Ecn, Segment, TcpFlags};
+use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags};
 use predict::{MissReason, Prediction, predict};
 
 /// What became of a segment.
@@ -149,6 +149,13 @@ impl Connection {
     #[must_use]
     pub fn predicts_ack(&self, segment: &Segment<'_>) -> bool {
         matches!(predict(self, segment), Prediction::Ack { acked: 1.. })
+    }
+
+    /// The end of all that was ever sent: beyond that no acknowledgement is predicted.
+    #[inline(always)]
+    #[must_use]
+    pub const fn end_of_sent(&self) -> SeqNum {
+        self.snd.max
     }
 
     /// The last of `count` acknowledgements that have come together, each of which was

@@ -1,0 +1,248 @@
+//! The acknowledgement that comes next, of several that come together: the headers of the one before it, with another
+//! number.
+//!
+//! The answers to a bulk transfer differ in what they acknowledge, in their windows, in both checksums and in their
+//! identification. All else is compared in a few words and not judged again, as in
+//! [a train](crate::NextPacket).
+
+use crate::next_packet::{HEADERS, is_timestamped, options, words};
+use crate::plain_packet::{PlainPacket, add, is_valid, low_word};
+use crate::{Ipv4Header, Segment, SeqNum};
+
+/// What may differ in the first, second, fourth and fifth eight bytes: the identification, the header's checksum; the
+/// acknowledgement; the window and the segment's checksum.
+const MAY_DIFFER: [u64; 5] = [
+    u64::from_ne_bytes([0, 0, 0, 0, 0xff, 0xff, 0, 0]),
+    u64::from_ne_bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]),
+    0,
+    u64::from_ne_bytes([0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]),
+    u64::from_ne_bytes([0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0]),
+];
+
+/// Where what differs of the segment lies.
+const SEQ: usize = Ipv4Header::LENGTH + 4;
+
+/// The last acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct NextAck {
+    /// Its headers; zeros in place of IP's if none can be like it.
+    headers: [u8; HEADERS],
+    /// Bytes of TCP's.
+    length: usize,
+}
+
+/// An intact packet like that, of which nobody knows what it acknowledges.
+#[derive(Clone, Copy, Debug)]
+pub struct LaterAck {
+    /// Its number and what it acknowledges, then control bits, window and checksum, as they stand there.
+    words: [u64; 2],
+}
+
+impl NextAck {
+    /// The one after `packet`, which is intact. None is like it if it has not exactly the header that nearly all have,
+    /// with the option of timestamps and no other. `None` if its header is longer than that.
+    #[inline(always)]
+    #[must_use]
+    pub fn after(packet: &PlainPacket<'_>) -> Option<Self> {
+        // Nearly always: moved at once.
+        if let Ok(&headers) = <&[u8; HEADERS]>::try_from(packet.bytes())
+            && is_timestamped(&headers)
+        {
+            return Some(Self { headers, length: HEADERS - Ipv4Header::LENGTH });
+        }
+        Self::after_segment(packet.segment())
+    }
+
+    /// The one after a segment without data of which nobody knows in which packet it came: none is like it. `None` if
+    /// its header is longer than one with timestamps.
+    #[inline]
+    #[must_use]
+    pub fn after_segment(bytes: &[u8]) -> Option<Self> {
+        let mut headers = [0; HEADERS];
+        headers[Ipv4Header::LENGTH..].get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(Self { headers, length: bytes.len() })
+    }
+
+    /// The last segment.
+    #[inline]
+    #[must_use]
+    pub fn last_segment(&self) -> Option<Segment<'_>> {
+        Segment::parse(self.headers[Ipv4Header::LENGTH..].get(..self.length)?).ok()
+    }
+
+    /// Reads the packet at the start of `bytes`, if it is intact and like the last one.
+    #[inline(always)]
+    #[must_use]
+    pub fn read(&self, bytes: &[u8]) -> Option<LaterAck> {
+        let headers = bytes.first_chunk::<HEADERS>()?;
+        let (known, found) = (words(&self.headers), words(headers));
+        let differs = |at: usize| known[at] ^ found[at];
+        let must_be_same = |at: usize| differs(at) & !MAY_DIFFER[at];
+        let wrong = must_be_same(0)
+            | must_be_same(1)
+            | must_be_same(2)
+            | must_be_same(3)
+            | must_be_same(4)
+            | differs(5)
+            | (options(&self.headers) ^ options(headers));
+        if wrong != 0 {
+            return None;
+        }
+        let is_another = (differs(0) | differs(1)) != 0;
+        if is_another && !is_valid(add(add(found[0], found[1]), low_word(found[2].to_ne_bytes()))) {
+            return None;
+        }
+        // What differs has the sum that it had in the last one, which was intact.
+        if !is_valid(add(!add(known[3], known[4]), add(found[3], found[4]))) {
+            return None;
+        }
+        Some(LaterAck { words: [found[3], found[4]] })
+    }
+
+    /// `later` is the last one now.
+    #[inline(always)]
+    pub fn take(&mut self, later: LaterAck) {
+        for (place, word) in self.headers[SEQ..].as_chunks_mut::<8>().0.iter_mut().zip(later.words) {
+            *place = word.to_ne_bytes();
+        }
+    }
+}
+
+impl LaterAck {
+    /// SEG.ACK.
+    #[inline(always)]
+    #[must_use]
+    pub fn ack(&self) -> SeqNum {
+        let [_, _, _, _, a, b, c, d] = self.words[0].to_ne_bytes();
+        SeqNum::new(u32::from_be_bytes([a, b, c, d]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ipv4Packet, Protocol, Sum, TcpFlags, TcpHeader, Timestamps};
+    use core::net::Ipv4Addr;
+    use proptest::prelude::*;
+
+    /// An acknowledgement, and six bytes of padding.
+    fn packet(ack: u32, window: u16, identification: u16) -> [u8; HEADERS + 6] {
+        let [source, destination] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2)];
+        let header = Ipv4Header { identification, ..Ipv4Header::new(source, destination, Protocol::TCP) };
+        let mut bytes = [0xee; HEADERS + 6];
+        header.emit(HEADERS - Ipv4Header::LENGTH, &mut bytes);
+        let header = TcpHeader {
+            source_port: 40_001,
+            destination_port: 80,
+            seq: SeqNum::new(5),
+            ack: SeqNum::new(ack),
+            flags: TcpFlags::ACK,
+            window,
+            urgent: 0,
+        };
+        header.emit_timestamped(Timestamps { value: 3, echo: 4 }, &mut bytes[Ipv4Header::LENGTH..]);
+        mend(&mut bytes, true, true);
+        bytes
+    }
+
+    fn mend(bytes: &mut [u8; HEADERS + 6], packet: bool, segment: bool) {
+        if packet {
+            bytes[10..12].fill(0);
+            let checksum = Sum::of(&bytes[..Ipv4Header::LENGTH]).finish();
+            bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+        }
+        let Ok(Ipv4Packet { header, payload, .. }) = Ipv4Packet::parse(&*bytes) else { return };
+        if segment && payload.len() >= TcpHeader::LENGTH {
+            let (pseudo, length) = (header.pseudo_header(payload.len()), payload.len());
+            let segment = &mut bytes[Ipv4Header::LENGTH..][..length];
+            segment[16..18].fill(0);
+            let sum = Sum::of(segment);
+            TcpHeader::fill_checksum(segment, pseudo, sum);
+        }
+    }
+
+    fn after(bytes: &[u8]) -> NextAck {
+        NextAck::after(&PlainPacket::read(bytes).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn later_acknowledgements_are_read_and_the_last_is_known() {
+        let mut next = after(&packet(u32::MAX - 5, 900, 0));
+        for (ack, window, identification) in [(7, 901, 0), (7 + 2 * 1_448, 3, 77), (9_000, 0, u16::MAX)] {
+            let later = next.read(&packet(ack, window, identification)).unwrap();
+            assert_eq!(later.ack(), SeqNum::new(ack));
+            next.take(later);
+            let last = next.last_segment().unwrap();
+            assert_eq!((last.ack, last.window, last.seq), (SeqNum::new(ack), window, SeqNum::new(5)));
+            assert_eq!((last.flags(), last.payload), (TcpFlags::ACK, &[][..]));
+        }
+    }
+
+    #[test]
+    fn whatever_else_differs_is_left_to_the_careful_reader() {
+        let next = after(&packet(60, 900, 0));
+        assert!(next.read(&packet(61, 900, 0)[..HEADERS - 1]).is_none());
+        for at in 0..HEADERS {
+            let mut bytes = packet(60, 900, 0);
+            bytes[at] ^= 0x40;
+            assert!(next.read(&bytes).is_none(), "byte {at}, and nobody has mended it");
+            mend(&mut bytes, true, true);
+            let may_differ = matches!(at, 4 | 5 | 10 | 11 | 28..=31 | 34..=37);
+            assert_eq!(next.read(&bytes).is_some(), may_differ, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn none_is_like_what_has_no_timestamps_or_of_which_the_packet_is_not_known() {
+        let bytes = packet(60, 900, 0);
+        let unknown = NextAck::after_segment(&bytes[Ipv4Header::LENGTH..HEADERS]).unwrap();
+        assert!(unknown.read(&bytes).is_none());
+        assert_eq!(unknown.last_segment().map(|last| last.ack), Some(SeqNum::new(60)));
+        assert!(NextAck::after_segment(&bytes[Ipv4Header::LENGTH..HEADERS + 1]).is_none());
+        let mut bare = bytes;
+        bare[2..4].copy_from_slice(&40_u16.to_be_bytes());
+        bare[Ipv4Header::LENGTH + 12] = 5 << 4;
+        mend(&mut bare, true, true);
+        let next = after(&bare);
+        assert!(next.read(&bare).is_none());
+        assert_eq!(next.last_segment().map(|last| last.options.len()), Some(0));
+    }
+
+    proptest! {
+        /// Whatever was done to a packet: what is read is intact, and differs in nothing but what may differ.
+        #[test]
+        fn what_is_read_is_what_the_careful_reader_finds_intact(
+            spoilt in prop::collection::vec((0..HEADERS, any::<u8>()), 0..4),
+            ack: u32,
+            window: u16,
+            identification: u16,
+            mends: [bool; 2],
+            cut in 0..12_usize,
+        ) {
+            let next = after(&packet(60, 900, 1));
+            let mut bytes = packet(ack, window, identification);
+            for &(at, value) in &spoilt {
+                bytes[at] = value;
+            }
+            mend(&mut bytes, mends[0], mends[1]);
+            let bytes = &bytes[..bytes.len() - cut];
+            if let Some(later) = next.read(bytes) {
+                let found = Ipv4Packet::parse(bytes).unwrap();
+                let sum = found.header.pseudo_header(found.payload.len()) + Sum::of(found.payload);
+                prop_assert!(sum.is_valid());
+                let segment = Segment::parse(found.payload).unwrap();
+                let last = next.last_segment().unwrap();
+                prop_assert_eq!(segment.ack, later.ack());
+                let what = |it: &Segment<'_>| ([it.source_port, it.destination_port], it.seq, it.offset_and_flags, it.urgent);
+                prop_assert_eq!(what(&segment), what(&last));
+                prop_assert_eq!((segment.options, segment.payload), (last.options, last.payload));
+                let mut next = next;
+                next.take(later);
+                let last = next.last_segment().unwrap();
+                prop_assert_eq!((last.ack, last.window), (segment.ack, segment.window));
+            } else if spoilt.is_empty() {
+                prop_assert!(bytes.len() < HEADERS, "nothing is wrong with it");
+            }
+        }
+    }
+}
