@@ -227,7 +227,7 @@ static void run(const char *work, uint64_t amount) {
   else if (strcmp(work, "ping-pong") == 0)
     ping_pong(amount);
   else
-    bulk(amount, strcmp(work, "bulk-batch") == 0 ? BATCH : 2);
+    bulk(amount, strcmp(work, "bulk") == 0 ? 2 : BATCH);
   uint64_t taken = nanoseconds(CLOCK_THREAD_CPUTIME_ID) - start;
   out = to_right.carried - out, back = to_left.carried - back;
   if (!is_connect && !failed) close_connection();

@@ -40,11 +40,14 @@ impl Kind {
     }
 }
 
-const BARS: [(&str, &str, f64); 22] = [
+const BARS: [(&str, &str, f64); 25] = [
     ("bulk", "smoltcp", 2.0),
     ("bulk", "lwip", 2.5),
     ("bulk", "gvisor", 15.0),
     ("bulk", "floor", 1.35),
+    ("bulk-acks", "smoltcp", 2.0),
+    ("bulk-acks", "lwip", 2.5),
+    ("bulk-acks", "floor", 1.35),
     ("bulk-in-place", "smoltcp", 1.7),
     // At most 0.6 of smoltcp's time.
     ("ping-pong", "smoltcp", 1.0 / 0.6),

@@ -24,7 +24,7 @@ impl Contender for Floor {
     }
 
     fn can(&self, work: Work) -> bool {
-        matches!(work, Work::Bulk | Work::BulkBatch | Work::BulkInPlace)
+        matches!(work, Work::Bulk | Work::BulkAcks | Work::BulkBatch | Work::BulkInPlace)
     }
 
     fn run(&mut self, run: Run) -> Result<Taken, String> {

@@ -110,7 +110,7 @@ impl Contender for Linerate {
         match self.name {
             "linerate" => work.is_inside(),
             "linerate-shards" => work == Work::Shards,
-            "linerate-plain" => matches!(work, Work::Bulk | Work::BulkBatch),
+            "linerate-plain" => matches!(work, Work::Bulk | Work::BulkAcks | Work::BulkBatch),
             "linerate-loss" => work == Work::Path,
             _ => work == Work::Flows,
         }
@@ -138,9 +138,10 @@ impl Contender for Linerate {
         if run.work == Work::Shards {
             return shards::bulk(self.config, self.shards, run);
         }
-        let mut pair = Pair::new(self.config, run.work)?;
+        let config = Config { stretch_acks: run.work != Work::BulkAcks, ..self.config };
+        let mut pair = Pair::new(config, run.work)?;
         match run.work {
-            Work::Bulk | Work::BulkBatch | Work::BulkInPlace => pair.bulk(run),
+            Work::Bulk | Work::BulkAcks | Work::BulkBatch | Work::BulkInPlace => pair.bulk(run),
             Work::PingPong => pair.ping_pong(run.amount),
             Work::Connect => pair.connect(run.amount),
             _ => Err("this work has hosts of its own".to_owned()),

@@ -23,6 +23,6 @@ fn start() -> Result<Child, String> {
     let mut compiler = Command::new("cc");
     compiler.args(["-O2", "-o"]).arg(&output).arg(folder.join("main.c")).args(flags.split_whitespace());
     crate::build::finish(&mut compiler)?;
-    const WORKS: &[Work] = &[Work::Bulk, Work::BulkBatch, Work::PingPong, Work::Connect];
+    const WORKS: &[Work] = &[Work::Bulk, Work::BulkAcks, Work::BulkBatch, Work::PingPong, Work::Connect];
     Child::start(NAME, Command::new(output), WORKS, 2)
 }

@@ -38,7 +38,7 @@ impl Contender for Smoltcp {
     fn run(&mut self, run: Run) -> Result<Taken, String> {
         let mut pair = Pair::new(run.work);
         match run.work {
-            Work::Bulk | Work::BulkBatch => pair.bulk(run, send_copied, receive_copied),
+            Work::Bulk | Work::BulkAcks | Work::BulkBatch => pair.bulk(run, send_copied, receive_copied),
             Work::BulkInPlace => pair.bulk(run, send_in_place, receive_in_place),
             Work::PingPong => pair.ping_pong(run.amount),
             Work::Connect => pair.connect(run.amount),
@@ -204,7 +204,9 @@ impl Pair {
             budget: 0,
         };
         let left = End::new(1, cable(&to_left, &to_right), BATCH);
-        let right = End::new(2, cable(&to_right, &to_left), work.frames_before_answer());
+        // It acknowledges once a turn.
+        let frames = if work == Work::BulkAcks { 2 } else { work.frames_before_answer() };
+        let right = End::new(2, cable(&to_right, &to_left), frames);
         Self { left, right, port: FIRST_PORT }
     }
 

@@ -18,6 +18,9 @@ pub const BATCH: usize = 64;
 pub enum Work {
     /// A bulk transfer through the copying interface; the receiver may answer after two segments.
     Bulk,
+    /// The same acknowledgements, one for two segments, and no turns for their sake: whoever can make them
+    /// of a whole batch takes that in at once.
+    BulkAcks,
     /// The same, and the receiver takes a whole batch in before it may answer.
     BulkBatch,
     /// As `bulk`, through the interface that lends its buffers, if a contender has one.
@@ -57,6 +60,7 @@ impl Work {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bulk => "bulk",
+            Self::BulkAcks => "bulk-acks",
             Self::BulkBatch => "bulk-batch",
             Self::BulkInPlace => "bulk-in-place",
             Self::PingPong => "ping-pong",
@@ -89,7 +93,7 @@ impl Work {
     /// Units of one run: long enough for the clock, short enough to take turns.
     pub const fn amount(self, quick: bool) -> u64 {
         let full = match self {
-            Self::Bulk | Self::BulkBatch | Self::BulkInPlace | Self::Path => 400_000,
+            Self::Bulk | Self::BulkAcks | Self::BulkBatch | Self::BulkInPlace | Self::Path => 400_000,
             Self::Shards => 800_000,
             Self::TapVnetSend | Self::TapVnetReceive | Self::PacketVnetSend | Self::PacketVnetReceive => {
                 400_000
@@ -121,10 +125,10 @@ impl Work {
         matches!(self, Self::TapSend | Self::TapVnetSend | Self::PacketVnetSend | Self::XdpSend)
     }
 
-    /// Frames that a receiver takes in before it may answer.
+    /// Frames that a receiver takes in before it may answer, if it needs no turn for each acknowledgement.
     pub const fn frames_before_answer(self) -> usize {
         match self {
-            Self::BulkBatch | Self::Flows => BATCH,
+            Self::BulkAcks | Self::BulkBatch | Self::Flows => BATCH,
             _ => 2,
         }
     }
@@ -134,6 +138,9 @@ impl fmt::Display for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Bulk => "bulk, copying interface, an answer after two segments",
+            Self::BulkAcks => {
+                "bulk, copying interface, an acknowledgement for two segments, however it comes about"
+            }
             Self::BulkBatch => "bulk, copying interface, an answer after a batch",
             Self::BulkInPlace => "bulk, buffers lent in place, an answer after two segments",
             Self::PingPong => "ping-pong of one byte",

@@ -29,7 +29,8 @@ usage: cargo xtask <verb>
   instructions --accept
                  keep the counts in docs/instructions.toml
   instructions --profile WORK
-                 where a unit of a work spends them: connection, bulk, bulk-batch, ping-pong or connect
+                 where a unit of a work spends them: connection, bulk, bulk-acks, bulk-batch, path, path-loss,
+                 ping-pong or connect
   rfc [--run]    each requirement of the RFCs in specs/ with its tests: do they exist, and pass?
   rfc --texts FOLDER
                  count the normative sentences of the RFCs anew, from their texts rfcNNNN.txt there";

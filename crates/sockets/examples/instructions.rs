@@ -43,6 +43,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let done = match work.as_str() {
         "connection" => connection(amount),
         "bulk" => Pair::new(2)?.bulk(amount)?,
+        "bulk-acks" => {
+            Pair::with(&Config { stretch_acks: false, ..Config::modern() }, BATCH)?.bulk(amount)?
+        }
         "bulk-batch" => Pair::new(BATCH)?.bulk(amount)?,
         "ping-pong" => Pair::new(BATCH)?.ping_pong(amount)?,
         "connect" => Pair::new(BATCH)?.connect(amount)?,
@@ -120,10 +123,15 @@ struct Pair<L> {
 impl Pair<Near> {
     /// The right host takes in so many frames before it may answer.
     fn new(frames_before_answer: usize) -> Result<Self, Box<dyn Error>> {
+        Self::with(&Config::modern(), frames_before_answer)
+    }
+
+    /// The same with such a TCP.
+    fn with(rules: &Config, frames_before_answer: usize) -> Result<Self, Box<dyn Error>> {
         let clock = ManualClock::new(Instant::ZERO);
         let config = MemoryConfig { capacity: BATCH, ..MemoryConfig::default() };
         let (left, right) = pair_with_clock(config, clock.clone())?;
-        let (left, mut right) = (host(1, left, BATCH)?, host(2, right, frames_before_answer)?);
+        let (left, mut right) = (host(1, left, rules, BATCH)?, host(2, right, rules, frames_before_answer)?);
         let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default())?;
         Ok(Self { left, right, listener, clock })
     }
@@ -136,7 +144,8 @@ impl Pair<Far> {
         let config = MemoryConfig { capacity: UNDER_WAY, ..MemoryConfig::default() };
         let (left, right) = pair_with_clock(config, clock.clone())?;
         let right = Impair::with_clock(right, impairments.parse()?, 1, clock.clone());
-        let (left, mut right) = (host(1, left, UNDER_WAY)?, host(2, right, 2)?);
+        let rules = &Config::modern();
+        let (left, mut right) = (host(1, left, rules, UNDER_WAY)?, host(2, right, rules, 2)?);
         let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default())?;
         Ok(Self { left, right, listener, clock })
     }
@@ -230,11 +239,11 @@ impl<L: Link> Pair<L> {
     }
 }
 
-fn host<L: Link>(number: u8, link: L, receive: usize) -> Result<Host<L>, Box<dyn Error>> {
+fn host<L: Link>(number: u8, link: L, rules: &Config, receive: usize) -> Result<Host<L>, Box<dyn Error>> {
     let address = format!("192.0.2.{number}/24").parse()?;
     let mut config = StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, number]), address);
     // Or the connections of a run would be kept, and every new one would find more of them.
-    config.tcp.msl = Duration::from_millis(1);
+    config.tcp = Config { msl: Duration::from_millis(1), ..*rules };
     let budget = Budget { receive, ..Budget::default() };
     Ok(Host::new(Stack::new(config, [number; 32]), link).with_budget(budget))
 }

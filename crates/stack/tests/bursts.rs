@@ -7,11 +7,11 @@
 )]
 
 use linerate_stack::{
-    Capabilities, ConnectOptions, LentFrame, ListenOptions, Medium, Offloads, Route, RxFrame, Stack,
+    Budget, Capabilities, ConnectOptions, LentFrame, ListenOptions, Medium, Offloads, Route, RxFrame, Stack,
     TcpHandle, TxChecksum, TxFrame,
 };
 use linerate_tcp::Config;
-use linerate_testkit::Side;
+use linerate_testkit::{Side, TestLink};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{
     EtherType, EthernetFrame, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Segment,
@@ -41,11 +41,17 @@ impl Hands {
 
     /// The same with such a send buffer; or the hosts count their packets.
     fn with(offloads: Offloads, count_packets: bool, send_buffer: usize) -> Self {
+        let rules =
+            Config { send_buffer: send_buffer.into(), receive_buffer: (1 << 20).into(), ..Config::modern() };
+        Self::by(&rules, offloads, count_packets)
+    }
+
+    /// The same between two TCPs with these rules.
+    fn by(rules: &Config, offloads: Offloads, count_packets: bool) -> Self {
         let host = |side: Side| {
             let mut config = side.config();
             config.count_packets = count_packets;
-            config.tcp =
-                Config { send_buffer: send_buffer.into(), receive_buffer: (1 << 20).into(), ..config.tcp };
+            config.tcp = *rules;
             Stack::new(config, [side as u8; 32])
         };
         let (mut here, mut there) = (host(Side::Left), host(Side::Right));
@@ -500,4 +506,107 @@ fn a_burst_ends_where_the_turn_of_another_begins() {
         let numbers: Vec<SeqNum> = sent.iter().filter(number(port)).map(|frame| segment(frame).seq).collect();
         assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + MSS), "in order");
     }
+}
+
+/// A server that acknowledges in pairs, and to which so many segments have come at once.
+fn before_a_row(segments: usize, count_packets: bool) -> Hands {
+    let rules = Config {
+        stretch_acks: false,
+        send_buffer: (1 << 20).into(),
+        receive_buffer: (1 << 20).into(),
+        ..Config::modern()
+    };
+    let mut hands = Hands::by(&rules, Offloads::NONE, count_packets);
+    hands.warm_up();
+    hands.come(segments);
+    hands
+}
+
+impl Hands {
+    /// So many segments come to the server, which says nothing yet.
+    fn come(&mut self, segments: usize) {
+        self.write(segments * MSS as usize);
+        for frame in self.send(usize::MAX) {
+            self.there.handle_frame(self.now, RxFrame::plain(&frame, self.now));
+        }
+    }
+
+    /// What the server has to say to a link that asks for frame after frame, and has room for so many.
+    fn answer_at_once(&mut self, room: usize) -> Vec<Vec<u8>> {
+        let mut link = TestLink::new(self.there.capabilities(), room);
+        self.there.turn(&mut link, Budget::default(), self.now).unwrap();
+        self.there.check();
+        std::iter::from_fn(|| link.fetch()).collect()
+    }
+}
+
+/// A link that asks for frame after frame gets the acknowledgements of a row without a question for each. They are what
+/// a host says that is asked for each, wherever the link is full, and whatever comes then.
+#[test]
+fn a_row_of_acknowledgements_is_what_would_have_been_said_one_by_one() {
+    for (segments, room, more) in
+        (1..14).flat_map(|segments| [(segments, 1, 0), (segments, 3, 4), (segments, 2, 1), (segments, 64, 0)])
+    {
+        let [mut asked, mut filled] = [(); 2].map(|()| before_a_row(segments, false));
+        let mut one_by_one = frames(asked.now, &mut asked.there, room);
+        let mut in_a_row = filled.answer_at_once(room);
+        for hands in [&mut asked, &mut filled] {
+            hands.now += Duration::from_millis(1);
+            if more > 0 {
+                hands.come(more);
+            }
+        }
+        one_by_one.extend(frames(asked.now, &mut asked.there, usize::MAX));
+        in_a_row.extend(filled.answer_at_once(64));
+        assert!(one_by_one == in_a_row, "{segments} segments, room for {room}, then {more}");
+        assert_eq!(asked.there.counters(), filled.there.counters());
+        let [one, other] =
+            [&asked, &filled].map(|hands| hands.there.tcp(hands.server).unwrap().statistics().clone());
+        assert_eq!(one, other);
+    }
+}
+
+#[test]
+fn each_acknowledgement_of_a_row_tells_of_two_segments_and_all_offer_the_same_window() {
+    let mut hands = before_a_row(9, false);
+    let answers = hands.answer_at_once(64);
+    let says = |frame: &Vec<u8>| (segment(frame).ack, segment(frame).window);
+    let said: Vec<(SeqNum, u16)> = answers.iter().map(says).collect();
+    assert_eq!(said.len(), 5);
+    let scale = hands.there.tcp(hands.server).unwrap().information().receive_shift;
+    let edge = |(ack, window): (SeqNum, u16)| ack + (u32::from(window) << scale);
+    for (number, pair) in said.windows(2).enumerate() {
+        assert_eq!(pair[1].0 - pair[0].0, if number < 3 { 2 * MSS } else { MSS });
+        // But for what the scale cuts off.
+        assert!(edge(pair[1]) + (1 << scale) - edge(pair[0]) < 2 << scale, "{said:?}");
+    }
+}
+
+/// Numbers of packets differ from each to the next, which a row does not.
+#[test]
+fn a_host_that_counts_its_packets_counts_its_acknowledgements() {
+    let mut hands = before_a_row(8, true);
+    let answers = hands.answer_at_once(64);
+    let numbers =
+        answers.iter().map(|frame| Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().header.identification);
+    let numbers: Vec<u16> = numbers.collect();
+    assert_eq!(numbers.len(), 4);
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+}
+
+/// Each gets four frames and then lets the other send, with rows as with bursts.
+#[test]
+fn a_row_ends_where_the_turn_of_another_begins() {
+    let mut hands = before_a_row(0, false);
+    let address = SocketAddrV4::new(Side::Right.address(), 10);
+    let listener = hands.there.tcp_listen(address, &ListenOptions::default()).unwrap();
+    let other = hands.here.tcp_connect(hands.now, address, &ConnectOptions::default()).unwrap();
+    let Hands { now, here, there, .. } = &mut hands;
+    carry(*now, here, there, |_| true);
+    let (accepted, _) = there.tcp_accept(listener).unwrap();
+    hands.there.tcp_write(hands.now, accepted, &[1; 6 * MSS as usize]).unwrap();
+    hands.come(12);
+    assert!(hands.here.tcp(other).is_some());
+    let ports = hands.answer_at_once(64).iter().map(|frame| segment(frame).source_port).collect::<Vec<_>>();
+    assert_eq!(ports, [10, 10, 10, 10, 9, 9, 9, 9, 10, 10, 9, 9]);
 }

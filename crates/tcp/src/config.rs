@@ -113,6 +113,11 @@ pub struct Config {
     pub path_floor: u32,
     /// When received data is acknowledged.
     pub acks: AckRule,
+    /// Data that are taken in together are acknowledged together, by one segment that tells of all of them (a stretch
+    /// ACK, RFC 2525 §2.13), as receive offloads have it everywhere. Off, none tells of more than two full segments,
+    /// however many come together (RFC 9293 SHLD-19): for peers whose window grows by the acknowledgement (RFC 3465
+    /// §2.3), and for whoever counts them.
+    pub stretch_acks: bool,
     /// The longest that an acknowledgement is held back (RFC 9293 MUST: below 0.5 s).
     pub delayed_ack: Duration,
     /// Clock tick of delayed acknowledgements; zero for a clock without ticks.
@@ -178,6 +183,7 @@ impl Config {
             path_base: 1_024,
             path_floor: 524,
             acks: AckRule::Modern { quick: 16 },
+            stretch_acks: true,
             delayed_ack: Duration::from_millis(40),
             delayed_ack_tick: Duration::ZERO,
             slow_tick: Duration::ZERO,

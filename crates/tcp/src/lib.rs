@@ -88,6 +88,7 @@ pub use input::listen::{ListenVerdict, judge_listen, judge_unconnected};
 pub use input::predict::{MissReason, Prediction};
 pub use input::{Disposition, Refusal};
 pub use memory::MemoryGrant;
+pub use output::acks::Acknowledgements;
 pub use output::burst::Continuation;
 pub use output::gather::Lent;
 pub use output::reset::Reset;

@@ -6,11 +6,11 @@
 
 use crate::{Fate, Network, Wire};
 use linerate_tcp::{
-    Config, Connection, Disposition, Error, Event, FastOpenOffer, ListenVerdict, Path, Refusal, Reset, Seeds,
-    State, Transmit, judge_listen, judge_unconnected,
+    Acknowledgements, Config, Connection, Disposition, Error, Event, FastOpenOffer, ListenVerdict, Path,
+    Refusal, Reset, Seeds, State, Transmit, judge_listen, judge_unconnected,
 };
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ecn, FastOpenCookie, Segment, SeqNum};
+use linerate_wire::{Ecn, FastOpenCookie, Segment, SeqNum, TcpHeader, TcpOptions};
 use std::sync::Arc;
 
 /// One of the two ends.
@@ -398,7 +398,33 @@ pub(crate) fn poll_with_twin(end: &mut Connection, now: Instant, frame: &mut [u8
         assert_eq!(frame[..sent.length], bytes[..sent.length], "a predicted segment is written otherwise");
     }
     end.assert_agrees_with(&mut twin);
+    if let Some(row) = end.poll_acks()
+        && sent.is_some_and(|sent| sent.length == TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH)
+    {
+        go_on_with_row(end.clone(), now, row, &mut bytes);
+    }
     sent
+}
+
+/// Goes on with the row of which `frame` holds the last acknowledgement: each must be the one that would have been
+/// chosen.
+fn go_on_with_row(mut end: Connection, now: Instant, row: Acknowledgements, frame: &mut [u8]) {
+    let mut asked = end.clone();
+    let mut bytes = vec![0; frame.len()];
+    for number in 0..row.count {
+        let ack = row.first + row.step * number;
+        frame[8..12].copy_from_slice(&ack.number().to_be_bytes());
+        frame[14..16].copy_from_slice(&row.window(ack).to_be_bytes());
+        let sent = asked.poll_transmit(now, &mut bytes).expect("what is left of a row may leave");
+        assert_eq!(
+            frame[..sent.length],
+            bytes[..sent.length],
+            "they differ in nothing but number and window"
+        );
+    }
+    end.note_acks(row.count);
+    end.check();
+    end.assert_went_on_like(&mut asked);
 }
 
 /// Goes on with the burst of which `frame` holds the last segment, with so long a header, if there is more of

@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Each work with the amounts of its two runs.
-const WORKS: [(&str, [u64; 2]); 7] = [
+const WORKS: [(&str, [u64; 2]); 8] = [
     ("connection", [2_000, 4_000]),
     ("bulk", [2_000, 4_000]),
+    ("bulk-acks", [2_000, 4_000]),
     ("bulk-batch", [2_000, 4_000]),
     ("path", [4_000, 12_000]),
     ("path-loss", [4_000, 12_000]),
@@ -60,7 +61,7 @@ pub(crate) fn accept() -> Result<(), Error> {
 pub(crate) fn profile(work: &str) -> Result<(), Error> {
     let Some(&(work, amounts)) = WORKS.iter().find(|(name, _)| *name == work) else {
         return Err(Error::Usage(
-            "usage: cargo xtask instructions --profile connection|bulk|bulk-batch|path|path-loss|ping-pong|connect",
+            "usage: cargo xtask instructions --profile connection|bulk|bulk-acks|bulk-batch|path|path-loss|ping-pong|connect",
         ));
     };
     let profile = measure(&program()?, work, amounts)?;

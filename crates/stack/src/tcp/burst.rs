@@ -1,5 +1,6 @@
 //! The frames of a burst after its first: the headers of that one with another number, and the checksum that
-//! follows from it. They are kept once for the host, because one connection sends at a time.
+//! follows from it. So are the acknowledgements of a row, whose window differs as well. They are kept once for the host,
+//! because one connection sends at a time.
 //!
 //! While a link asks for frame after frame nothing else can happen to the connection, so it is told once, at the
 //! end, of all that have left.
@@ -7,7 +8,7 @@
 use super::TcpSocket;
 use crate::ready::Sender;
 use crate::stack::Stack;
-use linerate_tcp::Transmit;
+use linerate_tcp::{Acknowledgements, Transmit};
 use linerate_units::Instant;
 use linerate_wire::{EthernetHeader, Ipv4Header, SeqNum, Sum, TcpHeader, TcpOptions};
 
@@ -15,24 +16,28 @@ use linerate_wire::{EthernetHeader, Ipv4Header, SeqNum, Sum, TcpHeader, TcpOptio
 const LONGEST: usize =
     EthernetHeader::LENGTH + Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
-/// Where a sequence number begins in a header.
+/// Where a sequence number begins in a header, an acknowledgement, and the window.
 const SEQ: usize = 4;
+const ACK: usize = 8;
+const WINDOW: usize = 14;
 
 /// The headers of the last segment of a burst.
 #[derive(Debug)]
 pub(crate) struct BurstHeaders {
     /// Whose they are; nobody's if no burst can go on.
     owner: Option<u32>,
-    /// From the medium's to the options of TCP; what the last segment's number and checksum were, each
-    /// segment writes anew.
+    /// The row of acknowledgements that it is; else it is one of data.
+    row: Option<Acknowledgements>,
+    /// From the medium's to the options of TCP; what the last segment's number and checksum were, and in a row its
+    /// window, each segment writes anew.
     bytes: [u8; LONGEST],
     length: usize,
     /// Where the TCP header begins.
     tcp: usize,
-    /// Over the pseudo-header, and over the TCP header without number and checksum.
+    /// Over the pseudo-header, and over the TCP header without what each segment writes anew.
     sum: Sum,
-    /// SEG.SEQ of the next segment.
-    seq: SeqNum,
+    /// SEG.SEQ of the next segment, and in a row SEG.ACK.
+    number: SeqNum,
     /// Bytes of data of each, and of each frame.
     segment: u32,
     frame: usize,
@@ -47,11 +52,12 @@ impl BurstHeaders {
     pub(crate) fn new() -> Self {
         Self {
             owner: None,
+            row: None,
             bytes: [0; LONGEST],
             length: 0,
             tcp: 0,
             sum: Sum::default(),
-            seq: SeqNum::new(0),
+            number: SeqNum::new(0),
             segment: 0,
             frame: 0,
             left: 0,
@@ -78,14 +84,16 @@ impl BurstHeaders {
 
     /// No burst goes on.
     pub(crate) const fn forget(&mut self) {
-        (self.owner, self.left) = (None, 0);
+        (self.owner, self.row, self.left) = (None, None, 0);
     }
 
-    /// The connection of `socket`, which is number `index`, has `sent` a segment in `frame`, and may go on.
+    /// The connection of `socket`, which is number `index`, has `sent` a segment in `frame`, and may go on with data or
+    /// with a row of acknowledgements.
     pub(super) fn keep(
         &mut self,
         index: u32,
         socket: &TcpSocket,
+        row: Option<Acknowledgements>,
         sent: &Transmit,
         medium: usize,
         frame: &[u8],
@@ -95,25 +103,47 @@ impl BurstHeaders {
         let Some(bytes) = self.bytes.get_mut(..length) else { return };
         bytes.copy_from_slice(&frame[..length]);
         let rest = &mut bytes[tcp..];
-        rest[SEQ..SEQ + 4].fill(0);
+        if row.is_some() {
+            rest[ACK..ACK + 4].fill(0);
+            rest[WINDOW..WINDOW + 2].fill(0);
+        } else {
+            rest[SEQ..SEQ + 4].fill(0);
+        }
         rest[TcpHeader::CHECKSUM_OFFSET..TcpHeader::CHECKSUM_OFFSET + 2].fill(0);
         self.sum = socket.headers.sum_of(sent.length, &rest[SEQ..]);
-        (self.owner, self.length, self.tcp) = (Some(index), length, tcp);
+        (self.owner, self.row, self.length, self.tcp) = (Some(index), row, length, tcp);
     }
 
     /// Writes the headers of the next segment in front of its data, which have this sum.
     #[inline]
     fn complete(&mut self, data: Sum, frame: &mut [u8]) -> Option<()> {
-        let number = self.seq.number();
+        let number = self.number.number();
         let sum = (self.sum + data).add_u32(number);
         let header: &mut [u8; TcpHeader::LENGTH] = frame.get_mut(self.tcp..)?.first_chunk_mut()?;
         header[SEQ..SEQ + 4].copy_from_slice(&number.to_be_bytes());
         let at = TcpHeader::CHECKSUM_OFFSET;
         header[at..at + 2].copy_from_slice(&sum.finish().to_be_bytes());
-        self.seq += self.segment;
+        self.number += self.segment;
         self.left -= 1;
         self.untold += 1;
         Some(())
+    }
+
+    /// Writes the next acknowledgement of the `row`.
+    #[inline]
+    fn acknowledge(&mut self, row: Acknowledgements, frame: &mut [u8]) -> Option<usize> {
+        *frame.first_chunk_mut()? = self.bytes;
+        let (number, window) = (self.number.number(), row.window(self.number));
+        let sum = self.sum.add_u32(number).add_u16(window);
+        let header: &mut [u8; TcpHeader::LENGTH] = frame.get_mut(self.tcp..)?.first_chunk_mut()?;
+        header[ACK..ACK + 4].copy_from_slice(&number.to_be_bytes());
+        header[WINDOW..WINDOW + 2].copy_from_slice(&window.to_be_bytes());
+        let at = TcpHeader::CHECKSUM_OFFSET;
+        header[at..at + 2].copy_from_slice(&sum.finish().to_be_bytes());
+        self.number += row.step;
+        self.left -= 1;
+        self.untold += 1;
+        Some(self.length)
     }
 }
 
@@ -123,11 +153,14 @@ impl Stack {
     #[inline(never)]
     pub(crate) fn go_on_with_burst(&mut self, frame: &mut [u8]) -> Option<usize> {
         let burst = &mut self.burst;
+        if let Some(row) = burst.row {
+            return burst.acknowledge(row, frame);
+        }
         let socket = self.sockets.tcp_at(burst.owner?)?;
         let frame = frame.get_mut(..burst.frame)?;
         // The data come behind the headers, and over what is too long of them here.
         *frame.first_chunk_mut()? = burst.bytes;
-        let sum = socket.connection.copy_of_burst(burst.seq, &mut frame[burst.length..]);
+        let sum = socket.connection.copy_of_burst(burst.number, &mut frame[burst.length..]);
         burst.complete(sum, frame)?;
         Some(burst.frame)
     }
@@ -143,10 +176,24 @@ impl Stack {
         }
         let Some(next) = socket.connection.poll_burst(now) else { return false };
         let burst = &mut self.burst;
-        (burst.seq, burst.segment) = (next.seq, next.length);
+        (burst.number, burst.segment) = (next.seq, next.length);
         burst.frame = burst.length + next.length as usize;
         burst.left = next.segments.min(self.ready.left_to(Sender::Socket(index)));
         burst.left > 0
+    }
+
+    /// The connection with this number has `sent` an acknowledgement in `frame`: those of the same row may follow it
+    /// without a question, as long as nobody else has his turn, and nothing comes in.
+    pub(super) fn begin_row(&mut self, index: u32, sent: &Transmit, medium: usize, frame: &[u8]) {
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        let is_usual = sent.length == TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
+        let Some(row) = socket.connection.poll_acks().filter(|_| is_usual) else { return };
+        let left = row.count.min(self.ready.left_to(Sender::Socket(index)));
+        if left > 0 {
+            let burst = &mut self.burst;
+            burst.keep(index, socket, Some(row), sent, medium, frame);
+            (burst.number, burst.left, burst.frame) = (row.first, left, burst.length);
+        }
     }
 
     /// Tells the connection of what has left of its burst.
@@ -160,8 +207,16 @@ impl Stack {
     fn tell_of_frames(&mut self) {
         self.burst.left = 0;
         let frames = core::mem::take(&mut self.burst.untold);
+        let is_row = self.burst.row.is_some();
         if let Some(socket) = self.burst.owner.and_then(|index| self.sockets.tcp_at(index)) {
-            socket.connection.note_burst(frames);
+            if is_row {
+                socket.connection.note_acks(frames);
+            } else {
+                socket.connection.note_burst(frames);
+            }
+        }
+        if is_row {
+            self.burst.forget();
         }
         self.ready.count(frames);
         self.counted.ip.out_requests += u64::from(frames);

@@ -188,8 +188,13 @@ impl Stack {
         // A burst for a link that cuts it takes the turns of all its segments.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
         // The headers of a burst say all the same.
-        if !socket.is_local && socket.connection.is_in_burst() && !self.identification.counts() {
-            self.burst.keep(index, socket, sent, medium, frame);
+        if socket.is_local || self.identification.counts() {
+            return;
+        }
+        if socket.connection.is_in_burst() {
+            self.burst.keep(index, socket, None, sent, medium, frame);
+        } else if sent.length == sent.header {
+            self.begin_row(index, sent, medium, frame);
         }
     }
 

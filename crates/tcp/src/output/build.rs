@@ -1,6 +1,7 @@
 //! Writing the chosen segment: header and options, then the payload straight from the send buffer,
 //! summed on its way.
 
+use super::acks::in_field;
 use super::choose::{Choice, Piece, blocks_beside};
 use super::gather::Lent;
 use super::{Finish, Kind, Transmit};
@@ -38,9 +39,9 @@ impl Connection {
         match choice {
             Choice::Syn { length } => self.build_syn(now, length, finish, bytes),
             Choice::Data(piece) => self.build_data(now, piece, finish, bytes),
-            Choice::KeepAlive => self.build_empty(now, self.snd.nxt - 1, bytes),
+            Choice::KeepAlive => self.build_empty(now, self.snd.nxt - 1, self.rcv.nxt, bytes),
             Choice::BareAck => self.build_bare_ack(now, bytes),
-            Choice::Ack | Choice::Nothing => self.build_empty(now, self.empty_seq(), bytes),
+            Choice::Ack | Choice::Nothing => self.build_empty(now, self.empty_seq(), self.next_ack(), bytes),
         }
     }
 
@@ -118,7 +119,7 @@ impl Connection {
             ecn = self.ecn.codepoint();
             flags |= self.ecn.flags_of_new_data();
         }
-        let mut header = self.header(piece.seq, flags);
+        let mut header = self.header(piece.seq, self.rcv.nxt, flags);
         if let Some(pointer) = self.urgent_pointer(piece.seq) {
             header.flags |= TcpFlags::URG;
             header.urgent = pointer;
@@ -143,15 +144,15 @@ impl Connection {
     }
 
     /// A segment without data.
-    fn build_empty(&mut self, now: Instant, seq: SeqNum, bytes: &mut [u8]) -> Transmit {
-        let header = self.header(seq, TcpFlags::ACK);
+    fn build_empty(&mut self, now: Instant, seq: SeqNum, ack: SeqNum, bytes: &mut [u8]) -> Transmit {
+        let header = self.header(seq, ack, TcpFlags::ACK);
         let (length, sum) = self.write_header(now, &header, Past::OPTION_DUE, bytes);
         Transmit::without_data(length, sum)
     }
 
     /// An acknowledgement that tells of no hole, nor of what came twice.
     fn build_bare_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Transmit {
-        let header = self.header(self.empty_seq(), TcpFlags::ACK);
+        let header = self.header(self.empty_seq(), self.rcv.nxt, TcpFlags::ACK);
         let header = TcpHeader { flags: TcpFlags::ACK | self.bare_echo(), ..header };
         let mut options = self.options_of_bare_ack();
         options.timestamps = options.timestamps.map(|_| self.timestamps.stamp(now));
@@ -185,26 +186,24 @@ impl Connection {
         write_with_options(header, &options, bytes)
     }
 
-    /// A header that acknowledges all there is and offers the window anew.
+    /// A header that acknowledges what comes before `ack`, and offers the window anew.
     #[inline]
-    pub(super) fn header(&mut self, seq: SeqNum, flags: TcpFlags) -> TcpHeader {
+    pub(super) fn header(&mut self, seq: SeqNum, ack: SeqNum, flags: TcpFlags) -> TcpHeader {
         let flags = flags | self.ecn.echo();
-        TcpHeader { seq, ack: self.rcv.nxt, flags, window: self.offer_window(), ..TcpHeader::default() }
+        TcpHeader { seq, ack, flags, window: self.offer_window(ack), ..TcpHeader::default() }
     }
 
-    /// SEG.WND for the window to offer: the old one until the new one, whose edge is never before that, is worth it.
-    /// What the field's scale cuts off is not offered.
+    /// SEG.WND for the window to offer, as seen from `ack`: the old one until the new one, whose edge is never before
+    /// that, is worth it. What the field's scale cuts off is not offered.
     #[inline(always)]
-    fn offer_window(&mut self) -> u16 {
+    fn offer_window(&mut self, ack: SeqNum) -> u16 {
         let shift = self.agreement.receive_shift;
-        let (room, offered) = (self.receiver.room(), self.rcv.window());
-        let in_field = |window: u32| u16::try_from(window >> shift).unwrap_or(u16::MAX);
-        if room <= offered || !self.acks.is_worth_offering(&self.received()) {
-            return in_field(offered);
+        let room = self.receiver.room();
+        if room > self.rcv.window() && self.acks.is_worth_offering(&self.received()) {
+            let offered = u32::from(in_field(room, shift)) << shift;
+            self.rcv.edge = self.rcv.edge.later(self.rcv.nxt + offered);
         }
-        let window = in_field(room);
-        self.rcv.edge = self.rcv.edge.later(self.rcv.nxt + (u32::from(window) << shift));
-        window
+        in_field(self.rcv.edge - ack, shift)
     }
 
     /// The pointer from `seq` to the number after the urgent data, while that is ahead (RFC 9293

@@ -1,5 +1,6 @@
 //! A segment leaves: choose what, build it, remember it.
 
+pub(crate) mod acks;
 mod build;
 pub(crate) mod burst;
 mod choose;
@@ -14,7 +15,7 @@ use choose::{Choice, Piece};
 use core::num::NonZeroU16;
 use gather::Lent;
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ecn, Sum};
+use linerate_wire::{Ecn, SeqNum, Sum};
 
 /// A segment that was written into a frame.
 #[derive(Clone, Copy, Debug)]
@@ -244,20 +245,21 @@ impl Connection {
             Choice::Ack => self.statistics.pure_acks_sent += 1,
             Choice::Nothing => {}
         }
-        // Every segment but the first SYN acknowledges all that has arrived.
+        // Every segment but the first SYN acknowledges what has arrived, and with data all of it.
         if self.state != State::SynSent {
-            self.remember_told();
+            let told = if choice == Choice::Ack { self.next_ack() } else { self.rcv.nxt };
+            self.remember_told(told);
             // What came beyond holes may want more than one (RFC 5681 §4.2).
-            self.ack_due = self.receiver.has_blocks() && self.note_told(choice);
+            self.ack_due = told != self.rcv.nxt || (self.receiver.has_blocks() && self.note_told(choice));
             self.user_timeouts.due &= matches!(choice, Choice::Syn { .. });
         }
     }
 
-    /// A segment has told of all that has arrived in order.
+    /// A segment has told of what has arrived in order before `told`.
     #[inline]
-    fn remember_told(&mut self) {
+    fn remember_told(&mut self, told: SeqNum) {
         self.ack_due = false;
-        self.rcv.acked = self.rcv.nxt;
+        self.rcv.acked = told;
         self.timers.clear(Timer::DelayedAck);
     }
 

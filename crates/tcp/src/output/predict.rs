@@ -45,7 +45,7 @@ impl Connection {
         }
         let length = self.sender.buffer.end() - self.snd.nxt;
         if length == 0 {
-            return self.ack_due.then_some(Rest::ACKNOWLEDGEMENT);
+            return (self.ack_due && self.tells_all()).then_some(Rest::ACKNOWLEDGEMENT);
         }
         let in_flight = self.sender.scoreboard.in_flight().saturating_add(length);
         let may_leave = length < self.full_segment()
@@ -66,7 +66,7 @@ impl Connection {
             return None;
         }
         if !self.sender.has_unsent(self.snd.nxt) {
-            return self.ack_due.then_some((Rest::ACKNOWLEDGEMENT, false));
+            return (self.ack_due && self.tells_all()).then_some((Rest::ACKNOWLEDGEMENT, false));
         }
         let length = self.sender.buffer.end() - self.snd.nxt;
         let in_flight = self.sender.scoreboard.in_flight().saturating_add(length);
@@ -79,7 +79,7 @@ impl Connection {
 
     /// Is nothing to be sent, or told, that does not stand in a header as usual, and again nothing?
     #[inline(always)]
-    fn is_usual(&self) -> bool {
+    pub(super) fn is_usual(&self) -> bool {
         let agreed = self.timestamps.on && self.agreement.selective_acks;
         agreed && !self.is_anything_due() && self.snd.nxt == self.snd.max
     }
@@ -122,7 +122,7 @@ impl Connection {
         let was_idle = self.snd.flight() == 0;
         self.remember_rest(now, rest.length, seq + rest.length + 1, was_idle);
         let sum = self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::FIN | pushed, bytes);
-        self.remember_told();
+        self.remember_told(self.rcv.nxt);
         self.say_no_more(now);
         Some(self.write_rest(seq, rest, sum, finish, bytes))
     }
@@ -142,7 +142,7 @@ impl Connection {
         let sum = self.write_predicted(now, self.snd.nxt, TcpFlags::ACK, bytes);
         self.statistics.segments_sent += 1;
         self.statistics.pure_acks_sent += 1;
-        self.remember_told();
+        self.remember_told(self.rcv.nxt);
         self.say_no_more(now);
         sum
     }
@@ -156,14 +156,14 @@ impl Connection {
         self.remember_rest(now, rest.length, seq + rest.length, was_idle);
         self.rest_is_said(now, rest.in_flight, was_idle);
         let sum = self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::PSH, bytes);
-        self.remember_told();
+        self.remember_told(self.rcv.nxt);
         sum
     }
 
     /// Writes the header of a segment that begins at `seq`, with timestamps; its sum.
     #[inline(always)]
     fn write_predicted(&mut self, now: Instant, seq: SeqNum, flags: TcpFlags, bytes: &mut [u8]) -> Sum {
-        let header = self.header(seq, flags);
+        let header = self.header(seq, self.rcv.nxt, flags);
         header.emit_timestamped(self.timestamps.stamp(now), bytes)
     }
 

@@ -27,6 +27,71 @@ fn one_segment_waits_and_the_second_does_not() {
     host.expect_silence(secs(60));
 }
 
+/// A connection that acknowledges pairs, with a window of 64 KiB, before a peer with these options.
+fn in_pairs(options: &str) -> Script {
+    let acks = AckRule::Modern { quick: 0 };
+    let config = Config { acks, stretch_acks: false, receive_buffer: (1 << 16).into(), ..Config::modern() };
+    Script::established(&config, &format!("{SYN_ACK} wscale 7 {options}"))
+}
+
+/// The segments with these numbers come so close together that nothing leaves between them.
+fn come_together(host: &mut Script, numbers: impl Iterator<Item = u32>) {
+    let texts =
+        numbers.map(|number| format!(". {}:{}(1460) ack 1", number * 1_460 + 1, number * 1_460 + 1_461));
+    let texts: Vec<String> = texts.collect();
+    host.send_together(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn data_that_come_together_are_acknowledged_by_one_segment_or_by_one_for_each_two() {
+    for options in ["sackOK ts 9 0", "sackOK", "ts 9 0", ""] {
+        for (count, told) in [(2, &[2][..]), (3, &[2, 3]), (7, &[2, 4, 6, 7]), (8, &[2, 4, 6, 8])] {
+            let mut host = in_pairs(options);
+            come_together(&mut host, 0..count);
+            for segments in told {
+                let sent = host.expect(&format!(". 1:1(0) ack {}", segments * 1_460 + 1));
+                let edge = segments * 1_460 + (u32::from(sent.says.window.unwrap()) << 1);
+                assert!((65_534..=65_536).contains(&edge), "all offer the same window: {edge}");
+            }
+            host.expect_silence(ms(39));
+            assert_eq!(host.connection.statistics().pure_acks_sent, told.len() as u64 + 1);
+
+            let mut host = modern();
+            come_together(&mut host, 0..count);
+            host.expect(&format!(". 1:1(0) ack {}", count * 1_460 + 1));
+            host.expect_nothing();
+        }
+    }
+}
+
+#[test]
+fn one_segment_waits_beside_pairs_that_were_acknowledged() {
+    let mut host = in_pairs("sackOK ts 9 0");
+    come_together(&mut host, 0..5);
+    for segments in [2, 4, 5] {
+        host.expect(&format!(". 1:1(0) ack {}", segments * 1_460 + 1));
+    }
+    come_together(&mut host, 5..6);
+    host.expect_nothing();
+    host.expect_after(ms(40), &format!(". 1:1(0) ack {}", 6 * 1_460 + 1));
+}
+
+/// What tells of data beyond a hole tells of all that came before, and so do data.
+#[test]
+fn a_hole_and_data_of_ours_tell_of_all_pairs_at_once() {
+    let mut host = in_pairs("sackOK ts 9 0");
+    come_together(&mut host, (0..5).chain(6..8));
+    let sent = host.take_one();
+    assert_eq!(sent.says.ack, Some(5 * 1_460 + 1));
+    assert!(!sent.says.options.sack.is_empty());
+
+    let mut host = in_pairs("sackOK ts 9 0");
+    come_together(&mut host, 0..6);
+    host.write(10);
+    host.expect("P. 1:11(10) ack 8761");
+    host.expect_nothing();
+}
+
 #[test]
 fn the_wait_counts_from_the_first_byte() {
     let mut host = modern();

@@ -221,6 +221,7 @@ fn draw_config(dice: &mut Dice) -> Config {
         selective_acks: config.selective_acks && dice.once_in_a_while(70),
         congestion: if dice.once_in_a_while(60) { dice.of(&CongestionName::ALL) } else { config.congestion },
         ecn: dice.of(&[config.ecn, EcnRule::Request, EcnRule::Off]),
+        stretch_acks: dice.once_in_a_while(60),
         limited_transmit: dice.once_in_a_while(50),
         initial_window: dice.of(&[config.initial_window, 1, 4, 10]),
         reassembly_stretches: dice.of(&[config.reassembly_stretches, 1, 3]),
