@@ -73,9 +73,8 @@ impl Stack {
             held.next.take(later);
             held.ack = later.ack();
             held.count += 1;
-            self.now = self.now.max(at);
-            self.sockets.now = self.now;
-            held.at = self.now;
+            held.at = self.now.max(at);
+            self.pass_time(at);
             self.predicted_frames += 1;
             return true;
         }
