@@ -5,7 +5,7 @@
 use linerate_stack::{ConnectOptions, Error, Event, ListenOptions, Medium, Route, TcpHandle};
 use linerate_tcp::{Config, EcnRule, Error as TcpError, Event as TcpEvent, State};
 use linerate_testkit::transfer::{established, listen};
-use linerate_testkit::{Network, Pair, Setup, Side, Transfer};
+use linerate_testkit::{Fate, Network, Pair, Setup, Side, Transfer};
 use linerate_units::Duration;
 use linerate_wire::{Ecn, Ipv4Packet, Segment, TypeOfService};
 use std::cell::RefCell;
@@ -294,6 +294,41 @@ fn the_same_connection_opens_again_out_of_time_wait() {
         pair.run_for(Duration::from_millis(10));
     }
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.time_wait_recycled, 4);
+}
+
+/// A connection that is over leaves its timer to whoever has its place next: that one does nothing at the old time, and
+/// all at its own.
+#[test]
+fn who_comes_to_the_place_of_another_is_timed_as_in_a_fresh_one() {
+    let syns = |follows: bool| {
+        let mut pair = pair();
+        if follows {
+            let listener = listen(&mut pair);
+            let (left, right) = established(&mut pair, listener);
+            let now = pair.now;
+            pair.stack(Side::Right).tcp_close(now, right).unwrap();
+            pair.run_for(Duration::from_millis(10));
+            let now = pair.now;
+            pair.stack(Side::Left).tcp_close(now, left).unwrap();
+            pair.run_for(Duration::from_millis(10));
+            assert!(pair.stack(Side::Left).poll_timeout() < pair.now + Duration::from_secs(1), "it was left");
+        }
+        let left = Rc::new(RefCell::new(Vec::new()));
+        let (noted, start) = (Rc::clone(&left), pair.now);
+        pair.set_filter(move |at, side, frame| {
+            let is_packet = Ipv4Packet::parse(&frame[14..]).is_ok();
+            if side == Side::Left && is_packet {
+                noted.borrow_mut().push(at.since(start).as_millis());
+            }
+            is_packet.then_some(Fate::Lose)
+        });
+        connect(&mut pair, at(Side::Right, 9));
+        pair.run_for(Duration::from_secs(30));
+        left.take()
+    };
+    let (after, fresh) = (syns(true), syns(false));
+    assert_eq!(fresh.len(), 5);
+    assert_eq!(after, fresh);
 }
 
 /// One that waits for less than those before it ends in its time, and none ends early; so does one that its

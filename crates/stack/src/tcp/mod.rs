@@ -211,6 +211,10 @@ impl Stack {
     }
 
     /// Takes a connection off the network. Its memory stays as long as an application holds it.
+    ///
+    /// Its timer stays where it is, too, and comes due once more: for nobody, or for whoever has the place by then, who is
+    /// asked for its own deadline as ever. Places are used again at once, so who comes next finds the timer armed for
+    /// an earlier time than it needs, and has nothing to arm.
     pub(crate) fn retire(&mut self, index: u32) {
         if self.end_waiting(index) {
             return;
@@ -224,7 +228,6 @@ impl Stack {
         self.counted.tcp.currently_established -= u64::from(was_established);
         self.orphans -= usize::from(was_orphan);
         self.flows.remove_hashed(flow_hash, flow, index);
-        self.timers.disarm(TcpTimer::Of(index));
         self.ready.remove(Sender::Socket(index));
         self.local_ready.remove(Sender::Socket(index));
         if is_waiting {
