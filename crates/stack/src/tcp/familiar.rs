@@ -79,8 +79,11 @@ impl Stack {
             return self.handle_unfamiliar(frame);
         };
         // A listener has a say in what comes for the one, and may get what comes for the other.
-        if matches!(socket.owner, Owner::HalfOpen(_)) || socket.state == State::TimeWait {
-            return self.handle_beside_listener(frame);
+        if let Owner::HalfOpen(listener) = socket.owner {
+            return self.handle_half_open(frame, (index, listener), packet);
+        }
+        if socket.state == State::TimeWait {
+            return self.handle_unfamiliar(frame);
         }
         let Ok(segment) = Segment::parse(packet.segment()) else { return self.handle_unfamiliar(frame) };
         self.predicted_frames += 1;
@@ -92,7 +95,7 @@ impl Stack {
             if HeldAck::keep(&mut self.held_ack, self.now, whose, || NextAck::after(&packet), &segment) {
                 return;
             }
-            return self.give_familiar(frame, index, packet);
+            return self.give_control(frame, index, packet);
         }
         if self.held_ack.is_some() || frame.memory.is_some() {
             return self.give_familiar(frame, index, packet);
@@ -106,19 +109,45 @@ impl Stack {
         }
     }
 
-    /// Takes in a packet, like the one before it, for a connection that is half open or in TIME-WAIT. It is found once
-    /// more, so that nothing is kept of it where it is for any other.
+    /// Takes in a packet, like the one before it, for a connection that is half open.
     #[cold]
-    fn handle_beside_listener(&mut self, frame: &RxFrame<'_>) {
-        let Some((index, packet)) = self.find_familiar(frame.bytes) else { return };
-        let owner = self.sockets.awake_at(index).map(|socket| socket.owner);
-        let (Some(Owner::HalfOpen(listener)), Ok(segment)) = (owner, Segment::parse(packet.segment())) else {
-            return self.handle_unfamiliar(frame);
-        };
+    fn handle_half_open(
+        &mut self,
+        frame: &RxFrame<'_>,
+        (index, listener): (u32, u32),
+        packet: PlainPacket<'_>,
+    ) {
+        let Ok(segment) = Segment::parse(packet.segment()) else { return self.handle_unfamiliar(frame) };
         self.predicted_frames += 1;
-        if self.may_complete(listener, segment.flags()) {
+        if !self.may_complete(listener, segment.flags()) {
+            return;
+        }
+        let is_plain = packet.type_of_service().ecn() == Ecn::NotEct
+            && frame.segment.is_none()
+            && frame.memory.is_none();
+        if is_plain && segment.payload.is_empty() {
+            self.give_control(frame, index, packet);
+        } else {
             self.give_familiar(frame, index, packet);
         }
+    }
+
+    /// Gives a segment without data to its connection, which is awake: it may be one of those that open and close it.
+    #[inline(never)]
+    fn give_control(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
+        if self.held_ack.is_none()
+            && let Some(socket) = self.sockets.awake_at(index)
+            && let Ok(segment) = Segment::parse(packet.segment())
+        {
+            self.memory.supply(socket);
+            if socket.connection.handle_control(self.now, &segment) {
+                if concerned!(self).settle(index, socket) == Settled::Not {
+                    self.follow(index);
+                }
+                return;
+            }
+        }
+        self.give_familiar(frame, index, packet);
     }
 
     /// Gives a segment to its connection, which is awake, whatever it is.

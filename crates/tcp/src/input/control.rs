@@ -13,13 +13,24 @@ use linerate_wire::{Segment, TcpFlags, Timestamps};
 /// What may be there or not: the first says nothing of how to treat a segment, the other is looked at.
 const OPEN: u16 = TcpFlags::PSH.bits() | TcpFlags::FIN.bits();
 
+/// What there is to do for one of these segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Control {
+    /// It acknowledges something new.
+    advances: bool,
+    /// The peer says no more.
+    has_fin: bool,
+    /// Its timestamps, where both ends use them.
+    stamp: Option<Timestamps>,
+}
+
 impl Connection {
-    /// Takes `segment` if it is one of these, in order and with nothing else to be said of it; false, and nothing has
-    /// happened, if the steps must look at it.
+    /// What there is to do for `segment`, if it is one of these, in order and with nothing else to be said of it; `None`
+    /// if the steps must look at it.
     #[inline(always)]
-    pub(super) fn take_control(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+    pub(super) fn find_control(&self, segment: &Segment<'_>) -> Option<Control> {
         if !self.is_plain(segment) || !self.has_no_questions() {
-            return false;
+            return None;
         }
         let has_fin = segment.flags().contains(TcpFlags::FIN);
         let advances = segment.ack != self.snd.una;
@@ -37,17 +48,25 @@ impl Connection {
         let is_odd = if advances { segment.ack != self.snd.max } else { !has_fin && self.snd.flight() > 0 };
         let is_beyond = has_fin && (self.receiver.fin.is_some() || !self.receiver.assembler.is_empty());
         if !waits || is_odd || is_beyond {
-            return false;
+            return None;
         }
+        let mut stamp = None;
         if self.timestamps.on {
-            let Some(stamp) = Timestamps::alone(segment.options) else { return false };
-            if before(stamp.value, self.timestamps.recent) {
-                return false;
+            stamp = Some(Timestamps::alone(segment.options)?);
+            if stamp.is_some_and(|stamp| before(stamp.value, self.timestamps.recent)) {
+                return None;
             }
+        }
+        Some(Control { advances, has_fin, stamp })
+    }
+
+    /// Takes `segment`, for which [`find_control`](Self::find_control) has found that.
+    #[inline(always)]
+    pub(super) fn take_control(&mut self, now: Instant, segment: &Segment<'_>, control: Control) {
+        if let Some(stamp) = control.stamp {
             self.timestamps.note(stamp, segment.seq, self.rcv.acked, now);
         }
-        self.take_expected(now, segment, advances, has_fin);
-        true
+        self.take_expected(now, segment, control.advances, control.has_fin);
     }
 
     #[inline(never)]

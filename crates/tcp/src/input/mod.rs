@@ -20,7 +20,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use linerate_units::Instant;
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags};
-use predict::{MissReason, Prediction, predict};
+use predict::{MissReason, Prediction, is_header_predicted, predict, why_the_header_differs};
 
 /// What became of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +158,24 @@ impl Connection {
         self.snd.max
     }
 
+    /// Takes `segment`, which has no data and is none of several, if it is not predicted but one of those that open and
+    /// close a connection: drawn into the way that leads there, as
+    /// [`handle_predicted_data`](Self::handle_predicted_data) is. False, and nothing has happened, if it is anything else.
+    #[inline(always)]
+    pub fn handle_control(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+        if is_header_predicted(self, segment) {
+            return false;
+        }
+        let Some(control) = self.find_control(segment) else { return false };
+        self.statistics.segments_received += 1;
+        self.statistics.prediction.count_miss(why_the_header_differs(self, segment.flags()), segment);
+        // One of its own, so that the one that was given needs no place in memory.
+        let segment = Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment };
+        self.take_control(now, &segment, control);
+        self.refresh_prediction();
+        true
+    }
+
     /// The last of `count` acknowledgements that have come together, each of which was
     /// [predicted](Self::predicts_ack) and none of which was handed over before. It says all that the others
     /// did, so they are judged as one (as if the path had lost the others), and count for the growth of the
@@ -196,9 +214,13 @@ impl Connection {
             }
             Prediction::Miss(reason) => {
                 self.statistics.prediction.count_miss(reason, segment);
-                let is_taken = self.take_control(now, segment);
-                let disposition =
-                    if is_taken { Disposition::Accepted } else { self.handle_unpredicted(now, segment) };
+                let disposition = match self.find_control(segment) {
+                    Some(control) => {
+                        self.take_control(now, segment, control);
+                        Disposition::Accepted
+                    }
+                    None => self.handle_unpredicted(now, segment),
+                };
                 self.refresh_prediction();
                 return disposition;
             }

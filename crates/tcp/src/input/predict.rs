@@ -116,7 +116,7 @@ impl MissReason {
 /// What `segment` is predicted to mean. Changes nothing.
 #[inline(always)]
 pub(crate) fn predict(c: &Connection, segment: &Segment<'_>) -> Prediction {
-    if segment.offset_and_flags & COMPARED != c.predicted {
+    if !is_header_predicted(c, segment) {
         return Prediction::Miss(why_the_header_differs(c, segment.flags()));
     }
     if segment.seq != c.rcv.nxt {
@@ -126,6 +126,12 @@ pub(crate) fn predict(c: &Connection, segment: &Segment<'_>) -> Prediction {
         return Prediction::Miss(why_the_timestamp_differs(segment.options));
     }
     if segment.payload.is_empty() { predict_ack(c, segment) } else { predict_data(c, segment) }
+}
+
+/// Is the first word of the header the one that the next segment is predicted to have?
+#[inline(always)]
+pub(super) fn is_header_predicted(c: &Connection, segment: &Segment<'_>) -> bool {
+    segment.offset_and_flags & COMPARED == c.predicted
 }
 
 /// We are the sender.
@@ -165,7 +171,7 @@ fn has_fresh_timestamp(c: &Connection, segment: &Segment<'_>) -> bool {
 
 /// The compare of words failed: whatever made the prediction 0, or what is odd about the segment.
 #[cold]
-fn why_the_header_differs(c: &Connection, flags: TcpFlags) -> MissReason {
+pub(super) fn why_the_header_differs(c: &Connection, flags: TcpFlags) -> MissReason {
     if c.predicted == 0 {
         return spoiler(c).unwrap_or(MissReason::State);
     }
