@@ -1,7 +1,7 @@
 //! The TCP header (RFC 9293 §3.1).
 
 use crate::layout::{half, room, split_fixed, word};
-use crate::tcp_options::TIMESTAMPS_PREFIX;
+use crate::tcp_options::{TIMESTAMPS_PREFIX, words_of_syn};
 use crate::{Malformed, SackBlocks, SeqNum, Sum, TcpOptions, Timestamps};
 use bitflags::bitflags;
 use core::fmt;
@@ -251,23 +251,30 @@ impl TcpHeader {
     /// If `bytes` is shorter than the 32 bytes.
     #[inline]
     pub fn emit_timestamped(&self, timestamps: Timestamps, bytes: &mut [u8]) -> Sum {
-        const LENGTH: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
-        const WORDS: u32 = 8;
-        let words = [
+        let [a, b, c, d, e] = self.words(8);
+        emit_words([a, b, c, d, e, TIMESTAMPS_PREFIX, timestamps.value, timestamps.echo], bytes)
+    }
+
+    /// The same with the options that nearly every SYN has: the sum over 40 bytes.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than the 40 bytes.
+    #[inline]
+    pub fn emit_syn(&self, mss: u16, shift: u8, timestamps: Timestamps, bytes: &mut [u8]) -> Sum {
+        let ([a, b, c, d, e], [f, g, h, i, j]) = (self.words(10), words_of_syn(mss, shift, timestamps));
+        emit_words([a, b, c, d, e, f, g, h, i, j], bytes)
+    }
+
+    /// The fixed part, with a checksum of zero, of a header that is so many words long.
+    #[inline(always)]
+    fn words(&self, length: u32) -> [u32; 5] {
+        [
             u32::from(self.source_port) << 16 | u32::from(self.destination_port),
             self.seq.number(),
             self.ack.number(),
-            WORDS << 28 | u32::from(self.flags.bits()) << 16 | u32::from(self.window),
+            length << 28 | u32::from(self.flags.bits()) << 16 | u32::from(self.window),
             u32::from(self.urgent),
-            TIMESTAMPS_PREFIX,
-            timestamps.value,
-            timestamps.echo,
-        ];
-        let (fields, _) = room::<LENGTH>(bytes).as_chunks_mut::<4>();
-        for (field, word) in fields.iter_mut().zip(words) {
-            *field = word.to_be_bytes();
-        }
-        Sum::of_words(words)
+        ]
     }
 
     /// Writes the ports into the segment at `bytes`, which was emitted with zeros there, and returns
@@ -302,6 +309,16 @@ impl TcpHeader {
         let is_valid = (pseudo + Sum::of(bytes)).is_valid();
         if is_valid { Ok(()) } else { Err(Malformed::Checksum { what: "TCP segment" }) }
     }
+}
+
+/// Writes the words to the start of `bytes`: their sum.
+#[inline(always)]
+fn emit_words<const COUNT: usize>(words: [u32; COUNT], bytes: &mut [u8]) -> Sum {
+    let (fields, _) = bytes[..4 * COUNT].as_chunks_mut::<4>();
+    for (field, word) in fields.iter_mut().zip(words) {
+        *field = word.to_be_bytes();
+    }
+    Sum::of_words(words)
 }
 
 #[cfg(test)]
@@ -341,6 +358,24 @@ mod tests {
         let length = options.emit(&mut one_by_one[TcpHeader::LENGTH..]);
         HEADER.emit(length, &mut one_by_one);
         assert_eq!((at_once, sum), (one_by_one, Sum::of(&one_by_one[..32])));
+    }
+
+    #[test]
+    fn the_options_of_a_syn_are_written_at_once_as_they_are_one_by_one() {
+        let timestamps = Timestamps { value: 0x0506_0708, echo: 9 };
+        let (mut at_once, mut one_by_one) = ([0xaa; 41], [0xaa; 41]);
+        let sum = HEADER.emit_syn(1_460, 7, timestamps, &mut at_once);
+        let options = TcpOptions {
+            mss: Some(1_460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some(timestamps),
+            ..TcpOptions::default()
+        };
+        let length = options.emit(&mut one_by_one[TcpHeader::LENGTH..]);
+        HEADER.emit(length, &mut one_by_one);
+        assert_eq!((at_once, sum), (one_by_one, Sum::of(&one_by_one[..40])));
+        assert_eq!(TcpOptions::parse(&at_once[TcpHeader::LENGTH..40]), options);
     }
 
     /// RFC 9768 §3.2.2: the bit after the reserved ones is the counter's highest.

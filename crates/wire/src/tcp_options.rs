@@ -138,6 +138,9 @@ impl TcpOptions {
     /// Bytes of timestamps in the aligned layout.
     pub const TIMESTAMPS_LENGTH: usize = 12;
 
+    /// Bytes of the options that nearly every SYN has.
+    pub const SYN_LENGTH: usize = 20;
+
     /// Reads an option field. An option whose length is impossible ends the reading (RFC 9293
     /// MUST-7: illegal lengths are survived); what was read before it counts. An option of the
     /// wrong length for its kind is skipped, and of a repeated one the last counts.
@@ -147,12 +150,33 @@ impl TcpOptions {
         // Nearly every field: read at once, and not octet by octet.
         match Timestamps::alone(field) {
             Some(timestamps) => Self { timestamps: Some(timestamps), ..Self::default() },
-            None => {
+            None => Self::of_syn(field).unwrap_or_else(|| {
                 let mut options = Self::default();
                 options.note_all(field);
                 options
-            }
+            }),
         }
+    }
+
+    /// Reads the field of nearly every SYN: five words, in the order in which we write them or in that of Linux.
+    #[inline(always)]
+    fn of_syn(field: &[u8]) -> Option<Self> {
+        let field: &[u8; Self::SYN_LENGTH] = field.try_into().ok()?;
+        let words: &[[u8; 4]; 5] = field.as_chunks().0.try_into().ok()?;
+        let [first, a, b, c, d] = words.map(u32::from_be_bytes);
+        let (scale, kinds, value, echo) =
+            if a == PERMITTED_AND_TIMESTAMPS { (d, a, b, c) } else { (a, b, c, d) };
+        let is_usual = first >> 16 == MSS_PREFIX
+            && scale >> 8 == WINDOW_SCALE_PREFIX
+            && kinds == PERMITTED_AND_TIMESTAMPS;
+        #[allow(clippy::cast_possible_truncation, reason = "the last octets of both")]
+        is_usual.then(|| Self {
+            mss: Some(first as u16),
+            window_scale: Some(scale as u8),
+            sack_permitted: true,
+            timestamps: Some(Timestamps { value, echo }),
+            ..Self::default()
+        })
     }
 
     fn note_all(&mut self, field: &[u8]) {
@@ -331,15 +355,16 @@ impl TcpOptions {
         if !self.sack_permitted || others || !self.sack.is_empty() {
             return None;
         }
-        let pair = |[first, second]: [u8; 2], rest: u32| u32::from_be_bytes([first, second, 0, 0]) | rest;
-        Some([
-            pair([MSS, 4], mss.into()),
-            pair([NOP, WINDOW_SCALE], u32::from_be_bytes([0, 0, 3, shift])),
-            pair([SACK_PERMITTED, 2], TIMESTAMPS_PREFIX & 0xffff),
-            timestamps.value,
-            timestamps.echo,
-        ])
+        Some(words_of_syn(mss, shift, timestamps))
     }
+}
+
+/// The options of nearly every SYN.
+#[inline(always)]
+pub(crate) const fn words_of_syn(mss: u16, shift: u8, timestamps: Timestamps) -> [u32; 5] {
+    let (mss, shift) = (mss as u32, shift as u32);
+    let (mss, scale) = (MSS_PREFIX << 16 | mss, WINDOW_SCALE_PREFIX << 8 | shift);
+    [mss, scale, PERMITTED_AND_TIMESTAMPS, timestamps.value, timestamps.echo]
 }
 
 /// The big-endian word at `at`, which the caller has made sure is there.

@@ -94,7 +94,7 @@ impl Connection {
     }
 
     /// The window of a SYN is not scaled (RFC 7323 §2.2); what it says is an offer all the same.
-    fn offer_on_syn(&mut self) -> u16 {
+    pub(super) fn offer_on_syn(&mut self) -> u16 {
         let window = self.window_of_syn();
         if self.state != State::SynSent {
             self.rcv.edge = self.rcv.edge.later(self.rcv.nxt + u32::from(window));

@@ -15,7 +15,7 @@ use choose::{Choice, Piece};
 use core::num::NonZeroU16;
 use gather::Lent;
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ecn, SeqNum, Sum};
+use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags};
 
 /// A segment that was written into a frame.
 #[derive(Clone, Copy, Debug)]
@@ -143,11 +143,17 @@ impl Connection {
         }
     }
 
-    /// The same of a connection that predicts no header: it may be one that is being closed.
+    /// The same of a connection that predicts no header: it may be one that is being opened, or closed.
     #[inline(never)]
     fn poll_unusual(&mut self, now: Instant, finish: Finish, bytes: &mut [u8]) -> Option<Transmit> {
-        let last = self.send_last(now, finish, bytes);
-        last.or_else(|| self.poll_chosen(now, finish, bytes))
+        if self.first_due {
+            if let Some(sent) = self.send_first_syn(now, bytes) {
+                return Some(sent);
+            }
+        } else if let Some(sent) = self.send_last(now, finish, bytes) {
+            return Some(sent);
+        }
+        self.poll_chosen(now, finish, bytes)
     }
 
     #[inline(never)]
@@ -284,17 +290,26 @@ impl Connection {
     }
 
     fn remember_syn(&mut self, now: Instant, length: u32) {
-        self.ecn.note_sent_syn(self.flags_of_syn());
-        self.first_due = false;
+        let flags = self.flags_of_syn();
         if self.snd.max == self.snd.iss {
-            self.sender.rtt.start_timing(self.snd.iss + 1, now);
-            self.note_fast_open_syn(length);
-            self.snd.nxt = self.snd.iss + 1 + length;
-            self.snd.max = self.snd.nxt;
-        } else {
-            self.statistics.retransmitted_segments += 1;
-            self.sender.rtt.stop_timing();
+            return self.remember_first_syn(now, flags, length);
         }
+        self.ecn.note_sent_syn(flags);
+        self.first_due = false;
+        self.statistics.retransmitted_segments += 1;
+        self.sender.rtt.stop_timing();
+        self.watch(now);
+    }
+
+    /// A SYN with these flags, and `length` bytes of data, has left for the first time.
+    #[inline(always)]
+    fn remember_first_syn(&mut self, now: Instant, flags: TcpFlags, length: u32) {
+        self.ecn.note_sent_syn(flags);
+        self.first_due = false;
+        self.sender.rtt.start_timing(self.snd.iss + 1, now);
+        self.note_fast_open_syn(length);
+        self.snd.nxt = self.snd.iss + 1 + length;
+        self.snd.max = self.snd.nxt;
         self.watch(now);
     }
 

@@ -33,6 +33,9 @@ impl Rest {
 /// Bytes of the header of what is predicted.
 const HEADER: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
+/// Bytes of that of nearly every SYN.
+const SYN_HEADER: usize = TcpHeader::LENGTH + TcpOptions::SYN_LENGTH;
+
 /// What may be due in the name of ECN.
 const OF_ECN: Past = Past::OPTION_WITH_DATA.union(Past::CWR_DUE);
 
@@ -125,6 +128,44 @@ impl Connection {
         self.remember_told(self.rcv.nxt);
         self.say_no_more(now);
         Some(self.write_rest(seq, rest, sum, finish, bytes))
+    }
+
+    /// Our SYN, or SYN-ACK, that leaves for the first time, with the options that nearly all have and with nothing else to
+    /// be told; nothing may leave after it.
+    #[inline(always)]
+    pub(super) fn send_first_syn(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
+        let answers = match self.state {
+            State::SynSent => false,
+            State::SynReceived => true,
+            _ => return None,
+        };
+        let stamps = if answers { self.timestamps.on } else { self.config.timestamps };
+        let agreed = stamps && self.agreement.scaling && self.agreement.selective_acks;
+        let is_odd = self.fast_open.is_some()
+            || self.reset_due.is_some()
+            || self.ecn.is_accurate()
+            || self.config.user_timeout_option
+            || self.keep_alive_due;
+        let is_first = self.snd.max == self.snd.iss;
+        if !self.preferences.header_prediction || !agreed || is_odd || !is_first {
+            return None;
+        }
+        self.pace(now);
+        let flags = self.flags_of_syn();
+        let ack = if answers { self.rcv.nxt } else { SeqNum::new(0) };
+        let window = self.offer_on_syn();
+        let header = TcpHeader { seq: self.snd.iss, ack, flags, window, ..TcpHeader::default() };
+        #[allow(clippy::cast_possible_truncation, reason = "it is one that the option can hold")]
+        let mss = self.path.mss() as u16;
+        let (shift, stamp) = (self.agreement.receive_shift, self.timestamps.stamp(now));
+        let sum = header.emit_syn(mss, shift, stamp, bytes);
+        self.statistics.segments_sent += 1;
+        self.remember_first_syn(now, flags, 0);
+        if answers {
+            self.remember_told(self.rcv.nxt);
+        }
+        self.fall_silent(now);
+        Some(Transmit::without_data(SYN_HEADER, sum))
     }
 
     /// Writes the data of a segment whose header is there, with this sum, and is remembered: what is known of it
