@@ -118,6 +118,7 @@ impl Stack {
         if !self.look_up_coming() {
             return link.receive(budget, |frame| self.handle_frame_of_batch(now, frame));
         }
+        self.warm_memory.begin();
         let received = link.receive(budget, |frame| self.handle_foreseen(now, frame));
         self.flows.forget_coming();
         received
@@ -132,6 +133,10 @@ impl Stack {
             // A connection with another host: the addresses were good when it was opened.
             self.familiar = Some(flow.addresses());
         }
+        let socket = before.and_then(|_| self.flows.last(flow?));
+        if let Some(index) = socket {
+            self.lend_memory(index);
+        }
         let repeats = self.flow_repeats();
         self.handle_frame_of_batch(now, frame);
         if let Some(before) = before {
@@ -145,6 +150,9 @@ impl Stack {
         if self.flows.turns_away() {
             // No acknowledgement that could stand for this one comes next.
             self.end_batch();
+            if let Some(index) = socket {
+                self.take_memory_back(index);
+            }
         }
     }
 

@@ -165,6 +165,7 @@ impl Stack {
         let received = if self.looks_ahead() {
             self.receive_foreseen(link, budget.receive, now)
         } else {
+            self.warm_memory.end();
             link.receive(budget.receive, |frame| self.handle_frame_of_batch(now, frame))
         };
         // Asked at once, so that nothing has to be kept of an error that there hardly ever is.

@@ -115,6 +115,7 @@ mod token_bucket;
 mod transmit;
 mod udp;
 mod udp_sockets;
+mod warm_memory;
 
 pub use config::{Limits, StackConfig};
 pub use counters::{

@@ -32,6 +32,7 @@ use crate::tcp::{HeldAck, HeldData, HostHeaders, StationHeader, TcpConfigs, TcpT
 use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
 use crate::transmit::{Gathering, Reply};
+use crate::warm_memory::WarmMemory;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
@@ -117,6 +118,8 @@ pub struct Stack {
     pub(crate) answer_broadcast_echo: bool,
     pub(crate) limits: Limits,
     pub(crate) memory: Memory,
+    /// Memory for buffers of connections that have their turn among many.
+    pub(crate) warm_memory: WarmMemory,
     pub(crate) counted: Counters,
     /// The latest time that the host has been told.
     pub(crate) now: Instant,
@@ -180,6 +183,7 @@ impl Stack {
             answer_broadcast_echo: config.answer_broadcast_echo,
             limits,
             memory: Memory::new(limits.buffer_bytes),
+            warm_memory: WarmMemory::new(),
             counted: Counters::default(),
             now: Instant::ZERO,
         }

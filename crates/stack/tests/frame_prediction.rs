@@ -608,25 +608,29 @@ fn many_step() -> impl Strategy<Value = ManyStep> {
     ]
 }
 
+/// What is written to a connection in a round: nothing that others are written.
+fn of(round: usize, number: usize) -> u8 {
+    u8::try_from((round * MANY + number) % 251).unwrap()
+}
+
 /// Two servers, of which one looks ahead, live through the same.
 fn live_through(steps: Vec<ManyStep>) {
     let mut scene = Scene::new();
     (0..MANY).for_each(|number| scene.open(number));
-    for step in steps {
+    for (round, step) in steps.into_iter().enumerate() {
         let now = scene.now;
         match step {
             ManyStep::Write(numbers, length) => {
                 for number in numbers {
-                    let _ = scene.client.tcp_write(now, scene.opened[number], &vec![7; length]);
+                    let data = vec![of(round, number); length];
+                    let _ = scene.client.tcp_write(now, scene.opened[number], &data);
                 }
             }
             ManyStep::Answer(numbers, length) => {
                 for number in numbers {
-                    let handle = scene.accepted[number];
-                    let [one, other] = scene
-                        .servers
-                        .each_mut()
-                        .map(|server| server.tcp_write(now, handle, &vec![7; length]));
+                    let (handle, data) = (scene.accepted[number], vec![of(round, number); length]);
+                    let [one, other] =
+                        scene.servers.each_mut().map(|server| server.tcp_write(now, handle, &data));
                     assert_eq!(one, other);
                 }
                 scene.answer();

@@ -44,13 +44,15 @@ impl Connection {
         assert_eq!(self, twin, "the fast and the slow path have parted");
     }
 
-    /// The same for a twin that is given no data before their checksum is found right. What this one was given lies
-    /// where nothing else does, and nobody reads it: the twin is told of that first, too.
+    /// The same for a twin that is given no data before their checksum is found right, and whose buffers have memory of
+    /// their own for good. What else lies in this one's memory lies where nothing is, and nobody reads it: the twin is
+    /// told of that first, too.
     ///
     /// # Panics
     /// If the two differ.
     pub fn assert_hears_like(&self, twin: &mut Self) {
         twin.receiver.take_leftovers_of(&self.receiver, &self.rcv);
+        twin.sender.buffer.take_leftovers_of(&self.sender.buffer);
         assert_eq!(self, twin, "data that were put in place before their checksum was looked at have shown");
     }
 

@@ -5,6 +5,7 @@ use crate::receive::saturated;
 use crate::rest::pack::{Pack, Packer, Unpacker};
 use crate::timers::Timer;
 use crate::{BufferSize, Connection, LARGEST_BUFFER, State};
+use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 use linerate_wire::Segment;
 
@@ -66,6 +67,18 @@ impl Connection {
     #[must_use]
     pub const fn buffer_memory(&self) -> usize {
         self.receiver.buffer.memory() + self.sender.buffer.memory()
+    }
+
+    /// Has the send buffer lie in `memory`, and gives what it lay in for that, if nothing is in it and both are as large.
+    #[inline]
+    pub fn exchange_send_memory(&mut self, memory: &mut Box<[u8]>) -> bool {
+        self.sender.buffer.exchange(memory)
+    }
+
+    /// The same of the receive buffer.
+    #[inline]
+    pub fn exchange_receive_memory(&mut self, memory: &mut Box<[u8]>) -> bool {
+        self.receiver.assembler.is_empty() && self.receiver.buffer.exchange(memory)
     }
 
     /// Bytes that have gone through the buffers: acknowledged by the peer, or read by the application.

@@ -36,6 +36,15 @@ impl Ring {
         self.storage.len()
     }
 
+    /// Lies in `memory` from now on, and gives its own for that, if they are as large. Nothing is in it.
+    pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
+        let fits = self.storage.len() == memory.len();
+        if fits {
+            core::mem::swap(&mut self.storage, memory);
+        }
+        fits
+    }
+
     /// What it may take of a grant: the first piece is in any case the smallest.
     fn allowance(&self, grant: &MemoryGrant) -> usize {
         (if self.storage.is_empty() { grant.room.max(grant.least) } else { grant.room }) as usize

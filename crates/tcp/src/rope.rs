@@ -107,6 +107,11 @@ impl Rope {
         }
     }
 
+    /// As [`Ring::exchange`], of an empty one.
+    pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
+        self.pieces.is_none() && self.ring.exchange(memory)
+    }
+
     /// As [`Ring::note_use`].
     #[inline]
     pub(crate) fn note_use(&mut self, bytes: u32) {

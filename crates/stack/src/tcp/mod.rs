@@ -29,6 +29,7 @@ use crate::ipv4::Way;
 use crate::memory::Granted;
 use crate::ready::Sender;
 use crate::stack::Stack;
+use crate::warm_memory::Lent;
 use core::hint::black_box;
 use core::net::SocketAddrV4;
 use headers::Headers;
@@ -76,6 +77,8 @@ pub(crate) struct TcpSocket {
     state: State,
     /// Has it left the network, and stays only for what its application may still read?
     retired: bool,
+    /// Which of its buffers were lent warm memory.
+    pub(crate) lent: Lent,
 }
 
 /// Is a connection in this state open in the sense of `CurrEstab`?
@@ -149,6 +152,7 @@ impl Stack {
             room: u32::try_from(path.link_payload).unwrap_or(u32::MAX),
             is_local,
             retired: false,
+            lent: Lent::default(),
         });
         self.flows.insert(flow, index);
         index

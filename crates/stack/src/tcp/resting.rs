@@ -7,6 +7,7 @@ use crate::demux::{Flow, FlowHash};
 use crate::memory::Granted;
 use crate::sockets::Socket;
 use crate::stack::Stack;
+use crate::warm_memory::Lent;
 use alloc::boxed::Box;
 use core::net::SocketAddrV4;
 use core::ops::Deref;
@@ -118,6 +119,7 @@ impl<C: Kept> RestingSocket<C> {
             is_local: self.is_local,
             state: self.state,
             retired: false,
+            lent: Lent::default(),
         }
     }
 

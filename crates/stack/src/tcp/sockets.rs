@@ -1,12 +1,13 @@
 //! What an application can do with TCP connections.
 
 use super::settle::{Settled, concerned};
-use super::{Owner, Seen};
+use super::{Owner, Seen, TcpSocket};
 use crate::demux::Flow;
 use crate::error::Error;
 use crate::interface::Audience;
 use crate::sockets::TcpHandle;
 use crate::stack::Stack;
+use crate::warm_memory::WarmMemory;
 use alloc::borrow::Cow;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::num::NonZeroU8;
@@ -119,7 +120,10 @@ impl Stack {
         write: impl FnOnce(&mut Connection) -> Result<usize, linerate_tcp::Error>,
     ) -> Result<usize, Error> {
         self.pass_time(now);
-        let taken = self.use_connection(handle, write)?;
+        let taken = self.use_connection(handle, |warm, socket| {
+            warm.lend_to_send(socket);
+            write(&mut socket.connection)
+        })?;
         if taken == 0 && has_data {
             self.wait_to_write(handle)?;
         }
@@ -161,7 +165,11 @@ impl Stack {
         handle: TcpHandle,
         into: &mut [u8],
     ) -> Result<usize, Error> {
-        self.use_connection(handle, |connection| connection.read(now, into))
+        self.use_connection(handle, |warm, socket| {
+            let count = socket.connection.read(now, into);
+            warm.take_back_read(socket);
+            count
+        })
     }
 
     /// Reads from a connection or writes to it, and does what follows from that.
@@ -169,11 +177,11 @@ impl Stack {
     fn use_connection(
         &mut self,
         handle: TcpHandle,
-        step: impl FnOnce(&mut Connection) -> Result<usize, linerate_tcp::Error>,
+        step: impl FnOnce(&mut WarmMemory, &mut TcpSocket) -> Result<usize, linerate_tcp::Error>,
     ) -> Result<usize, Error> {
         let (index, socket) = self.sockets.tcp_mut(handle)?;
         self.memory.supply(socket);
-        let count = step(&mut socket.connection);
+        let count = step(&mut self.warm_memory, socket);
         if concerned!(self).settle_use(index, socket) == Settled::Not {
             self.follow(index);
         }

@@ -79,6 +79,12 @@ impl ReceiveBuffer {
         self.rope.give_back(self.len());
     }
 
+    /// Lies in `memory` from now on, and gives its own for that, if it is empty and they are as large. Nothing lies
+    /// beyond a hole.
+    pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
+        self.is_empty() && self.rope.exchange(memory)
+    }
+
     /// Puts `bytes` behind those that can be read, behind which there are none beyond a hole, and lets them be
     /// read, if no more memory is needed than is granted. If they lie in memory that was `offered` they may stay
     /// there.

@@ -6,6 +6,7 @@ use crate::receive::saturated;
 use crate::rest::pack::packed;
 use crate::ring::SMALLEST_BUFFER_MEMORY;
 use crate::rope::{LEAST_PIECE, Rope};
+use alloc::boxed::Box;
 use bytes::Bytes;
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
@@ -69,6 +70,11 @@ impl SendBuffer {
     pub(crate) fn give_back(&mut self) {
         self.prepared = false;
         self.rope.give_back(self.len());
+    }
+
+    /// Lies in `memory` from now on, and gives its own for that, if it is empty and they are as large.
+    pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
+        self.length == 0 && self.rope.exchange(memory)
     }
 
     /// The sequence number after the last byte.
@@ -209,6 +215,12 @@ impl SendBuffer {
         self.rope = Rope::new();
         self.prepared = false;
         self.length = 0;
+    }
+
+    /// As [`Rope::take_leftovers_of`].
+    pub(crate) fn take_leftovers_of(&mut self, other: &Self) {
+        let written = self.rope.in_pieces()..self.len();
+        self.rope.take_leftovers_of(&other.rope, [&written]);
     }
 
     pub(crate) fn check(&self) {

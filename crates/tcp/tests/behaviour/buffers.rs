@@ -229,3 +229,37 @@ fn what_lies_beyond_a_hole_can_be_taken_away_and_what_was_acknowledged_cannot() 
     host.read(1_100);
     assert_eq!(host.connection.statistics().pruned, 1);
 }
+
+#[test]
+fn a_buffer_lies_elsewhere_if_nothing_is_in_it_and_takes_no_more_memory_for_that() {
+    let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} sackOK"));
+    let mut other = vec![1; 4_096].into_boxed_slice();
+    let mut exchange = |host: &mut Script| {
+        host.application(|connection, _| {
+            [connection.exchange_receive_memory(&mut other), connection.exchange_send_memory(&mut other)]
+        })
+    };
+    assert_eq!(exchange(&mut host), [false; 2], "none is not as large as some");
+    host.send("P. 1:101(100) ack 1");
+    host.expect(". 1:1(0) ack 101");
+    assert_eq!(exchange(&mut host), [false; 2], "nobody has read that");
+    host.read(100);
+    host.send("P. 201:301(100) ack 1");
+    host.expect(". 1:1(0) ack 101 sack 201-301");
+    assert_eq!(exchange(&mut host), [false; 2], "it waits for what is missing");
+    host.send("P. 101:201(100) ack 1");
+    host.expect(". 1:1(0) ack 301");
+    host.read(200);
+    assert_eq!(exchange(&mut host), [true, false]);
+    host.send("P. 301:401(100) ack 1");
+    host.expect(". 1:1(0) ack 401");
+    host.read(100);
+    host.write(100);
+    host.expect("P. 1:101(100) ack 401");
+    assert_eq!(exchange(&mut host), [true, false], "it may have to go again");
+    host.send(". 401:401(0) ack 101");
+    assert_eq!(exchange(&mut host), [true; 2]);
+    assert_eq!(host.connection.buffer_memory(), 2 * 4_096);
+    host.write(100);
+    host.expect("P. 101:201(100) ack 401");
+}

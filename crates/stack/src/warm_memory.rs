@@ -1,0 +1,131 @@
+//! Memory for small buffers that was written a moment ago, and is in the processor's caches still.
+//!
+//! A host with very many connections has hardly any of their buffers in the caches, and most are empty most of the
+//! time. A buffer in which nothing lies may as well lie elsewhere: so one that is about to be written to is given
+//! memory that was in use last, for its own, and gives it back when it is empty again. Nobody holds more or less for
+//! that.
+
+use crate::stack::Stack;
+use crate::tcp::TcpSocket;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use linerate_tcp::SMALLEST_BUFFER_MEMORY;
+
+/// Pieces that are lent at a time: what is written to in two turns, and in a third until the first are acknowledged.
+const MOST: usize = 256;
+
+/// The memory that is lent, and what was given for it.
+#[derive(Debug)]
+pub(crate) struct WarmMemory {
+    /// Are there connections enough that it is worth it?
+    is_on: bool,
+    /// Memory that can be lent, what was in use last at the end.
+    warm: Vec<Box<[u8]>>,
+    /// Memory of connections that were lent some. Invariant: with `warm` at most [`MOST`] pieces, each of
+    /// [`SMALLEST_BUFFER_MEMORY`].
+    cold: Vec<Box<[u8]>>,
+}
+
+/// Which of its buffers a connection was lent memory for. No more than a guess: a buffer may have grown since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lent {
+    to_send: bool,
+    to_receive: bool,
+}
+
+impl WarmMemory {
+    /// Nothing is lent.
+    pub(crate) const fn new() -> Self {
+        Self { is_on: false, warm: Vec::new(), cold: Vec::new() }
+    }
+
+    /// There are so many connections that it is worth it.
+    pub(crate) const fn begin(&mut self) {
+        self.is_on = true;
+    }
+
+    /// There are not any more.
+    #[inline]
+    pub(crate) fn end(&mut self) {
+        if self.is_on {
+            *self = Self::new();
+        }
+    }
+
+    /// An application is about to write.
+    #[inline(always)]
+    pub(crate) fn lend_to_send(&mut self, socket: &mut TcpSocket) {
+        if self.is_on && !socket.lent.to_send {
+            socket.lent.to_send = self.lend(|memory| socket.connection.exchange_send_memory(memory));
+        }
+    }
+
+    /// A segment is about to arrive.
+    #[inline]
+    pub(crate) fn lend_to_receive(&mut self, socket: &mut TcpSocket) {
+        if !socket.lent.to_receive {
+            socket.lent.to_receive = self.lend(|memory| socket.connection.exchange_receive_memory(memory));
+        }
+    }
+
+    /// An application has read.
+    #[inline(always)]
+    pub(crate) fn take_back_read(&mut self, socket: &mut TcpSocket) {
+        if socket.lent.to_receive {
+            socket.lent.to_receive =
+                !self.take_back(|memory| socket.connection.exchange_receive_memory(memory));
+        }
+    }
+
+    /// A segment has arrived, perhaps an acknowledgement.
+    #[inline]
+    pub(crate) fn take_back_sent(&mut self, socket: &mut TcpSocket) {
+        if socket.lent.to_send {
+            socket.lent.to_send = !self.take_back(|memory| socket.connection.exchange_send_memory(memory));
+        }
+    }
+
+    #[inline(never)]
+    fn lend(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
+        let Some(mut memory) = self.warm.pop().or_else(|| self.make()) else { return false };
+        let is_lent = exchange(&mut memory);
+        if is_lent { &mut self.cold } else { &mut self.warm }.push(memory);
+        is_lent
+    }
+
+    #[inline(never)]
+    fn take_back(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
+        let Some(mut memory) = self.cold.pop() else { return true };
+        let is_back = exchange(&mut memory);
+        if is_back { &mut self.warm } else { &mut self.cold }.push(memory);
+        is_back
+    }
+
+    #[cold]
+    fn make(&self) -> Option<Box<[u8]>> {
+        let has_room = self.warm.len() + self.cold.len() < MOST;
+        has_room.then(|| alloc::vec![0; SMALLEST_BUFFER_MEMORY].into())
+    }
+}
+
+impl Stack {
+    /// The segments of this connection are about to have their turn, after those of others.
+    #[inline]
+    pub(crate) fn lend_memory(&mut self, index: u32) {
+        debug_assert!(
+            self.held_data.is_none(),
+            "nothing lies in a buffer of which its connection does not know"
+        );
+        if let Some(socket) = self.sockets.awake_at(index) {
+            self.warm_memory.lend_to_receive(socket);
+        }
+    }
+
+    /// They have had it.
+    #[inline]
+    pub(crate) fn take_memory_back(&mut self, index: u32) {
+        if let Some(socket) = self.sockets.awake_at(index) {
+            self.warm_memory.take_back_sent(socket);
+        }
+    }
+}
