@@ -147,13 +147,21 @@ impl Demux {
 
     /// Leads `flow` to `socket`; false if it leads to one already.
     pub(crate) fn insert(&mut self, flow: Flow, socket: u32) -> bool {
-        let (hasher, own, entry) = (self.hasher, self.hash(flow), Entry { flow, socket });
+        let own = self.hash(flow);
         if self.find(own, flow).is_some() {
             return false;
         }
-        self.table.insert_unique(own.wide(), entry, |entry| hash(&hasher, entry.flow).wide());
-        self.last = Some(entry);
+        self.insert_hashed(own, flow, socket);
         true
+    }
+
+    /// The same by whoever has asked already whether the flow [is free](Demux::is_free), or looked it up in vain, and
+    /// knows what [`Demux::hash`] says of it.
+    pub(crate) fn insert_hashed(&mut self, own: FlowHash, flow: Flow, socket: u32) {
+        debug_assert!(self.find(own, flow).is_none(), "a flow leads to one socket");
+        let (hasher, entry) = (&self.hasher, Entry { flow, socket });
+        self.table.insert_unique(own.wide(), entry, |entry| hash(hasher, entry.flow).wide());
+        self.last = Some(entry);
     }
 
     /// Forgets `flow` if it leads to `socket`.

@@ -75,7 +75,7 @@ impl Stack {
                     self.handle_familiar_data(&frame, index, packet);
                 }
             }
-            _ => self.handle_unfamiliar(&frame),
+            _ => self.handle_other_flow(&frame),
         }
     }
 

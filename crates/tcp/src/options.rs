@@ -131,11 +131,10 @@ impl Agreement {
 
 /// The smallest shift with which the window field can express `capacity`.
 fn shift_for(capacity: usize) -> u8 {
-    let mut shift = 0;
-    while shift < LARGEST_SHIFT && (usize::from(u16::MAX) << shift) < capacity {
-        shift += 1;
-    }
-    shift
+    let units = capacity.div_ceil(u16::MAX.into());
+    #[allow(clippy::cast_possible_truncation, reason = "a word has fewer bits than 256")]
+    let shift = units.next_power_of_two().trailing_zeros() as u8;
+    shift.min(LARGEST_SHIFT)
 }
 
 #[cfg(test)]

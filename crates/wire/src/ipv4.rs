@@ -230,7 +230,7 @@ fn header_sum(words: [u32; 5], options: &[u8]) -> Sum {
 }
 
 #[inline]
-fn fixed_header(fixed: &[u8; Ipv4Header::LENGTH]) -> Ipv4Header {
+pub(crate) fn fixed_header(fixed: &[u8; Ipv4Header::LENGTH]) -> Ipv4Header {
     let fragment = half(fixed, 6);
     Ipv4Header {
         type_of_service: TypeOfService::from_byte(fixed[1]),

@@ -1,6 +1,7 @@
 //! The TCP segment of an IPv4 packet like nearly all, read in a few words: whole, and without options.
 
 use crate::checksum::{copy_and_sum, sum_short};
+use crate::ipv4::fixed_header;
 use crate::{Ipv4Header, Protocol, Sum, TcpHeader, TcpOptions, TypeOfService};
 
 /// Version, header length, and what only fragments have, in the first eight bytes.
@@ -80,6 +81,15 @@ impl<'a> PlainPacket<'a> {
     #[must_use]
     pub fn addresses(&self) -> [u8; 8] {
         self.ends().as_chunks().0[0]
+    }
+
+    /// The header of IP.
+    #[inline]
+    #[must_use]
+    pub fn header(&self) -> Ipv4Header {
+        let (fixed, _) =
+            self.head().split_first_chunk().unwrap_or_else(|| unreachable!("it begins with that"));
+        fixed_header(fixed)
     }
 
     /// All of it, from the IP header on.

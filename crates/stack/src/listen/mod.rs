@@ -318,7 +318,7 @@ impl Stack {
         let config = self.config_of(index);
         let (Admission::Ordinary(cookie) | Admission::Fast(cookie)) = admission;
         let is_fast = matches!(admission, Admission::Fast(_));
-        let grant = self.memory.grant(0, false);
+        let grant = is_fast.then(|| self.memory.grant(0, false));
         let now = arrived.arrival.at;
         let owner = Owner::HalfOpen(index);
         let connection = self.insert_tcp(owner, (local, peer), &way, config, Open::Passive, None);
@@ -329,7 +329,7 @@ impl Stack {
             if let Some(cookie) = cookie {
                 opening.give_cookie(cookie);
             }
-            if is_fast {
+            if let Some(grant) = grant {
                 opening.grant_memory(grant);
                 opening.open_fast(syn);
             }
@@ -343,8 +343,10 @@ impl Stack {
         self.counted.tcp.passive_opens += 1;
         if is_fast {
             self.enter_pending(index, connection);
+            self.settle(connection);
+        } else {
+            self.call_newcomer(connection);
         }
-        self.settle(connection);
     }
 
     /// The rules of a listener's connections.

@@ -13,7 +13,9 @@ use super::input::give_with;
 use super::settle::{Settled, concerned};
 use super::{HeldAck, HeldData, Owner};
 use crate::demux::Flow;
+use crate::ipv4::Arrived;
 use crate::link::{Medium, RxChecksum, RxFrame};
+use crate::receive::Arrival;
 use crate::stack::Stack;
 use linerate_tcp::{Disposition, State};
 use linerate_wire::{Ecn, EthernetHeader, NextAck, PlainPacket, Segment};
@@ -109,6 +111,36 @@ impl Stack {
         }
     }
 
+    /// Takes in a frame that is not like the one before it. If its packet goes between the same two hosts all the same,
+    /// it is judged no further than that: it is of another flow, or of one that begins.
+    #[inline(never)]
+    pub(crate) fn handle_other_flow(&mut self, frame: &RxFrame<'_>) {
+        let is_between = |packet: &PlainPacket<'_>| self.familiar == Some(packet.addresses());
+        let Some(packet) = self.familiar_packet(frame.bytes).filter(is_between) else {
+            return self.handle_unfamiliar(frame);
+        };
+        let verified = frame.checksum != RxChecksum::Unverified;
+        if !self.predicts_frames || frame.segment.is_some() || (!verified && !packet.is_intact()) {
+            return self.handle_unfamiliar(frame);
+        }
+        let Ok(segment) = Segment::parse(packet.segment()) else { return self.handle_unfamiliar(frame) };
+        self.counted.receive.packets += 1;
+        self.counted.ip.in_receives += 1;
+        self.counted.tcp.in_segments += 1;
+        let arrival = Arrival {
+            at: self.now,
+            verified,
+            joined: None,
+            memory: frame.memory,
+            to_all_stations: false,
+            local: false,
+        };
+        let bytes = &frame.bytes[self.interface.capabilities.medium.header_length()..];
+        let (header, payload) = (packet.header(), packet.segment());
+        self.handle_flow(&Arrived { arrival, header, payload, bytes, to_everyone: false }, &segment);
+        self.counted.ip.in_delivers += 1;
+    }
+
     /// Takes in a packet, like the one before it, for a connection that is half open.
     #[cold]
     fn handle_half_open(
@@ -132,22 +164,32 @@ impl Stack {
         }
     }
 
-    /// Gives a segment without data to its connection, which is awake: it may be one of those that open and close it.
+    /// Gives a segment without data to its connection, which is awake: it may be one of those that open and close it. Its
+    /// packet is neither marked nor a super-frame.
     #[inline(never)]
     fn give_control(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
-        if self.held_ack.is_none()
-            && let Some(socket) = self.sockets.awake_at(index)
-            && let Ok(segment) = Segment::parse(packet.segment())
-        {
-            self.memory.supply(socket);
-            if socket.connection.handle_control(self.now, &segment) {
-                if concerned!(self).settle(index, socket) == Settled::Not {
-                    self.follow(index);
-                }
-                return;
-            }
+        if self.held_ack.is_some() {
+            return self.give_familiar(frame, index, packet);
         }
-        self.give_familiar(frame, index, packet);
+        let Ok(segment) = Segment::parse(packet.segment()) else { return };
+        let Some(socket) = self.sockets.awake_at(index) else { return };
+        self.memory.supply(socket);
+        if socket.connection.handle_control(self.now, &segment) {
+            // Nearly always it is in another state now.
+            return self.follow(index);
+        }
+        self.give_unpredicted(index, packet);
+    }
+
+    /// The same for any other segment. It is read once more: then nothing of it need be kept in memory for what comes before.
+    #[inline(never)]
+    fn give_unpredicted(&mut self, index: u32, packet: PlainPacket<'_>) {
+        let Ok(segment) = Segment::parse(packet.segment()) else { return };
+        let Some(socket) = self.sockets.awake_at(index) else { return };
+        let disposition = socket.connection.handle_segment(self.now, &segment);
+        if disposition != Disposition::Accepted || concerned!(self).settle(index, socket) == Settled::Not {
+            self.follow_segment(self.now, index, disposition);
+        }
     }
 
     /// Gives a segment to its connection, which is awake, whatever it is.

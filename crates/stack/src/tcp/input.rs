@@ -38,10 +38,15 @@ impl Stack {
         if arrived.to_everyone {
             return;
         }
-        let (local, peer) = arrived.ends(&segment);
+        self.handle_flow(arrived, &segment);
+    }
+
+    /// A segment that is intact: whose is it?
+    pub(super) fn handle_flow(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
+        let (local, peer) = arrived.ends(segment);
         match self.flows.lookup(Flow::new(local, peer)) {
-            Some(index) => self.handle_connection_segment(arrived, index, &segment),
-            None => self.handle_unconnected(arrived, &segment),
+            Some(index) => self.handle_connection_segment(arrived, index, segment),
+            None => self.handle_unconnected(arrived, segment),
         }
     }
 

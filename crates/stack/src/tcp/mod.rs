@@ -113,7 +113,7 @@ impl TcpSocket {
 impl Stack {
     /// Opens a connection. Whoever asks for that tells it of its SYN where it stays then, and settles it: a
     /// connection is more than a kilobyte, and each move of it costs as much as two hashes. It begins with `iss`,
-    /// or with a number that nobody can guess.
+    /// or with a number that nobody can guess. Nobody has its flow yet.
     pub(crate) fn insert_tcp(
         &mut self,
         owner: Owner,
@@ -154,7 +154,7 @@ impl Stack {
             retired: false,
             lent: Lent::default(),
         });
-        self.flows.insert(flow, index);
+        self.flows.insert_hashed(flow_hash, flow, index);
         index
     }
 
@@ -191,6 +191,7 @@ impl Stack {
     fn leave_handshake(&mut self, index: u32, owner: Owner, (before, state): (State, State)) {
         match before {
             State::SynSent => self.learn_fast_open(index),
+            _ if self.pending_fast.is_empty() => {}
             _ => self.leave_pending(index),
         }
         self.counted.tcp.attempt_failures += u64::from(state == State::Closed);
@@ -260,7 +261,7 @@ impl Stack {
             return;
         }
         self.orphans += usize::from(socket.is_orphan());
-        if socket.state == State::TimeWait { self.settle_in_time_wait(index) } else { self.settle(index) }
+        if socket.state == State::TimeWait { self.settle_in_time_wait(index) } else { self.follow(index) }
     }
 
     /// Lets one timer of a connection expire, if one is due.

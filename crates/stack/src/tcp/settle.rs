@@ -121,6 +121,14 @@ impl Stack {
         }
     }
 
+    /// The same for a connection that has just been opened: it has its SYN to send, and nothing else has happened to it.
+    #[inline]
+    pub(crate) fn call_newcomer(&mut self, index: u32) {
+        if let Some(socket) = self.sockets.awake_at(index) {
+            concerned!(self).call(index, socket);
+        }
+    }
+
     /// The same for a step after which there is more to be done than to send and to read.
     #[cold]
     pub(super) fn follow(&mut self, index: u32) {

@@ -42,19 +42,21 @@ impl Stack {
         options: &ConnectOptions,
     ) -> Result<TcpHandle, Error> {
         self.pass_time(now);
-        let is_everyone = self.interface.audience(*remote.ip()) == Audience::Everyone;
+        let audience = self.interface.audience(*remote.ip());
         let is_nobody = remote.port() == 0 || remote.ip().is_unspecified();
-        if is_everyone || is_nobody || remote.ip().is_multicast() {
+        if audience == Audience::Everyone || is_nobody || remote.ip().is_multicast() {
             return Err(Error::InvalidDestination(remote));
         }
         let way = self.way_to(now, *remote.ip())?;
         self.sockets.has_room()?;
         let wanted = options.local.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
         let address = if wanted.ip().is_unspecified() { way.source } else { *wanted.ip() };
-        if !self.interface.is_ours(address) {
+        if address != way.source && !self.interface.is_ours(address) {
             return Err(Error::AddressNotOurs(address));
         }
-        let local = self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote)?;
+        // What this host sends to itself stays in the shard, whoever's flow it would be on the link.
+        let is_local = audience == Audience::Us;
+        let local = self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote, is_local)?;
         let config = self.tcp_configs.shared(options.config.as_ref());
         let offer = if options.fast_open { self.offer_fast_open(now, local, remote) } else { None };
         let index = self.insert_tcp(Owner::Application, (local, remote), &way, config, Open::Active, None);
@@ -64,16 +66,19 @@ impl Stack {
             socket.connection.try_fast_open(offer);
         }
         self.counted.tcp.active_opens += 1;
-        self.settle(index);
+        self.call_newcomer(index);
         self.sockets.tcp_handle(index).ok_or(Error::Closed)
     }
 
     /// The port that was asked for, if no conversation with `remote` has it; else one that nobody has.
-    fn choose_tcp_port(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> Result<SocketAddrV4, Error> {
+    fn choose_tcp_port(
+        &mut self,
+        local: SocketAddrV4,
+        remote: SocketAddrV4,
+        is_local: bool,
+    ) -> Result<SocketAddrV4, Error> {
         let at = |port| SocketAddrV4::new(*local.ip(), port);
         let (flows, listeners) = (&mut self.flows, &self.listeners);
-        // What this host sends to itself stays in the shard, whoever's flow it would be on the link.
-        let is_local = self.interface.is_ours(*remote.ip());
         let owner = |port| self.steering.of_connection(at(port), remote);
         let is_others = |port| !is_local && owner(port) != self.shard.number;
         // A connection with itself would be a simultaneous open that nobody asked for.

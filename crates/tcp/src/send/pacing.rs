@@ -118,6 +118,7 @@ pub(crate) fn burst(rate: Rate, mss: u32) -> u32 {
 
 impl Connection {
     /// Begins the next burst if it is time.
+    #[inline]
     pub(crate) fn pace(&mut self, now: Instant) {
         if self.sender.pacer.is_open() || now < self.sender.pacer.paid_at() {
             return;

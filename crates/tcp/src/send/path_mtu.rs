@@ -189,6 +189,7 @@ impl PathMtu {
 
     /// The handshake has told what the peer takes. What was believed until now was `estimated` if a search
     /// has found it that had not ended.
+    #[inline(always)]
     pub(crate) fn begin(
         &mut self,
         rule: PathSearch,
