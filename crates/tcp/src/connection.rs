@@ -19,9 +19,8 @@ use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
 use crate::{Config, Error, KeepAlive, LARGEST_BUFFER, MemoryGrant, State, Statistics};
 use alloc::boxed::Box;
-use core::hint::black_box;
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader, TcpOptions, Timestamps};
+use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader, TcpOptions, Timestamps, prefetch};
 
 /// The MSS of a peer that does not say (RFC 9293 MUST-15).
 const DEFAULT_PEER_MSS: u16 = 536;
@@ -637,31 +636,28 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Reads a word of each line of memory that a segment is going to need which arrives, and what is asked before its
+    /// Fetches each line of memory that a segment is going to need which arrives, and what is asked before its
     /// acknowledgement leaves, so that all of them are at hand when it has its turn. Nothing else comes of it.
     #[inline]
     pub fn warm(&self) {
-        black_box(self.predicted);
-        black_box(self.rcv.nxt);
-        black_box(self.snd.max_wnd);
-        black_box(self.heard);
-        black_box(self.memory.room);
-        black_box(self.receiver.largest_segment);
-        black_box(self.receiver.buffer.len());
-        black_box(self.statistics.segments_received);
-        black_box(self.statistics.bytes_received);
-        black_box(self.timers.floor());
-        black_box(self.timers.is_set(Timer::DelayedAck));
-        black_box(self.receiver.autotune.wants_echo());
-        black_box(self.ecn.is_on());
-        black_box(self.sender.probes);
-        black_box(self.sender.pacer.is_open());
-        black_box(self.sender.path.is_awake());
-        black_box(self.sender.buffer.memory());
-        black_box(self.sender.buffer.len());
-        black_box(self.sender.congestion.window().cwnd());
-        black_box(self.sender.scoreboard.in_flight());
-        black_box(self.statistics.prediction.data);
+        prefetch(&self.predicted);
+        prefetch(&self.snd);
+        prefetch(&self.heard);
+        prefetch(&self.memory);
+        prefetch(&self.receiver.buffer);
+        prefetch(&self.receiver.largest_segment);
+        prefetch(&self.receiver.autotune);
+        prefetch(&self.statistics.segments_received);
+        prefetch(&self.statistics.bytes_received);
+        prefetch(&self.statistics.prediction.data);
+        prefetch(&self.timers);
+        prefetch(&self.ecn);
+        prefetch(&self.sender.probes);
+        prefetch(&self.sender.pacer);
+        prefetch(&self.sender.path);
+        prefetch(&self.sender.buffer);
+        prefetch(&self.sender.congestion);
+        prefetch(&self.sender.scoreboard);
     }
 
     /// The next event, if there is one.

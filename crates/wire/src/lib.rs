@@ -75,6 +75,8 @@ mod mac_address;
 mod next_ack;
 mod next_packet;
 mod plain_packet;
+#[allow(unsafe_code, reason = "an instruction that is given an address")]
+mod prefetch;
 mod print;
 mod protocol;
 mod seq;
@@ -99,6 +101,7 @@ pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use next_ack::{LaterAck, NextAck};
 pub use next_packet::{NextPacket, PacketOfTrain};
 pub use plain_packet::PlainPacket;
+pub use prefetch::prefetch;
 pub use print::{FrameLine, PacketLine};
 pub use protocol::Protocol;
 pub use seq::SeqNum;

@@ -30,12 +30,11 @@ use crate::memory::Granted;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::warm_memory::Lent;
-use core::hint::black_box;
 use core::net::SocketAddrV4;
 use headers::Headers;
 use linerate_tcp::{Connection, Open, Seeds, SharedConfig, State};
 use linerate_units::Instant;
-use linerate_wire::SeqNum;
+use linerate_wire::{SeqNum, prefetch};
 
 /// Who holds a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,15 +86,15 @@ const fn is_open(state: State) -> bool {
 }
 
 impl TcpSocket {
-    /// Touches what a segment that arrives is going to need. May it come from a link? What a host sends to itself
+    /// Fetches what a segment that arrives is going to need. May it come from a link? What a host sends to itself
     /// does not.
     pub(crate) fn warm(&self) -> bool {
         self.connection.warm();
-        black_box(self.granted);
-        black_box(self.held);
-        black_box(self.hop);
-        black_box(self.headers.service());
-        black_box(self.state);
+        prefetch(&self.granted);
+        prefetch(&self.held);
+        prefetch(&self.hop);
+        prefetch(&self.headers);
+        prefetch(&self.lent);
         !self.is_local && !self.local.ip().is_loopback()
     }
 
