@@ -5,6 +5,7 @@ use crate::ecn::Notification;
 use crate::event::{Event, Events};
 use crate::fast_open::FastOpen;
 use crate::options::{Agreement, TimestampState};
+use crate::output::predict::Calm;
 use crate::output::reset::Reset;
 use crate::receive::ack_policy::{AckPolicy, Received};
 use crate::receive::buffer::Offered;
@@ -136,7 +137,7 @@ pub struct Connection {
     /// Something must leave before all else: a SYN or SYN-ACK; or once the connection is established, an
     /// acknowledgement, before data and without blocks.
     pub(crate) first_due: bool,
-    pub(crate) error: Option<Error>,
+    pub(crate) calm: Calm,
     /// What the host lets the buffers take.
     pub(crate) memory: MemoryGrant,
     pub(crate) config: SharedConfig,
@@ -162,6 +163,8 @@ pub struct Connection {
     pub(crate) active: bool,
     /// The application has let go.
     pub(crate) released: bool,
+    /// Why the connection ended, if not by mutual consent. Invariant: it is CLOSED then.
+    pub(crate) error: Option<Error>,
     /// While a segment is handled: the memory that it lies in.
     pub(crate) offered: Offered,
 }
@@ -172,7 +175,7 @@ packed!(Connection {
     keep_alive_probed, next_challenge, fast_open, keep_alive_probes, keep_alive_due, first_due, active,
     released, error
 } known {
-    reset_due: |_config| None, offered: |_config| None, config: |shared| shared.clone()
+    reset_due: |_config| None, offered: |_config| None, config: |shared| shared.clone(), calm: |_config| Calm(false)
 });
 
 impl Connection {
@@ -254,6 +257,7 @@ impl Connection {
             keep_alive_probed: now,
             keep_alive_due: false,
             first_due: true,
+            calm: Calm(false),
             reset_due: None,
             next_challenge: now,
             active: open == Open::Active,
@@ -280,7 +284,7 @@ impl Connection {
         self.receiver.largest_window = u32::from(u16::MAX) << self.agreement.receive_shift;
         if let Some(timestamps) = options.timestamps {
             self.timestamps.on = self.config.timestamps;
-            self.timestamps.take(timestamps, now);
+            self.timestamps.take(timestamps.value, now);
         }
         self.note_user_timeout(now, &options);
         self.begin_path_search(u32::from(options.mss.unwrap_or(DEFAULT_PEER_MSS)), now);
@@ -354,11 +358,8 @@ impl Connection {
         wanted: usize,
         add: impl FnOnce(&mut SendBuffer, &MemoryGrant) -> (usize, bool),
     ) -> Result<usize, Error> {
-        if let Some(error) = self.error {
-            return Err(error);
-        }
         if self.sender.fin || !self.state.may_write() {
-            return Err(Error::Shutdown);
+            return Err(self.error.unwrap_or(Error::Shutdown));
         }
         let was_empty = self.sender.buffer.len() == 0;
         if was_empty {
@@ -386,6 +387,7 @@ impl Connection {
         let taken = self.write(now, data)?;
         if taken > 0 {
             self.sender.urgent = Some(self.sender.buffer.end());
+            self.calm.0 = false;
             self.end_burst();
         }
         Ok(taken)
@@ -432,7 +434,7 @@ impl Connection {
     #[inline]
     #[must_use]
     pub fn has_nothing_to_read(&self) -> bool {
-        self.receiver.buffer.is_empty() && self.error.is_none() && !self.is_at_end_of_stream()
+        self.receiver.buffer.is_empty() && !self.is_at_end_of_stream()
     }
 
     fn nothing_to_read(&self, into: &[u8]) -> Result<usize, Error> {
@@ -452,10 +454,11 @@ impl Connection {
     // Drawn in, what it asks for wants more registers than there are.
     #[inline(never)]
     fn judge_read(&mut self) {
-        if !self.state.takes_data() {
+        let is_all_told = self.rcv.nxt == self.rcv.acked;
+        if is_all_told && self.acks.has_enough_left(self.rcv.window(), self.receiver.capacity()) {
             return;
         }
-        if self.acks.on_read(&self.received()) {
+        if self.state.takes_data() && self.acks.on_read(&self.received()) {
             self.owe_ack();
         }
     }
@@ -709,7 +712,7 @@ impl Connection {
 
     /// The same as a length in sequence space.
     pub(crate) fn full_segment(&self) -> u32 {
-        self.sender.mss - self.constant_options()
+        self.sender.full
     }
 
     /// Bytes of options that every segment with data carries.

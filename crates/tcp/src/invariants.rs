@@ -12,18 +12,25 @@ impl Connection {
         if self.state != State::Closed {
             self.sender.check(&self.snd);
             self.check_scoreboard();
+            self.check_window();
             self.check_burst();
         }
         if self.state != State::SynSent {
             self.receiver.check(&self.rcv);
         }
         assert!(self.output_due || self.reset_due.is_none(), "a reset that nobody asks for");
+        assert!(!self.calm.0 || self.is_calm(), "something is due, and calm was not taken back");
         self.check_timers();
         self.check_rest();
         assert_eq!(
             self.predicted,
             self.expected_header(),
             "the predicted header was not refreshed in {:?}",
+            self.state
+        );
+        assert!(
+            self.error.is_none() || self.state == State::Closed,
+            "an end for a reason, in {:?}",
             self.state
         );
         if self.state == State::Closed {
@@ -72,6 +79,12 @@ impl Connection {
         assert!(self.sender.burst <= asked.sender.burst, "the burst has become longer on its way");
         asked.sender.burst = self.sender.burst;
         assert_eq!(self, asked, "a burst and segments that were asked for one by one have parted");
+    }
+
+    fn check_window(&self) {
+        let (full, cwnd) = (self.full_segment(), self.sender.congestion.window().cwnd());
+        let is_known = self.state.is_synchronized();
+        assert!(!is_known || full <= cwnd, "a congestion window of {cwnd} for segments of {full}");
     }
 
     fn check_scoreboard(&self) {

@@ -60,13 +60,13 @@ impl TimestampState {
     /// so that a delayed acknowledgement echoes the earliest segment it stands for.
     pub(crate) fn note(&mut self, timestamps: Timestamps, seq: SeqNum, last_ack_sent: SeqNum, now: Instant) {
         if !seq.after(last_ack_sent) && !self.is_old(timestamps, now) {
-            self.take(timestamps, now);
+            self.take(timestamps.value, now);
         }
     }
 
     /// Takes TSval as TS.Recent.
-    pub(crate) fn take(&mut self, timestamps: Timestamps, now: Instant) {
-        self.recent = timestamps.value;
+    pub(crate) fn take(&mut self, value: u32, now: Instant) {
+        self.recent = value;
         self.recent_at = now;
     }
 

@@ -140,6 +140,18 @@ impl Rope {
         if self.pieces.is_some() { None } else { self.ring.place_of_next(offset, length) }
     }
 
+    /// As [`Ring::next_place`], if there are no pieces.
+    #[inline(always)]
+    pub(crate) fn next_place(&mut self, offset: usize, length: usize) -> Option<usize> {
+        if self.pieces.is_some() { None } else { self.ring.next_place(offset, length) }
+    }
+
+    /// As [`Ring::write_at`].
+    #[inline(always)]
+    pub(crate) fn write_at(&mut self, place: usize, bytes: &[u8]) {
+        self.ring.write_at(place, bytes);
+    }
+
     /// As [`Ring::following`], where there are no pieces.
     #[inline(always)]
     pub(crate) fn following(&self, offset: usize, length: usize) -> Following {

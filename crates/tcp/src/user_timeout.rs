@@ -39,6 +39,7 @@ impl Connection {
     /// allows it. (`TCP_USER_TIMEOUT`.)
     pub fn set_user_timeout(&mut self, now: Instant, timeout: Option<Duration>) {
         self.end_burst();
+        self.calm.0 = false;
         self.user_timeouts.local = timeout;
         self.advertise_user_timeout();
         self.adopt_user_timeout(now);

@@ -146,7 +146,7 @@ impl Connection {
     /// The same from a peer that names what it has, and names nothing now.
     #[inline]
     fn acknowledge_in_order(&mut self, now: Instant, segment: &Segment<'_>, count: u32, limited: bool) {
-        if self.is_untroubled() && self.take_landing(now, segment.ack, count, limited) {
+        if self.is_untroubled() && self.take_landing(now, segment.ack, count) {
             return;
         }
         let mut news = self.listen_to(segment, count, limited);
@@ -194,10 +194,7 @@ impl Connection {
     /// wait when we could last send. And of a flight that filled the window, in slow start, they all do,
     /// though nothing followed it.
     pub(crate) fn is_window_used(&self) -> bool {
-        let window = self.sender.congestion.window();
-        self.is_window_full()
-            || (self.sender.held_back && self.sender.has_unsent(self.snd.nxt))
-            || (window.cwnd() < window.ssthresh() && self.sender.usage.is_more_than_half_of(window.cwnd()))
+        self.sender.is_window_used(self.in_flight(), self.full_segment(), self.snd.nxt)
     }
 
     /// Has the congestion window no room for a full segment?

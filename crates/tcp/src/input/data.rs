@@ -69,7 +69,9 @@ impl Connection {
         let had_holes = !self.receiver.assembler.is_empty();
         let arrived = self.rcv.nxt + length;
         let next = if had_holes { self.receiver.fill_hole(arrived) } else { arrived };
-        self.deliver(now, (1, piece), next, pushed, had_holes);
+        if self.deliver(now, (1, piece), next, pushed, had_holes) {
+            self.delay_ack(now);
+        }
         // Nobody reads any more, but the peer's window must not close for that.
         if self.receiver.shut {
             self.owe_ack_if_window_grew();
@@ -77,8 +79,9 @@ impl Connection {
     }
 
     /// What lies before `next` can be read, since `count` segments of at most `piece` bytes were in order, or of as many
-    /// if they are several. Both paths end here.
+    /// if they are several. Must one that is not acknowledged now [wait](Self::delay_ack)? Both paths end here.
     #[inline(always)]
+    #[must_use]
     pub(super) fn deliver(
         &mut self,
         now: Instant,
@@ -86,7 +89,14 @@ impl Connection {
         next: SeqNum,
         pushed: bool,
         had_holes: bool,
-    ) {
+    ) -> bool {
+        self.note_delivery(now, piece, next, pushed);
+        self.judge_delivery((count, piece), had_holes)
+    }
+
+    /// What is remembered of that.
+    #[inline(always)]
+    pub(super) fn note_delivery(&mut self, now: Instant, piece: u32, next: SeqNum, pushed: bool) {
         self.statistics.bytes_received += u64::from(next - self.rcv.nxt);
         self.rcv.nxt = next;
         if piece > self.receiver.largest_segment {
@@ -94,14 +104,35 @@ impl Connection {
         }
         self.receiver.last_data = now;
         self.events |= Events::READABLE;
-        let is_quick = self.acks.on_data(count, pushed);
+        self.acks.note_push(pushed);
+    }
+
+    /// Is an acknowledgement owed already for data before these, in the middle of a transfer? Then it tells of these, too,
+    /// and nothing is to be asked.
+    #[inline(always)]
+    pub(super) fn owes_in_full_flow(&self) -> bool {
+        self.acks.is_in_full_flow() && self.owes_for_data()
+    }
+
+    /// Is an acknowledgement owed, and not for a challenge alone? One compare asks both.
+    #[inline(always)]
+    fn owes_for_data(&self) -> bool {
+        [self.ack_due, self.challenge_due] == [true, false]
+    }
+
+    /// Are they to be acknowledged at once, and if not, must that wait?
+    #[inline(always)]
+    #[must_use]
+    pub(super) fn judge_delivery(&mut self, (count, piece): (u32, u32), had_holes: bool) -> bool {
+        let is_quick = self.acks.on_data(count);
         // One that is owed for data already tells of these, too.
-        if self.ack_due && !self.challenge_due {
-            return;
+        if self.owes_for_data() {
+            return false;
         }
         // Filling a hole, or a part of one, is told at once (RFC 5681 §4.2).
         if had_holes || is_quick {
-            return self.owe_ack();
+            self.owe_ack();
+            return false;
         }
         let (receiver, pending) = (&self.receiver, self.rcv.pending());
         let was_crowded = |later| receiver.was_crowded(later);
@@ -110,13 +141,11 @@ impl Connection {
         if is_due {
             self.owe_ack();
         }
-        if one_waits && !self.timers.is_set(Timer::DelayedAck) {
-            self.delay_ack(now);
-        }
+        one_waits && !self.timers.is_set(Timer::DelayedAck)
     }
 
     #[inline(never)]
-    fn delay_ack(&mut self, now: Instant) {
+    pub(super) fn delay_ack(&mut self, now: Instant) {
         self.timers.set(Timer::DelayedAck, now, self.config.delayed_ack);
     }
 }

@@ -35,6 +35,7 @@ impl Connection {
     /// 5927 §4.1).
     pub fn handle_icmp(&mut self, now: Instant, report: IcmpReport) {
         self.end_burst();
+        self.calm.0 = false;
         let (IcmpReport::HardError { quoted }
         | IcmpReport::SoftError { quoted }
         | IcmpReport::PacketTooBig { quoted, .. }) = report;

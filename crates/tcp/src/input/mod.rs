@@ -20,7 +20,10 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use linerate_units::Instant;
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags};
-use predict::{MissReason, Prediction, is_header_predicted, predict, why_the_header_differs};
+use predict::{
+    MissReason, Prediction, is_header_predicted, predict, predict_stamped, why_it_missed,
+    why_the_header_differs,
+};
 
 /// What became of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +87,8 @@ impl Connection {
             return self.handle_joined_segment(now, segment);
         }
         self.statistics.segments_received += 1;
-        self.take_segment(now, segment, saturated(segment.payload.len()))
+        #[allow(clippy::cast_possible_truncation, reason = "the length of a packet has sixteen bits")]
+        self.take_segment(now, segment, segment.payload.len() as u32)
     }
 
     /// The arms of [`handle_segment`](Self::handle_segment) that take data, for a segment that is none of several: drawn
@@ -95,12 +99,19 @@ impl Connection {
         let prediction = predict(self, segment);
         let (Prediction::Data { length } | Prediction::Both { length, .. }) = prediction else { return None };
         self.statistics.segments_received += 1;
-        if let Prediction::Both { .. } = prediction {
-            // One of its own, so that the one that was given needs no place in memory, nor is read any further.
-            let segment = Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment };
-            return Some(self.take_predicted_both(now, &segment, length, length));
-        }
-        Some(self.take_predicted_data(now, segment, length, length))
+        // One of its own, so that the one that was given needs no place in memory, nor is read any further.
+        let segment = Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment };
+        Some(if let Prediction::Both { .. } = prediction {
+            self.take_predicted_both(now, &segment, length, length)
+        } else {
+            self.take_predicted_data_apart(now, &segment, length)
+        })
+    }
+
+    #[inline(never)]
+    fn take_predicted_data_apart(&mut self, now: Instant, segment: &Segment<'_>, length: u32) -> Disposition {
+        let stamp = segment.timestamps().unwrap_or_default().value;
+        self.take_predicted_data(now, segment, stamp, length, length)
     }
 
     /// Room for the data of `segment`, if it is data as predicted and nothing else: where they will lie if its checksum,
@@ -111,7 +122,7 @@ impl Connection {
     pub fn room_for_predicted(&mut self, segment: &Segment<'_>) -> Option<&mut [u8]> {
         match predict(self, segment) {
             Prediction::Data { .. } => self.receiver.buffer.room_for_next(segment.payload.len()),
-            Prediction::Ack { .. } | Prediction::Both { .. } | Prediction::Miss(_) => None,
+            Prediction::Ack { .. } | Prediction::Both { .. } | Prediction::Miss => None,
         }
     }
 
@@ -186,8 +197,7 @@ impl Connection {
         };
         self.statistics.segments_received += u64::from(count);
         self.statistics.acks_superseded += u64::from(count) - 1;
-        self.take_predicted_ack(now, segment, acked, count);
-        Disposition::Accepted
+        self.take_predicted_ack(now, segment, acked, count)
     }
 
     /// One that a link has made of several.
@@ -206,26 +216,27 @@ impl Connection {
     /// `piece` bytes of data were in the largest of the segments that the peer has sent for it.
     #[inline(always)]
     fn take_segment(&mut self, now: Instant, segment: &Segment<'_>, piece: u32) -> Disposition {
-        match predict(self, segment) {
-            Prediction::Data { length } => return self.take_predicted_data(now, segment, length, piece),
+        let (prediction, stamp) = predict_stamped(self, segment);
+        match prediction {
+            Prediction::Data { length } => self.take_predicted_data(now, segment, stamp, length, piece),
             Prediction::Ack { acked } => self.take_predicted_ack(now, segment, acked, 1),
-            Prediction::Both { length, .. } => {
-                return self.take_predicted_both(now, segment, length, piece);
-            }
-            Prediction::Miss(reason) => {
-                self.statistics.prediction.count_miss(reason, segment);
-                let disposition = match self.find_control(segment) {
-                    Some(control) => {
-                        self.take_control(now, segment, control);
-                        Disposition::Accepted
-                    }
-                    None => self.handle_unpredicted(now, segment),
-                };
-                self.refresh_prediction();
-                return disposition;
-            }
+            Prediction::Both { length, .. } => self.take_predicted_both(now, segment, length, piece),
+            Prediction::Miss => self.take_unpredicted(now, segment),
         }
-        Disposition::Accepted
+    }
+
+    #[inline(never)]
+    fn take_unpredicted(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+        self.statistics.prediction.count_miss(why_it_missed(self, segment), segment);
+        let disposition = match self.find_control(segment) {
+            Some(control) => {
+                self.take_control(now, segment, control);
+                Disposition::Accepted
+            }
+            None => self.handle_unpredicted(now, segment),
+        };
+        self.refresh_prediction();
+        disposition
     }
 
     /// The same for a segment that lies in `memory`, which is not written to any more as long as somebody shares
@@ -250,6 +261,7 @@ impl Connection {
             let disposition = self.handle_segment(now, segment);
             if ecn != Ecn::NotEct {
                 self.take_codepoint(segment, ecn, disposition);
+                self.calm.0 = false;
             }
             return disposition;
         }

@@ -15,7 +15,7 @@ use super::Disposition;
 use crate::options::before;
 use crate::{Connection, State};
 use linerate_units::Instant;
-use linerate_wire::{Segment, TcpFlags, Timestamps};
+use linerate_wire::{Segment, SeqNum, TcpFlags, Timestamps};
 
 /// The bits of data offset and flags that are compared: all but PSH, which says nothing about how
 /// to treat a segment. ECN's bits and the reserved ones count, so that they take the slow path.
@@ -42,8 +42,8 @@ pub enum Prediction {
         /// Bytes of data.
         length: u32,
     },
-    /// The slow path must look at it, for this reason.
-    Miss(MissReason),
+    /// The slow path must look at it: [why](MissReason) is found out there.
+    Miss,
 }
 
 /// Why a segment was not predicted.
@@ -116,16 +116,19 @@ impl MissReason {
 /// What `segment` is predicted to mean. Changes nothing.
 #[inline(always)]
 pub(crate) fn predict(c: &Connection, segment: &Segment<'_>) -> Prediction {
-    if !is_header_predicted(c, segment) {
-        return Prediction::Miss(why_the_header_differs(c, segment.flags()));
+    predict_stamped(c, segment).0
+}
+
+/// The same, and the timestamp of what is predicted; of no meaning where there are none.
+#[inline(always)]
+pub(super) fn predict_stamped(c: &Connection, segment: &Segment<'_>) -> (Prediction, u32) {
+    if !is_header_predicted(c, segment) || segment.seq != c.rcv.nxt {
+        return (Prediction::Miss, 0);
     }
-    if segment.seq != c.rcv.nxt {
-        return Prediction::Miss(MissReason::Sequence);
-    }
-    if c.timestamps.on && !has_fresh_timestamp(c, segment) {
-        return Prediction::Miss(why_the_timestamp_differs(segment.options));
-    }
-    if segment.payload.is_empty() { predict_ack(c, segment) } else { predict_data(c, segment) }
+    let Some(stamp) = stamp_as_agreed(c, segment) else { return (Prediction::Miss, 0) };
+    let prediction =
+        if segment.payload.is_empty() { predict_ack(c, segment) } else { predict_data(c, segment) };
+    (prediction, stamp)
 }
 
 /// Is the first word of the header the one that the next segment is predicted to have?
@@ -142,7 +145,7 @@ fn predict_ack(c: &Connection, segment: &Segment<'_>) -> Prediction {
     if (acked > 0 && acked <= c.snd.flight()) || window_only {
         Prediction::Ack { acked }
     } else {
-        Prediction::Miss(MissReason::Acknowledgement)
+        Prediction::Miss
     }
 }
 
@@ -150,23 +153,42 @@ fn predict_ack(c: &Connection, segment: &Segment<'_>) -> Prediction {
 #[inline(always)]
 fn predict_data(c: &Connection, segment: &Segment<'_>) -> Prediction {
     if segment.payload.len() > c.rcv.window() as usize {
-        return Prediction::Miss(MissReason::Room);
+        return Prediction::Miss;
     }
     #[allow(clippy::cast_possible_truncation, reason = "a window has thirty-two bits")]
     let length = segment.payload.len() as u32;
+    if segment.ack == c.snd.una {
+        return Prediction::Data { length };
+    }
     let acked = segment.ack - c.snd.una;
-    if acked == 0 {
-        Prediction::Data { length }
-    } else if acked <= c.snd.flight() {
-        Prediction::Both { acked, length }
-    } else {
-        Prediction::Miss(MissReason::Acknowledgement)
+    if acked <= c.snd.flight() { Prediction::Both { acked, length } } else { Prediction::Miss }
+}
+
+/// The timestamp of a segment whose header is as predicted, if it is not old, or any number if none was agreed on. That
+/// one was tells the room that its options have, for it and nothing else.
+#[inline(always)]
+fn stamp_as_agreed(c: &Connection, segment: &Segment<'_>) -> Option<u32> {
+    match Timestamps::alone(segment.options) {
+        Some(stamp) if before(stamp.value, c.timestamps.recent) => None,
+        Some(stamp) => Some(stamp.value),
+        None if c.timestamps.on => None,
+        None => Some(0),
     }
 }
 
-#[inline(always)]
-fn has_fresh_timestamp(c: &Connection, segment: &Segment<'_>) -> bool {
-    Timestamps::alone(segment.options).is_some_and(|stamp| !before(stamp.value, c.timestamps.recent))
+/// Why `segment` was not predicted: the first of what [`predict`] asks that it fails.
+pub(super) fn why_it_missed(c: &Connection, segment: &Segment<'_>) -> MissReason {
+    if !is_header_predicted(c, segment) {
+        why_the_header_differs(c, segment.flags())
+    } else if segment.seq != c.rcv.nxt {
+        MissReason::Sequence
+    } else if stamp_as_agreed(c, segment).is_none() {
+        why_the_timestamp_differs(segment.options)
+    } else if segment.payload.len() > c.rcv.window() as usize {
+        MissReason::Room
+    } else {
+        MissReason::Acknowledgement
+    }
 }
 
 /// The compare of words failed: whatever made the prediction 0, or what is odd about the segment.
@@ -208,6 +230,7 @@ impl Connection {
     /// the answer.
     pub(crate) fn refresh_prediction(&mut self) {
         self.predicted = self.expected_header();
+        self.calm.0 = false;
     }
 
     /// The word that the next segment should have; 0 if there is no telling.
@@ -220,28 +243,59 @@ impl Connection {
     }
 
     /// The ACK arm, for an acknowledgement that stands for `count`.
-    pub(super) fn take_predicted_ack(&mut self, now: Instant, segment: &Segment<'_>, acked: u32, count: u32) {
+    pub(super) fn take_predicted_ack(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        acked: u32,
+        count: u32,
+    ) -> Disposition {
         self.statistics.prediction.acks += u64::from(count);
         self.take_predicted_header(now, segment);
         if acked > 0 {
             self.acknowledge(now, segment, count, self.is_window_used());
         }
         self.update_window(segment);
+        Disposition::Accepted
     }
 
     /// The data arm: `length` bytes, of which the largest segment that the peer has sent brought `piece`. It
-    /// touches the receiver's state only.
+    /// touches the receiver's state only. The copy comes last, so that nothing has to be kept across it: nobody
+    /// reads the bytes before.
     #[inline(always)]
     pub(super) fn take_predicted_data(
         &mut self,
         now: Instant,
         segment: &Segment<'_>,
+        stamp: u32,
         length: u32,
         piece: u32,
     ) -> Disposition {
-        self.take_predicted_header(now, segment);
+        self.take_stamp(now, segment.seq, stamp);
         self.statistics.prediction.data += 1;
-        self.take_predicted_text(now, segment, length, piece)
+        self.update_window(segment);
+        let payload = segment.payload;
+        let Some(place) = self.receiver.buffer.next_place(payload.len()) else {
+            return self.take_predicted_text(now, segment, length, piece);
+        };
+        self.receiver.buffer.take_placed(length);
+        let pushed = segment.flags().contains(TcpFlags::PSH);
+        self.note_delivery(now, piece, self.rcv.nxt + length, pushed);
+        if !self.owes_in_full_flow() {
+            return self.place_and_judge(now, place, payload, piece);
+        }
+        self.receiver.buffer.write_at(place, payload);
+        Disposition::Accepted
+    }
+
+    /// The end of that where an acknowledgement may be due.
+    #[inline(never)]
+    fn place_and_judge(&mut self, now: Instant, place: usize, payload: &[u8], piece: u32) -> Disposition {
+        self.receiver.buffer.write_at(place, payload);
+        if self.judge_delivery((1, piece), false) {
+            self.delay_ack(now);
+        }
+        Disposition::Accepted
     }
 
     /// The same for `count` segments of `length` bytes each, which lie in their place already. `last` is the header of
@@ -257,8 +311,10 @@ impl Connection {
         self.take_predicted_header(now, &Segment { seq: self.rcv.nxt, ..*last });
         self.statistics.prediction.data += u64::from(count);
         self.update_window(last);
-        self.receiver.buffer.take_in_place((length * count) as usize);
-        self.deliver_predicted(now, last, length * count, (count, length));
+        self.receiver.buffer.take_in_place(length * count);
+        if self.deliver_predicted(now, last, length * count, (count, length)) {
+            self.delay_ack(now);
+        }
     }
 
     /// Both in turn.
@@ -272,28 +328,42 @@ impl Connection {
     ) -> Disposition {
         self.statistics.prediction.both += 1;
         self.take_predicted_header(now, segment);
-        let limited = self.is_window_used();
         // Who predicts misses nothing.
-        if !self.agreement.selective_acks || !self.take_landing(now, segment.ack, 1, limited) {
-            self.acknowledge(now, segment, 1, limited);
+        if !self.agreement.selective_acks || !self.take_landing(now, segment.ack, 1) {
+            self.acknowledge(now, segment, 1, self.is_window_used());
         }
-        self.take_predicted_text(now, segment, length, piece)
+        self.update_window(segment);
+        let payload = segment.payload;
+        let Some(place) = self.receiver.buffer.next_place(payload.len()) else {
+            return self.take_predicted_text(now, segment, length, piece);
+        };
+        self.receiver.buffer.write_at(place, payload);
+        self.receiver.buffer.take_placed(length);
+        if self.deliver_predicted(now, segment, length, (1, piece)) {
+            self.delay_ack(now);
+        }
+        Disposition::Accepted
     }
 
     /// It was heard, and its timestamp, which is no older than the last, is echoed where the segment covers
-    /// what was acknowledged last (RFC 7323 §4.3).
+    /// what was acknowledged last (RFC 7323 §4.3): where that is the next number, since nothing beyond it is
+    /// acknowledged.
     #[inline(always)]
     fn take_predicted_header(&mut self, now: Instant, segment: &Segment<'_>) {
-        if self.timestamps.on
-            && !segment.seq.after(self.rcv.acked)
-            && let Some(timestamps) = Timestamps::alone(segment.options)
-        {
-            self.timestamps.take(timestamps, now);
+        let stamp = Timestamps::alone(segment.options).unwrap_or_default();
+        self.take_stamp(now, segment.seq, stamp.value);
+    }
+
+    #[inline(always)]
+    fn take_stamp(&mut self, now: Instant, seq: SeqNum, stamp: u32) {
+        if seq == self.rcv.acked && self.timestamps.on {
+            self.timestamps.take(stamp, now);
         }
         self.heard = now;
     }
 
-    #[inline(always)]
+    /// Data that are not to be copied to one place for which there is memory, too.
+    #[inline(never)]
     fn take_predicted_text(
         &mut self,
         now: Instant,
@@ -301,17 +371,25 @@ impl Connection {
         length: u32,
         piece: u32,
     ) -> Disposition {
-        self.update_window(segment);
         if !self.receiver.buffer.append(segment.payload, &self.memory, &self.offered) {
             return Disposition::Refused(self.refuse_for_memory());
         }
-        self.deliver_predicted(now, segment, length, (1, piece));
+        if self.deliver_predicted(now, segment, length, (1, piece)) {
+            self.delay_ack(now);
+        }
         Disposition::Accepted
     }
 
     #[inline(always)]
-    fn deliver_predicted(&mut self, now: Instant, segment: &Segment<'_>, length: u32, pieces: (u32, u32)) {
+    #[must_use]
+    fn deliver_predicted(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        length: u32,
+        pieces: (u32, u32),
+    ) -> bool {
         let pushed = segment.flags().contains(TcpFlags::PSH);
-        self.deliver(now, pieces, self.rcv.nxt + length, pushed, false);
+        self.deliver(now, pieces, self.rcv.nxt + length, pushed, false)
     }
 }

@@ -39,7 +39,7 @@ impl Connection {
     #[must_use]
     pub fn poll_acks(&self) -> Option<Acknowledgements> {
         let is_row = self.ack_due && self.predicted != 0 && self.next_ack() != self.rcv.nxt;
-        let is_only = is_row && self.is_usual() && !self.sender.has_unsent(self.snd.nxt);
+        let is_only = is_row && self.is_found_usual() && !self.sender.has_unsent(self.snd.nxt);
         is_only.then(|| {
             let step = self.pair();
             let count = (self.rcv.pending() - 1) / step;

@@ -183,7 +183,7 @@ impl Connection {
             return self.full_segment();
         }
         let options = saturated(self.options_of_data(Past::OPTION_WITH_DATA).length());
-        self.sender.mss.saturating_sub(options).max(1)
+        (self.sender.full + self.constant_options()).saturating_sub(options).max(1)
     }
 
     /// Is less than a full segment worth sending? RFC 9293 §3.8.6.2.1, one rule a line, and the ends of a

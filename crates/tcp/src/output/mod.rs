@@ -5,7 +5,7 @@ mod build;
 pub(crate) mod burst;
 mod choose;
 pub(crate) mod gather;
-mod predict;
+pub(crate) mod predict;
 pub(crate) mod reset;
 
 use crate::receive::BLOCKS_THAT_FIT;
@@ -136,6 +136,7 @@ impl Connection {
         if !self.output_due {
             return None;
         }
+        self.calm.0 = false;
         if self.predicted == 0 {
             self.poll_unusual(now, finish, bytes)
         } else {

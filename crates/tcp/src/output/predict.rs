@@ -6,7 +6,7 @@
 //! being closed is asked for that, too. After either there is nothing more to say, so what is remembered of it is
 //! little as well.
 //!
-//! [`predict_output`](Connection::predict_output) changes nothing, and whatever it answers, `choose` would answer,
+//! [`predict_output`](Connection::predict_output) changes nothing that shows, and whatever it answers, `choose` would answer,
 //! too. In every test a twin that predicts nothing has to send the same, and to remember the same of it.
 
 use super::build::Data;
@@ -26,6 +26,18 @@ pub(super) struct Rest {
     in_flight: u32,
 }
 
+/// Was [`Connection::is_calm`] true, and has nothing happened since that could make it false? What is predicted, in or
+/// out, what is written and what is read cannot; all else takes this back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Calm(pub(crate) bool);
+
+/// It says nothing of the connection: two are alike whatever they were asked.
+impl PartialEq for Calm {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 impl Rest {
     const ACKNOWLEDGEMENT: Self = Self { length: 0, in_flight: 0 };
 }
@@ -42,7 +54,7 @@ const OF_ECN: Past = Past::OPTION_WITH_DATA.union(Past::CWR_DUE);
 impl Connection {
     /// The only segment that may leave now, if that is plain to see, of a connection that predicts the next header.
     #[inline(always)]
-    pub(super) fn predict_output(&self) -> Option<Rest> {
+    pub(super) fn predict_output(&mut self) -> Option<Rest> {
         if !self.is_usual() {
             return None;
         }
@@ -50,9 +62,15 @@ impl Connection {
         if length == 0 {
             return (self.ack_due && self.tells_all()).then_some(Rest::ACKNOWLEDGEMENT);
         }
+        if length >= self.full_segment() {
+            return None;
+        }
+        if self.snd.nxt == self.snd.una {
+            // Alone in flight, it waits for none before it, and every congestion window has room for a full segment.
+            return (length <= self.snd.wnd).then_some(Rest { length, in_flight: length });
+        }
         let in_flight = self.sender.scoreboard.in_flight().saturating_add(length);
-        let may_leave = length < self.full_segment()
-            && length <= self.snd.wnd.saturating_sub(self.snd.flight())
+        let may_leave = length <= self.snd.wnd.saturating_sub(self.snd.flight())
             && in_flight <= self.sender.congestion.window().cwnd()
             && self.nagle_allows();
         may_leave.then_some(Rest { length, in_flight })
@@ -61,7 +79,7 @@ impl Connection {
     /// The same of a connection that is being closed, and that hears in order and misses nothing all the same: its
     /// FIN with the rest, for which no other segment is waited for, or an acknowledgement. Does the FIN go with it?
     #[inline(always)]
-    fn predict_last_output(&self) -> Option<(Rest, bool)> {
+    fn predict_last_output(&mut self) -> Option<(Rest, bool)> {
         let is_closing = self.state.is_synchronized() && self.state != State::Established;
         let hears_in_order = self.receiver.assembler.is_empty() && self.reset_due.is_none();
         let is_calm = is_closing && hears_in_order && self.is_untroubled();
@@ -82,17 +100,39 @@ impl Connection {
 
     /// Is nothing to be sent, or told, that does not stand in a header as usual, and again nothing?
     #[inline(always)]
-    pub(super) fn is_usual(&self) -> bool {
-        let agreed = self.timestamps.on && self.agreement.selective_acks;
-        agreed && !self.is_anything_due() && self.snd.nxt == self.snd.max
+    fn is_usual(&mut self) -> bool {
+        if !self.calm.0 {
+            self.look_for_calm();
+        }
+        self.is_usual_if(self.calm.0)
     }
 
-    /// Is there anything to be sent, or told, but new data, the FIN, and what has arrived in order?
+    /// The same, and nothing is remembered.
+    pub(super) fn is_found_usual(&self) -> bool {
+        self.is_usual_if(self.is_calm())
+    }
+
     #[inline(always)]
+    fn is_usual_if(&self, calm: bool) -> bool {
+        calm && self.sender.pacer.is_open() && self.snd.nxt == self.snd.max
+    }
+
+    /// Asks what [`Calm`] remembers.
+    #[inline(never)]
+    fn look_for_calm(&mut self) {
+        self.calm.0 = self.is_calm();
+    }
+
+    /// Do segments bear what a predicted one does, and is there nothing to be sent, or told, but new data, the FIN, and
+    /// what has arrived in order?
+    pub(crate) fn is_calm(&self) -> bool {
+        self.timestamps.on && self.agreement.selective_acks && !self.is_anything_due()
+    }
+
     fn is_anything_due(&self) -> bool {
         let (sender, loss) = (&self.sender, &self.sender.loss);
         let of_timers = loss.retransmit_due | loss.tail_probe_due | sender.probe_due | self.keep_alive_due;
-        let of_path = !sender.pacer.is_open() | sender.path.is_awake() | (sender.probes > 0);
+        let of_path = sender.path.is_awake() | (sender.probes > 0);
         // What lies beyond holes would have spoiled the prediction of a header.
         let of_options =
             self.user_timeouts.due | self.receiver.owes_duplicate() | self.ecn.owes_option(OF_ECN);
@@ -109,7 +149,12 @@ impl Connection {
         bytes: &mut [u8],
     ) -> Transmit {
         let seq = self.snd.nxt;
-        let sum = if rest.length > 0 { self.send_rest(now, rest, bytes) } else { self.send_ack(now, bytes) };
+        let sum = if rest.length > 0 {
+            self.send_rest(now, rest, bytes)
+        } else {
+            self.ack_is_said(now);
+            self.send_ack(now, bytes)
+        };
         self.write_rest(seq, rest, sum, finish, bytes)
     }
 
@@ -177,15 +222,27 @@ impl Connection {
         self.write_payload((HEADER, sum), data, finish, ecn, bytes)
     }
 
-    /// Writes the header of an acknowledgement, and remembers it: its sum.
+    /// Remembers that an acknowledgement leaves, and writes its header: the sum of that.
     #[inline(never)]
     fn send_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Sum {
-        let sum = self.write_predicted(now, self.snd.nxt, TcpFlags::ACK, bytes);
         self.statistics.segments_sent += 1;
         self.statistics.pure_acks_sent += 1;
+        let sum = self.write_predicted(now, self.snd.nxt, TcpFlags::ACK, bytes);
         self.remember_told(self.rcv.nxt);
-        self.say_no_more(now);
         sum
+    }
+
+    /// What [`Connection::say_no_more`] does, for an acknowledgement alone. If all that was ever sent is acknowledged,
+    /// and it was done since, it has found no flight, nobody who is busy and an application that limits us, and
+    /// would find them again: who only receives does it once.
+    #[inline(always)]
+    fn ack_is_said(&mut self, now: Instant) {
+        if self.snd.una == self.snd.nxt && self.sender.usage.is_nothing_until(self.snd.nxt) {
+            self.output_due = false;
+            self.sender.held_back = false;
+        } else {
+            self.say_no_more(now);
+        }
     }
 
     /// Remembers that the rest leaves, and writes its header: the sum of that. The header comes last, so that nothing
@@ -245,7 +302,8 @@ impl Connection {
         self.sender.held_back = false;
         self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
         self.note_all_sent(now);
-        if in_flight < self.sender.congestion.window().cwnd() {
+        // Less than a full segment never fills a congestion window.
+        if is_alone || in_flight < self.sender.congestion.window().cwnd() {
             self.sender.account.note_application_limited(in_flight);
         }
         if !is_alone {

@@ -47,21 +47,22 @@ impl Received {
     }
 }
 
+/// Segments still to be acknowledged at once, and those that have not come of two since this end last sent data. In
+/// the middle of a transfer there are neither, which one compare tells.
+type Early = [u8; 2];
+
 /// What the rule has to remember.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AckPolicy {
     rule: AckRule,
-    /// Segments still to be acknowledged at once.
-    quick: u8,
     /// The last segment was pushed: its sender has nothing more for now.
     pushed: bool,
     /// Has this end sent data at all? A pure receiver never does.
     talks: bool,
-    /// Data segments since this end last sent data; 2 stands for more.
-    unanswered: u8,
+    early: Early,
 }
 
-packed!(AckPolicy { quick, pushed, talks, unanswered } known { rule: |config| config.acks });
+packed!(AckPolicy { early, pushed, talks } known { rule: |config| config.acks });
 
 impl AckPolicy {
     pub(crate) const fn new(rule: AckRule) -> Self {
@@ -69,22 +70,35 @@ impl AckPolicy {
             AckRule::Modern { quick } => quick,
             AckRule::Bsd { .. } => 0,
         };
-        Self { rule, quick, pushed: false, talks: false, unanswered: 0 }
+        Self { rule, pushed: false, talks: false, early: [quick, 2] }
     }
 
-    /// In-order data has arrived in `count` segments, of which the last was `pushed` or was not: is one of them among
-    /// those that are acknowledged at once, because they are the first?
+    /// The last segment with data in order was `pushed`, or was not.
     #[inline(always)]
-    pub(crate) fn on_data(&mut self, count: u32, pushed: bool) -> bool {
+    pub(crate) const fn note_push(&mut self, pushed: bool) {
         self.pushed = pushed;
-        if self.unanswered < 2 {
-            self.unanswered = if count > 1 { 2 } else { self.unanswered + 1 };
+    }
+
+    /// Are those over that are counted one by one?
+    #[inline(always)]
+    pub(crate) fn is_in_full_flow(&self) -> bool {
+        self.early == [0, 0]
+    }
+
+    /// In-order data has arrived in `count` segments: is one of them among those that are acknowledged at once, because
+    /// they are the first?
+    #[inline(always)]
+    pub(crate) fn on_data(&mut self, count: u32) -> bool {
+        if self.is_in_full_flow() {
+            return false;
         }
-        let is_quick = self.quick > 0;
-        if is_quick {
-            self.quick = self.quick.saturating_sub(u8::try_from(count).unwrap_or(u8::MAX));
+        let [quick, awaited] = self.early;
+        let count = u8::try_from(count).unwrap_or(u8::MAX);
+        self.early[1] = awaited.saturating_sub(count);
+        if quick > 0 {
+            self.early[0] = quick.saturating_sub(count);
         }
-        is_quick
+        quick > 0
     }
 
     /// Must data be acknowledged at once that have come in `count` segments of `length` bytes each, or in one of any
@@ -102,15 +116,20 @@ impl AckPolicy {
         was_crowded: impl Fn(u32) -> bool,
     ) -> (bool, bool) {
         let AckRule::Modern { .. } = self.rule else { return (false, true) };
+        let is_enough_without = |left: u32| (pending - left * length) / 2 >= segment;
+        if !is_enough_without(0) {
+            return (false, true);
+        }
         // The first with which there is enough is the one to be asked: the buffer is fuller with those that follow.
-        for left in (0..count).rev() {
-            let later = left * length;
-            if (pending - later) / 2 >= segment {
-                let is_due = !was_crowded(later);
-                return (is_due, !is_due || left + 1 < count);
+        let mut left = 0;
+        if count > 1 && is_enough_without(1) {
+            left = count - 1;
+            while !is_enough_without(left) {
+                left -= 1;
             }
         }
-        (false, true)
+        let is_due = !was_crowded(left * length);
+        (is_due, !is_due || left + 1 < count)
     }
 
     /// The application has read: is an acknowledgement, or a window update, due now?
@@ -139,6 +158,13 @@ impl AckPolicy {
         }
     }
 
+    /// Would nothing be due after a read, all being acknowledged, while the peer has so much of the window left?
+    /// [`AckPolicy::on_read`] says so too, after more questions.
+    #[inline(always)]
+    pub(crate) const fn has_enough_left(&self, offered: u32, capacity: u32) -> bool {
+        matches!(self.rule, AckRule::Modern { .. }) && offered > capacity / 2
+    }
+
     /// Is the window that could be offered worth it, or would it lead the sender into segments of a
     /// few bytes (RFC 9293 §3.8.6.2.2)? 4.3BSD judged the window, the RFC judges its growth.
     pub(crate) const fn is_worth_offering(&self, received: &Received) -> bool {
@@ -152,12 +178,12 @@ impl AckPolicy {
     /// A segment with data has left, and carried the acknowledgement.
     pub(crate) const fn on_data_sent(&mut self) {
         self.talks = true;
-        self.unanswered = 0;
+        self.early[1] = 2;
     }
 
     /// One segment each way in turn: an answer is likely soon.
     const fn is_request_response(&self) -> bool {
-        self.talks && self.unanswered < 2
+        self.talks && self.early[1] > 0
     }
 }
 
@@ -180,7 +206,8 @@ mod tests {
 
     /// A segment has come, and `pending` bytes are not acknowledged: must they be?
     fn hear(policy: &mut AckPolicy, pending: u32, pushed: bool, is_crowded: bool) -> bool {
-        policy.on_data(1, pushed) | policy.is_due(1, 1_460, pending, 1_460, |_| is_crowded).0
+        policy.note_push(pushed);
+        policy.on_data(1) | policy.is_due(1, 1_460, pending, 1_460, |_| is_crowded).0
     }
 
     #[test]
@@ -211,7 +238,7 @@ mod tests {
                 let pending = before + count * length;
                 let was_crowded = |later| pending - later > room;
                 let is_due = policy.is_due(count, length, pending, 1_460, was_crowded);
-                let is_quick = policy.on_data(count, true);
+                let is_quick = policy.on_data(count);
                 let (mut one_is_due, mut one_waits, mut one_is_quick) = (false, false, false);
                 for later in (0..count).rev().map(|left| left * length) {
                     // Who owes one already does not ask.
@@ -219,7 +246,7 @@ mod tests {
                         let judged = single.is_due(1, length, pending - later, 1_460, |_| was_crowded(later));
                         (one_is_due, one_waits) = (judged.0, one_waits | judged.1);
                     }
-                    one_is_quick |= single.on_data(1, later == 0);
+                    one_is_quick |= single.on_data(1);
                 }
                 let one_by_one = ((one_is_due, one_waits), one_is_quick, single);
                 assert_eq!((is_due, is_quick, policy), one_by_one, "{count} of {length}");

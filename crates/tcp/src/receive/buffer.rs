@@ -105,6 +105,27 @@ impl ReceiveBuffer {
         self.rope.place_of_next(self.len(), length)
     }
 
+    /// Where the first of `length` bytes will lie in memory that come behind those that can be read, behind which there
+    /// are none beyond a hole: if they are to be copied, and to one place, for which there is memory.
+    #[inline(always)]
+    pub(crate) fn next_place(&mut self, length: usize) -> Option<usize> {
+        if length >= LEAST_PIECE { None } else { self.rope.next_place(self.len(), length) }
+    }
+
+    /// Lets as many bytes be read as have their [place](Self::next_place), to which they are
+    /// [written](Self::write_at) before anybody does.
+    #[inline(always)]
+    pub(crate) fn take_placed(&mut self, length: u32) {
+        debug_assert!(length as usize <= self.free(), "a window was offered for more than there was room");
+        self.length += length;
+    }
+
+    /// Writes `bytes` to [their place](Self::next_place).
+    #[inline(always)]
+    pub(crate) fn write_at(&mut self, place: usize, bytes: &[u8]) {
+        self.rope.write_at(place, bytes);
+    }
+
     /// What lies behind `length` bytes for which there was [room](Self::room_for_next).
     #[inline(always)]
     pub(crate) fn following(&self, length: usize) -> Following {
@@ -119,11 +140,11 @@ impl ReceiveBuffer {
 
     /// Lets `length` bytes be read that were written to [where they belong](Self::room_for_next).
     #[inline(always)]
-    pub(crate) fn take_in_place(&mut self, length: usize) {
+    pub(crate) fn take_in_place(&mut self, length: u32) {
         if self.is_empty() {
             self.rope.start_over();
         }
-        self.extend(length);
+        self.take_placed(length);
     }
 
     /// Keeps `bytes` in the memory that was offered. That has to be full of them by half, or a peer that sends

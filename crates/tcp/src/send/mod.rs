@@ -99,8 +99,8 @@ pub(crate) struct Sender {
     pub(crate) progressed: Instant,
     /// When a segment with data last left that was no probe of a closed window.
     pub(crate) last_sent: Instant,
-    /// Bytes of TCP payload and options that a segment to this peer may have.
-    pub(crate) mss: u32,
+    /// Bytes of TCP payload that a segment to this peer may have beside the options that every one carries.
+    pub(crate) full: u32,
     /// The end of the last segment that was sent although not full (Minshall's SND.SML).
     pub(crate) small_end: SeqNum,
     /// Probes since the window was last open.
@@ -135,7 +135,7 @@ pub(crate) struct Sender {
 packed!(Sender {
     buffer,
     fin,
-    mss,
+    full,
     rtt,
     path,
     loss,
@@ -169,7 +169,7 @@ impl Sender {
         Self {
             buffer: SendBuffer::new(iss + 1, config.send_buffer.initial()),
             fin: false,
-            mss,
+            full: mss,
             rtt: RoundTrip::new(&config.rto),
             path,
             loss: Loss::new(iss),
@@ -212,6 +212,15 @@ impl Sender {
     pub(crate) fn depart_first(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
         let departure = self.account.depart(now, true, false, right - left);
         self.scoreboard.note_first(left, right, departure);
+    }
+
+    /// As [`Connection::is_window_used`](crate::Connection), with so much in flight and full segments of that size.
+    #[inline(always)]
+    pub(crate) fn is_window_used(&self, in_flight: u32, full: u32, nxt: SeqNum) -> bool {
+        let window = self.congestion.window();
+        in_flight + full > window.cwnd()
+            || (self.held_back && self.has_unsent(nxt))
+            || (window.cwnd() < window.ssthresh() && self.usage.is_more_than_half_of(window.cwnd()))
     }
 
     /// Is there data, or a FIN, from `nxt` on?

@@ -44,7 +44,7 @@ impl Connection {
         let (rule, can_probe) = (self.config.path_search, self.agreement.selective_acks);
         let bounds = self.bounds_of_search(limit);
         self.sender.path.begin(rule, &bounds, self.path.is_estimated, can_probe, now);
-        self.sender.mss = self.mss_of_path();
+        self.sender.full = self.full_of_path();
     }
 
     fn bounds_of_search(&self, limit: u32) -> Bounds {
@@ -60,16 +60,16 @@ impl Connection {
         u32::from(self.path.ip_header) + saturated(TcpHeader::LENGTH)
     }
 
-    fn mss_of_path(&self) -> u32 {
+    fn full_of_path(&self) -> u32 {
         let segment = self.sender.path.effective().saturating_sub(self.fixed_headers());
-        segment.clamp(SMALLEST_PEER_MSS, u32::from(u16::MAX))
+        segment.clamp(SMALLEST_PEER_MSS, u32::from(u16::MAX)) - self.constant_options()
     }
 
     /// Segments are as large from now on as the path is believed to take. The window has as many bytes, or if
     /// they are smaller as many segments (RFC 4821 §4).
     pub(crate) fn resize_segments(&mut self) {
-        self.sender.mss = self.mss_of_path();
-        let full = self.full_segment();
+        let full = self.full_of_path();
+        self.sender.full = full;
         self.sender.congestion.controller().window_mut().set_mss(full);
         self.events |= Events::PATH_MTU;
         self.output_due = true;

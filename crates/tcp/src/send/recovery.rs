@@ -173,18 +173,21 @@ impl Connection {
     /// that left at one time and for the first time: then it is its own oldest and its own newest, nothing of it came
     /// out of order, and what it tells is read where it lies.
     #[inline(always)]
-    pub(crate) fn take_landing(&mut self, now: Instant, ack: SeqNum, count: u32, limited: bool) -> bool {
+    pub(crate) fn take_landing(&mut self, now: Instant, ack: SeqNum, count: u32) -> bool {
+        let full = self.full_segment();
         let sender = &mut self.sender;
         let Some(flight) = sender.scoreboard.flight_until(ack).filter(|flight| !flight.departure.again)
         else {
             return false;
         };
-        let round_trip = now.since(flight.departure.sent);
         let bytes = flight.length();
+        // Nothing is missing, so all of the flight is on its way.
+        let limited = sender.is_window_used(bytes, full, self.snd.nxt);
+        let round_trip = now.since(flight.departure.sent);
         sender.rtt.measure(&self.config.rto, now, round_trip);
-        sender.rtt.note_shortest(now, round_trip);
+        let shortest = sender.rtt.note_shortest(now, round_trip);
         sender.rack.note_landing(&flight.departure, flight.right, round_trip);
-        let sample = sender.account.settle(now, &flight.departure, bytes, sender.rtt.shortest());
+        let sample = sender.account.settle(now, &flight.departure, bytes, Some(shortest));
         sender.scoreboard.note_landing();
         self.advance(now, ack);
         let news = Acknowledged {

@@ -7,6 +7,9 @@ use linerate_wire::SeqNum;
 /// How long a shortest round trip is believed.
 const SHORTEST_HOLDS: Duration = Duration::from_secs(300);
 
+/// No round trip counts as longer: some centuries would not fit the arithmetic.
+const LONGEST: Duration = Duration::from_secs(1 << 30);
+
 /// The limits of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoLimits {
@@ -25,7 +28,8 @@ pub struct RtoLimits {
 /// Smoothed round-trip time, its variation, and the timeout with its backoff.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RoundTrip {
-    smoothed: Option<Duration>,
+    /// SRTT; [`Duration::MAX`] before the first measurement.
+    smoothed: Duration,
     variation: Duration,
     /// Invariant: at most the largest.
     rto: Duration,
@@ -37,29 +41,33 @@ pub(crate) struct RoundTrip {
     expected: SeqNum,
     /// When it left; [`Instant::NEVER`] if none is timed.
     timed: Instant,
-    /// The shortest round trip of late (RACK.min_RTT), and since when it stands.
-    shortest: Option<(Duration, Instant)>,
+    /// The shortest round trip of late (RACK.min_RTT); [`Duration::MAX`] before the first one.
+    shortest: Duration,
+    /// Until when it is believed.
+    shortest_until: Instant,
 }
 
-packed!(RoundTrip { smoothed, variation, rto, backoff, expired, expected, timed, shortest });
+packed!(RoundTrip { smoothed, variation, rto, backoff, expired, expected, timed, shortest, shortest_until });
 
 impl RoundTrip {
     pub(crate) fn new(limits: &RtoLimits) -> Self {
         Self {
-            smoothed: None,
+            smoothed: Duration::MAX,
             variation: Duration::ZERO,
             rto: limits.initial.min(limits.maximum),
             backoff: 0,
             expired: Instant::ZERO,
             expected: SeqNum::new(0),
             timed: Instant::NEVER,
-            shortest: None,
+            shortest: Duration::MAX,
+            shortest_until: Instant::ZERO,
         }
     }
 
     /// SRTT, once there is one.
-    pub(crate) const fn smoothed(&self) -> Option<Duration> {
-        self.smoothed
+    #[inline(always)]
+    pub(crate) fn smoothed(&self) -> Option<Duration> {
+        (self.smoothed != Duration::MAX).then_some(self.smoothed)
     }
 
     /// RTTVAR.
@@ -119,18 +127,17 @@ impl RoundTrip {
     }
 
     /// The same for the shortest of late: an old one is forgotten, because paths change.
-    pub(crate) fn note_shortest(&mut self, now: Instant, round_trip: Duration) {
-        let stands = |&(shortest, since): &(Duration, Instant)| {
-            shortest < round_trip && now.since(since) < SHORTEST_HOLDS
-        };
-        if !self.shortest.as_ref().is_some_and(stands) {
-            self.shortest = Some((round_trip, now));
+    /// Which it is.
+    pub(crate) fn note_shortest(&mut self, now: Instant, round_trip: Duration) -> Duration {
+        if self.shortest >= round_trip || now >= self.shortest_until {
+            (self.shortest, self.shortest_until) = (round_trip, now + SHORTEST_HOLDS);
         }
+        self.shortest
     }
 
     /// The shortest round trip of late, once there is one.
     pub(crate) fn shortest(&self) -> Option<Duration> {
-        self.shortest.map(|(round_trip, _)| round_trip)
+        (self.shortest != Duration::MAX).then_some(self.shortest)
     }
 
     /// One more expiry without an answer (RFC 6298 (5.5)).
@@ -147,7 +154,7 @@ impl RoundTrip {
     /// The handshake needed a retransmission, so its timeout was too short for this path: begin
     /// with 3 s (RFC 6298 (5.7)).
     pub(crate) fn restart_after_handshake(&mut self, limits: &RtoLimits) {
-        if self.backoff > 0 && self.smoothed.is_none() {
+        if self.backoff > 0 && self.smoothed == Duration::MAX {
             self.backoff = 0;
             self.rto = Duration::from_secs(3).max(limits.minimum).min(limits.maximum);
         }
@@ -165,18 +172,16 @@ impl RoundTrip {
         if has_expired && (now - round_trip).as_millis() < self.expired.as_millis() {
             return;
         }
-        match self.smoothed {
-            None => {
-                self.smoothed = Some(round_trip);
-                self.variation = round_trip / 2;
-            }
-            Some(smoothed) => {
-                self.variation = (self.variation * 3 + smoothed.abs_diff(round_trip)) / 4;
-                self.smoothed = Some((smoothed * 7 + round_trip) / 8);
-            }
-        }
-        let smoothed = self.smoothed.unwrap_or(round_trip);
-        let rto = smoothed + limits.granularity.max(self.variation * 4);
+        // Longer than any timeout can be; then nothing below can overflow, and nothing has to ask.
+        let sample = round_trip.min(LONGEST).as_nanos();
+        let (smoothed, variation) = if self.smoothed == Duration::MAX {
+            (sample, sample / 2)
+        } else {
+            let (smoothed, variation) = (self.smoothed.as_nanos(), self.variation.as_nanos());
+            ((smoothed * 7 + sample) / 8, (variation * 3 + smoothed.abs_diff(sample)) / 4)
+        };
+        (self.smoothed, self.variation) = (Duration::from_nanos(smoothed), Duration::from_nanos(variation));
+        let rto = self.smoothed + limits.granularity.max(Duration::from_nanos(variation * 4));
         self.rto = rto.max(limits.minimum).min(limits.maximum);
         self.backoff = 0;
     }

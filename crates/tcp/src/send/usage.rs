@@ -26,10 +26,15 @@ impl Usage {
         }
     }
 
+    /// Was there no flight when nothing more could leave, and has nothing beyond `nxt` left since?
+    pub(crate) fn is_nothing_until(&self, nxt: SeqNum) -> bool {
+        self.largest == 0 && self.until == nxt
+    }
+
     /// Is the flight more than half of `cwnd`? In slow start, which doubles the window while one flight is
     /// acknowledged, it was then the whole of it.
     pub(crate) const fn is_more_than_half_of(&self, cwnd: u32) -> bool {
-        cwnd < self.largest.saturating_mul(2)
+        cwnd / 2 < self.largest
     }
 }
 
