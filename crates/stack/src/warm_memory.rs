@@ -91,7 +91,9 @@ impl WarmMemory {
 
     #[inline(never)]
     fn lend(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
-        let Some(mut memory) = self.warm.pop().or_else(|| self.make()) else { return false };
+        // A connection may end with what it was lent; what it gave for that is lent in its place then.
+        let memory = self.warm.pop().or_else(|| self.make()).or_else(|| self.cold.pop());
+        let Some(mut memory) = memory else { return false };
         let is_lent = exchange(&mut memory);
         if is_lent { &mut self.cold } else { &mut self.warm }.push(memory);
         is_lent
@@ -131,5 +133,55 @@ impl Stack {
         if let Some(socket) = self.sockets.awake_at(index) {
             self.warm_memory.take_back_sent(socket);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(fill: u8) -> Box<[u8]> {
+        alloc::vec![fill; SMALLEST_BUFFER_MEMORY].into()
+    }
+
+    #[test]
+    fn what_was_in_use_last_is_lent_next() {
+        let mut memory = WarmMemory::new();
+        let mut buffers = [piece(1), piece(2)];
+        for buffer in &mut buffers {
+            assert!(memory.lend(|lent| {
+                core::mem::swap(lent, buffer);
+                true
+            }));
+        }
+        buffers.each_mut().map(|buffer| buffer.fill(9));
+        for buffer in &mut buffers {
+            assert!(memory.take_back(|given| {
+                core::mem::swap(given, buffer);
+                true
+            }));
+        }
+        assert_eq!(buffers.map(|buffer| buffer[0]), [2, 1], "each has one of the same size again");
+        assert!(memory.warm.iter().all(|warm| warm[0] == 9) && memory.cold.is_empty());
+    }
+
+    #[test]
+    fn what_is_never_given_back_does_not_end_the_lending() {
+        let mut memory = WarmMemory::new();
+        for _ in 0..3 * MOST {
+            assert!(memory.lend(|lent| {
+                *lent = piece(0);
+                true
+            }));
+            assert!(memory.warm.len() + memory.cold.len() <= MOST);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_kept() {
+        let mut memory = WarmMemory::new();
+        assert!(!memory.lend(|_| false));
+        assert_eq!((memory.warm.len(), memory.cold.len()), (1, 0));
+        assert!(memory.take_back(|_| unreachable!("nothing was given")));
     }
 }
