@@ -120,6 +120,12 @@ impl Memory {
         }
     }
 
+    /// Does the connection know what it may take, if as much has gone through it as it holds?
+    #[inline(always)]
+    pub(crate) const fn has_supplied(&self, socket: &TcpSocket) -> bool {
+        socket.granted.changes == self.changes
+    }
+
     #[cold]
     fn supply_anew(&self, socket: &mut TcpSocket) {
         let has_moved = has_moved(socket.held, socket.connection.moved_bytes());

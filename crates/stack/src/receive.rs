@@ -38,12 +38,16 @@ impl Stack {
     /// [`end_batch`](Self::end_batch).
     #[inline(always)]
     pub(crate) fn handle_frame_of_batch(&mut self, now: Instant, frame: RxFrame<'_>) {
-        if self.held_data.is_some() {
-            if frame.is_plain() && self.holds_next(frame.arrived.min(now), frame.bytes) {
+        if let Some(held) = &self.held_data {
+            let (waits, at) = (held.waits(), frame.arrived.min(now));
+            let holds = |stack: &mut Self| {
+                if waits { stack.holds_next(at, frame.bytes) } else { stack.resumes_with(at, frame.bytes) }
+            };
+            if frame.is_plain() && holds(self) {
                 self.counted.receive.bytes += frame.bytes.len() as u64;
                 return;
             }
-            self.release_data();
+            self.end_train();
         } else if self.held_ack.is_some()
             && frame.is_one_to_be_summed()
             && self.holds_later(frame.arrived.min(now), frame.bytes)

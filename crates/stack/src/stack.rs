@@ -60,8 +60,9 @@ pub struct Stack {
     pub(crate) turned_frames: u64,
     /// Acknowledgements that have come with the present batch of frames, and wait for its end.
     pub(crate) held_ack: Option<HeldAck>,
-    /// Data that have come with it, and wait for more of the same train. Invariant: nothing has happened to the host
-    /// since, and no acknowledgement waits beside them.
+    /// Data that have come with it, and wait for more of the same train, or the train that the last frames have brought.
+    /// Invariant: no other frame has come since, and no acknowledgement waits beside it; while data wait, nothing at all
+    /// has happened to the host.
     pub(crate) held_data: Option<HeldData>,
     pub(crate) routes: Routes,
     pub(crate) neighbors: Neighbors,
@@ -304,7 +305,7 @@ impl Stack {
         self.local.check();
         assert!(self.burst.is_told(), "each connection knows what has left of it");
         assert!(
-            self.held_ack.is_none() && self.held_data.is_none(),
+            self.held_ack.is_none() && self.held_data.as_ref().is_none_or(|held| !held.waits()),
             "nothing waits for longer than its batch"
         );
         let called = self.ready.contains(Sender::Replies);

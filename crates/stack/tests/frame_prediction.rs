@@ -464,6 +464,10 @@ enum TrainStep {
     Read,
     /// The client has said all.
     Finish(usize),
+    /// The servers have, while the client may go on.
+    Shut(usize),
+    /// The servers reset a connection while there may be more of it on its way.
+    Abort(usize),
     /// What is on its way has changed, and arrives, so many frames in a turn. Perhaps the servers' answers to one
     /// turn leave only after the next.
     Carry(Vec<(usize, Change)>, usize, bool),
@@ -493,6 +497,8 @@ fn train_step() -> impl Strategy<Value = TrainStep> {
         1 => (0_u64..300_000_000).prop_map(TrainStep::Wait),
         4 => Just(TrainStep::Read),
         1 => (0_usize..40).prop_map(TrainStep::Finish),
+        1 => (0_usize..20).prop_map(TrainStep::Shut),
+        1 => (0_usize..40).prop_map(TrainStep::Abort),
         8 => (changes, 1_usize..70, any::<bool>())
             .prop_map(|(changes, turn, late)| TrainStep::Carry(changes, turn, late)),
     ]
@@ -550,6 +556,20 @@ proptest! {
                         let _ = scene.client.tcp_shutdown_write(now, handle);
                     }
                 }
+                TrainStep::Shut(number) => {
+                    if let Some(&handle) = scene.accepted.get(number) {
+                        for host in &mut scene.servers {
+ let _ = host.tcp_shutdown_write(now, handle);
+ }
+                    }
+                }
+                TrainStep::Abort(number) => {
+                    if let Some(&handle) = scene.accepted.get(number) {
+                        for host in &mut scene.servers {
+ let _ = host.tcp_abort(now, handle);
+ }
+                    }
+                }
                 TrainStep::Carry(changes, receive, late) => {
                     scene.gather(&mut under_way);
                     scene.now += Duration::from_millis(1);
@@ -572,6 +592,31 @@ proptest! {
             }
             scene.compare();
         }
+    }
+}
+
+#[test]
+fn a_train_that_goes_on_finds_a_connection_that_expects_something_else() {
+    let mut scene = Scene::new();
+    scene.open(0);
+    let (client, server) = (scene.opened[0], scene.accepted[0]);
+    let mut batch = Batch { frames: Vec::new(), shown: Shown::All };
+    for round in 0..12 {
+        scene.now += Duration::from_millis(1);
+        scene.client.tcp_write(scene.now, client, &[7; 8 * 1_448]).unwrap();
+        scene.gather(&mut batch.frames);
+        scene.turn(&mut batch, 3);
+        if round == 10 {
+            let now = scene.now;
+            for host in &mut scene.servers {
+                host.tcp_shutdown_write(now, server).unwrap();
+            }
+        }
+        while !batch.frames.is_empty() {
+            scene.turn(&mut batch, 3);
+            (0..3).for_each(|_| scene.read());
+        }
+        scene.answer();
     }
 }
 

@@ -158,6 +158,12 @@ impl Rope {
         self.ring.following(offset, length)
     }
 
+    /// What there is room for behind `offset` bytes, as [`following`](Self::following) no bytes, if there are no pieces.
+    #[inline(always)]
+    pub(crate) fn next(&self, offset: usize) -> Option<Following> {
+        self.pieces.is_none().then(|| self.ring.following(offset, 0))
+    }
+
     /// As [`Ring::place_of_following`].
     #[inline(always)]
     pub(crate) fn place_of_following(&mut self, following: Following, length: usize) -> Option<&mut [u8]> {

@@ -5,8 +5,8 @@
 //! identification. All else is compared in a few words and not judged again, as in
 //! [a train](crate::NextPacket).
 
-use crate::next_packet::{HEADERS, is_timestamped, options, words};
-use crate::plain_packet::{PlainPacket, add, is_valid, low_word};
+use crate::next_packet::{HEADERS, is_header_intact, is_timestamped, options, words};
+use crate::plain_packet::{PlainPacket, add, is_valid};
 use crate::{Ipv4Header, Segment, SeqNum};
 
 /// What may differ in the first, second, fourth and fifth eight bytes: the identification, the header's checksum; the
@@ -89,7 +89,7 @@ impl NextAck {
             return None;
         }
         let is_another = (differs(0) | differs(1)) != 0;
-        if is_another && !is_valid(add(add(found[0], found[1]), low_word(found[2].to_ne_bytes()))) {
+        if is_another && !is_header_intact(headers) {
             return None;
         }
         // What differs has the sum that it had in the last one, which was intact.

@@ -5,8 +5,9 @@
 //! one was found good, so one that is like it is good if what differs is.
 
 use crate::checksum::copy_and_sum;
+use crate::layout::{half, word};
 use crate::plain_packet::{PlainPacket, add, is_valid, low_word};
-use crate::{Ipv4Header, Segment, Sum, TcpFlags, TcpHeader, TcpOptions};
+use crate::{Ipv4Header, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
 /// Bytes of both headers, with timestamps and no other option.
 pub(crate) const HEADERS: usize = Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
@@ -43,9 +44,8 @@ pub struct NextPacket {
 /// A packet like that, of which nobody knows yet whether its data are intact.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketOfTrain<'a> {
-    flags: u8,
+    headers: &'a [u8; HEADERS],
     data: &'a [u8],
-    sum: u64,
 }
 
 impl NextPacket {
@@ -79,6 +79,25 @@ impl NextPacket {
         Some(Segment { seq: segment.seq - self.data_length(), ..segment })
     }
 
+    /// Both ends of the packets, as [`PlainPacket::ends`] says them.
+    #[inline(always)]
+    #[must_use]
+    pub fn ends(&self) -> [u8; 12] {
+        self.headers[12..].first_chunk().copied().unwrap_or_default()
+    }
+
+    /// SEG.SEQ of the next packet, and its data offset and control bits, unless it is pushed where the last one was not, or
+    /// the other way round.
+    #[inline(always)]
+    #[must_use]
+    pub fn next_header(&self) -> (SeqNum, u16) {
+        let fixed: &[u8; TcpHeader::LENGTH] = match self.headers[Ipv4Header::LENGTH..].first_chunk() {
+            Some(fixed) => fixed,
+            None => unreachable!("both headers are there"),
+        };
+        (SeqNum::new(word(fixed, 4)), half(fixed, 12))
+    }
+
     /// Reads the packet at the start of `bytes`, if it is the next one.
     #[inline(always)]
     #[must_use]
@@ -99,10 +118,10 @@ impl NextPacket {
             return None;
         }
         let is_another = (differs(0) | differs(1)) != 0;
-        if is_another && !is_valid(add(add(found[0], found[1]), low_word(found[2].to_ne_bytes()))) {
+        if is_another && !is_header_intact(headers) {
             return None;
         }
-        Some(PacketOfTrain { flags: headers[FLAGS], data, sum: add(found[3], found[4]) })
+        Some(PacketOfTrain { headers, data })
     }
 
     /// Copies the data of `packet` to `to`, and says whether it is intact. If so, it is the last one now.
@@ -112,10 +131,10 @@ impl NextPacket {
     #[inline(always)]
     #[must_use]
     pub fn take(&mut self, packet: PacketOfTrain<'_>, to: &mut [u8]) -> bool {
-        let sum = add(packet.sum, copy_and_sum(packet.data, to).native().into());
+        let sum = own_sum(&words(packet.headers), copy_and_sum(packet.data, to));
         let is_intact = is_valid(add(!self.sum, sum));
         if is_intact {
-            self.headers[FLAGS] = packet.flags;
+            self.headers[FLAGS] = packet.headers[FLAGS];
             self.count();
         }
         is_intact
@@ -151,6 +170,14 @@ pub(crate) fn words(headers: &[u8; HEADERS]) -> [u64; 6] {
     core::array::from_fn(|at| u64::from_ne_bytes(words[at]))
 }
 
+/// Is the header of IP intact? Apart, so that nothing that has been read is kept for what hardly ever differs.
+#[cold]
+#[inline(never)]
+pub(crate) fn is_header_intact(headers: &[u8; HEADERS]) -> bool {
+    let [first, second, third, ..] = words(headers);
+    is_valid(add(add(first, second), low_word(third.to_ne_bytes())))
+}
+
 /// The last eight bytes of the headers.
 #[inline(always)]
 pub(crate) fn options(headers: &[u8; HEADERS]) -> u64 {
@@ -166,7 +193,7 @@ fn own_sum(words: &[u64; 6], data: Sum) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ipv4Packet, Protocol, SeqNum, Timestamps, TypeOfService};
+    use crate::{Ipv4Packet, Protocol, Timestamps, TypeOfService};
     use core::net::Ipv4Addr;
     use proptest::prelude::*;
 
@@ -234,6 +261,8 @@ mod tests {
             let last = next.last_segment().unwrap();
             assert_eq!((last.seq, last.flags(), next.length()), (SeqNum::new(seq), flags, DATA));
             assert_eq!((last.window, last.ack, last.payload), (900, SeqNum::new(7), &[][..]));
+            assert_eq!(next.next_header(), (SeqNum::new(seq + 40), last.offset_and_flags));
+            assert_eq!(next.ends(), bytes[12..24]);
         }
     }
 

@@ -135,6 +135,18 @@ impl Connection {
         self.receiver.buffer.following(length).within(window)
     }
 
+    /// The same behind what the connection has been told of, for segments that go on where others have ended: the next one
+    /// has this number, data offset and control bits, and what else it says has been predicted of the one before it, since
+    /// which nothing has come. `None` if it is not predicted any more.
+    #[inline(always)]
+    #[must_use]
+    pub fn going_on(&self, (seq, offset_and_flags): (SeqNum, u16)) -> Option<Following> {
+        if !is_header_predicted(self, offset_and_flags) || seq != self.rcv.nxt {
+            return None;
+        }
+        Some(self.receiver.buffer.next()?.within(self.rcv.window() as usize))
+    }
+
     /// Room for the `length` bytes of data of one of those, in which nothing differs from the one before it but the next
     /// number, the checksum, and PSH.
     #[inline(always)]
@@ -174,7 +186,7 @@ impl Connection {
     /// [`handle_predicted_data`](Self::handle_predicted_data) is. False, and nothing has happened, if it is anything else.
     #[inline(always)]
     pub fn handle_control(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
-        if is_header_predicted(self, segment) {
+        if is_header_predicted(self, segment.offset_and_flags) {
             return false;
         }
         let Some(control) = self.find_control(segment) else { return false };

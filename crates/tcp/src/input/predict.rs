@@ -122,7 +122,7 @@ pub(crate) fn predict(c: &Connection, segment: &Segment<'_>) -> Prediction {
 /// The same, and the timestamp of what is predicted; of no meaning where there are none.
 #[inline(always)]
 pub(super) fn predict_stamped(c: &Connection, segment: &Segment<'_>) -> (Prediction, u32) {
-    if !is_header_predicted(c, segment) || segment.seq != c.rcv.nxt {
+    if !is_header_predicted(c, segment.offset_and_flags) || segment.seq != c.rcv.nxt {
         return (Prediction::Miss, 0);
     }
     let Some(stamp) = stamp_as_agreed(c, segment) else { return (Prediction::Miss, 0) };
@@ -131,10 +131,10 @@ pub(super) fn predict_stamped(c: &Connection, segment: &Segment<'_>) -> (Predict
     (prediction, stamp)
 }
 
-/// Is the first word of the header the one that the next segment is predicted to have?
+/// Is the first word of the header, of data offset and control bits, the one that the next segment is predicted to have?
 #[inline(always)]
-pub(super) fn is_header_predicted(c: &Connection, segment: &Segment<'_>) -> bool {
-    segment.offset_and_flags & COMPARED == c.predicted
+pub(super) const fn is_header_predicted(c: &Connection, offset_and_flags: u16) -> bool {
+    offset_and_flags & COMPARED == c.predicted
 }
 
 /// We are the sender.
@@ -178,7 +178,7 @@ fn stamp_as_agreed(c: &Connection, segment: &Segment<'_>) -> Option<u32> {
 
 /// Why `segment` was not predicted: the first of what [`predict`] asks that it fails.
 pub(super) fn why_it_missed(c: &Connection, segment: &Segment<'_>) -> MissReason {
-    if !is_header_predicted(c, segment) {
+    if !is_header_predicted(c, segment.offset_and_flags) {
         why_the_header_differs(c, segment.flags())
     } else if segment.seq != c.rcv.nxt {
         MissReason::Sequence

@@ -132,6 +132,12 @@ impl ReceiveBuffer {
         self.rope.following(self.len(), length)
     }
 
+    /// What lies behind the bytes that can be read, as [`following`](Self::following) none.
+    #[inline(always)]
+    pub(crate) fn next(&self) -> Option<Following> {
+        self.rope.next(self.len())
+    }
+
     /// Room for `length` bytes that follow.
     #[inline(always)]
     pub(crate) fn room_for_following(&mut self, following: Following, length: usize) -> Option<&mut [u8]> {
