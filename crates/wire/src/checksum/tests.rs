@@ -225,6 +225,19 @@ fn nothing_but_zeros_without_a_checksum_is_not_valid() {
     assert!(Sum::of(&[0, 0, 0xff, 0xff, 0, 0]).is_valid());
 }
 
+/// Words whose sums are odd wherever two of them, or two averages, are averaged.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_avx2_copy_is_summed_where_all_averages_are_rounded_up() {
+    let Some(avx2) = avx2::Avx2::detect() else { return };
+    let step = [1, 0, 3, 0, 3, 0, 5, 0].map(|word: u16| word.to_ne_bytes().repeat(16)).concat();
+    let mut copy = std::vec![0; 64 << 10];
+    for steps in 0..=256 {
+        let bytes = step.repeat(steps);
+        assert_eq!(in_network_order(avx2.copy_and_sum(&bytes, &mut copy)), naive(&bytes));
+    }
+}
+
 #[test]
 #[should_panic(expected = "a copy has the length of the original")]
 fn a_copy_into_less_room_panics_before_it_copies() {
