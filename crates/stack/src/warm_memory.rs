@@ -154,7 +154,9 @@ mod tests {
                 true
             }));
         }
-        buffers.each_mut().map(|buffer| buffer.fill(9));
+        for buffer in &mut buffers {
+            buffer.fill(9);
+        }
         for buffer in &mut buffers {
             assert!(memory.take_back(|given| {
                 core::mem::swap(given, buffer);
