@@ -44,8 +44,11 @@ impl<'a> Packer<'a> {
     }
 
     /// What has been taken in; `None` if it would not come back the same.
+    ///
+    /// Copied, and not cut to its length where it lies: thousands rest one after the other, and what is cut off behind
+    /// each would be too short for the next to be packed into.
     pub(crate) fn finish(self) -> Option<Box<[u8]>> {
-        (!self.refused).then(|| self.bytes.into_boxed_slice())
+        (!self.refused).then(|| self.bytes.as_slice().into())
     }
 
     /// The rules of the connection, which are not packed.
