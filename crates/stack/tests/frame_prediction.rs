@@ -559,15 +559,15 @@ proptest! {
                 TrainStep::Shut(number) => {
                     if let Some(&handle) = scene.accepted.get(number) {
                         for host in &mut scene.servers {
- let _ = host.tcp_shutdown_write(now, handle);
- }
+                            let _ = host.tcp_shutdown_write(now, handle);
+                        }
                     }
                 }
                 TrainStep::Abort(number) => {
                     if let Some(&handle) = scene.accepted.get(number) {
                         for host in &mut scene.servers {
- let _ = host.tcp_abort(now, handle);
- }
+                            let _ = host.tcp_abort(now, handle);
+                        }
                     }
                 }
                 TrainStep::Carry(changes, receive, late) => {

@@ -125,10 +125,11 @@ fn a_connection_in_time_wait_takes_at_most_256_bytes_beside_its_numbers() -> usi
     }
     crowd.hosts.iter().for_each(|host| host.stack().check());
     let waiting = MEMORY.current_usage();
-    crowd.pass_time(Duration::from_secs(61));
+    // A minute, and the sixteenth of it by which the queue may be late.
+    crowd.pass_time(Duration::from_secs(64));
     crowd.hosts.iter().for_each(|host| host.stack().check());
     let each = (waiting - MEMORY.current_usage()) / pairs.len();
-    assert!(each + MARGIN / 2 <= 256, "{each} bytes");
+    assert!((64..=256 - MARGIN / 2).contains(&each), "{each} bytes");
     each
 }
 

@@ -5,7 +5,7 @@
 //! identification. All else is compared in a few words and not judged again, as in
 //! [a train](crate::NextPacket).
 
-use crate::next_packet::{HEADERS, is_header_intact, is_timestamped, options, words};
+use crate::next_packet::{HEADERS, is_like, is_timestamped, words};
 use crate::plain_packet::{PlainPacket, add, is_valid};
 use crate::{Ipv4Header, Segment, SeqNum};
 
@@ -75,23 +75,10 @@ impl NextAck {
     #[must_use]
     pub fn read(&self, bytes: &[u8]) -> Option<LaterAck> {
         let headers = bytes.first_chunk::<HEADERS>()?;
+        if !is_like(&self.headers, headers, &MAY_DIFFER) {
+            return None;
+        }
         let (known, found) = (words(&self.headers), words(headers));
-        let differs = |at: usize| known[at] ^ found[at];
-        let must_be_same = |at: usize| differs(at) & !MAY_DIFFER[at];
-        let wrong = must_be_same(0)
-            | must_be_same(1)
-            | must_be_same(2)
-            | must_be_same(3)
-            | must_be_same(4)
-            | differs(5)
-            | (options(&self.headers) ^ options(headers));
-        if wrong != 0 {
-            return None;
-        }
-        let is_another = (differs(0) | differs(1)) != 0;
-        if is_another && !is_header_intact(headers) {
-            return None;
-        }
         // What differs has the sum that it had in the last one, which was intact.
         if !is_valid(add(!add(known[3], known[4]), add(found[3], found[4]))) {
             return None;

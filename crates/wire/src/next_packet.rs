@@ -104,24 +104,7 @@ impl NextPacket {
     pub fn read<'a>(&self, bytes: &'a [u8]) -> Option<PacketOfTrain<'a>> {
         let (headers, rest) = bytes.split_first_chunk::<HEADERS>()?;
         let data = rest.get(..self.length)?;
-        let (known, found) = (words(&self.headers), words(headers));
-        let differs = |at: usize| known[at] ^ found[at];
-        let must_be_same = |at: usize| differs(at) & !MAY_DIFFER[at];
-        let wrong = must_be_same(0)
-            | must_be_same(1)
-            | must_be_same(2)
-            | must_be_same(3)
-            | must_be_same(4)
-            | differs(5)
-            | (options(&self.headers) ^ options(headers));
-        if wrong != 0 {
-            return None;
-        }
-        let is_another = (differs(0) | differs(1)) != 0;
-        if is_another && !is_header_intact(headers) {
-            return None;
-        }
-        Some(PacketOfTrain { headers, data })
+        is_like(&self.headers, headers, &MAY_DIFFER).then_some(PacketOfTrain { headers, data })
     }
 
     /// Copies the data of `packet` to `to`, and says whether it is intact. If so, it is the last one now.
@@ -170,17 +153,35 @@ pub(crate) fn words(headers: &[u8; HEADERS]) -> [u64; 6] {
     core::array::from_fn(|at| u64::from_ne_bytes(words[at]))
 }
 
+/// Do the headers of a packet differ from those that are `known` to be good in nothing but what `may_differ` in their first
+/// five words? If so, that of IP is good as well.
+#[inline(always)]
+pub(crate) fn is_like(known: &[u8; HEADERS], found: &[u8; HEADERS], may_differ: &[u64; 5]) -> bool {
+    let (known_words, found_words) = (words(known), words(found));
+    let differs = |at: usize| known_words[at] ^ found_words[at];
+    let must_be_same = |at: usize| differs(at) & !may_differ[at];
+    let wrong = must_be_same(0)
+        | must_be_same(1)
+        | must_be_same(2)
+        | must_be_same(3)
+        | must_be_same(4)
+        | differs(5)
+        | (options(known) ^ options(found));
+    let is_another = (differs(0) | differs(1)) != 0;
+    wrong == 0 && (!is_another || is_header_intact(found))
+}
+
 /// Is the header of IP intact? Apart, so that nothing that has been read is kept for what hardly ever differs.
 #[cold]
 #[inline(never)]
-pub(crate) fn is_header_intact(headers: &[u8; HEADERS]) -> bool {
+fn is_header_intact(headers: &[u8; HEADERS]) -> bool {
     let [first, second, third, ..] = words(headers);
     is_valid(add(add(first, second), low_word(third.to_ne_bytes())))
 }
 
 /// The last eight bytes of the headers.
 #[inline(always)]
-pub(crate) fn options(headers: &[u8; HEADERS]) -> u64 {
+fn options(headers: &[u8; HEADERS]) -> u64 {
     headers.last_chunk().copied().map_or(0, u64::from_ne_bytes)
 }
 
