@@ -114,18 +114,11 @@ impl BurstHeaders {
         (self.owner, self.row, self.length, self.tcp) = (Some(index), row, length, tcp);
     }
 
-    /// Writes the headers of the next segment in front of its data, which have this sum.
+    /// Completes the headers of the next segment in front of its data, which have this sum.
     #[inline]
     fn complete(&mut self, data: Sum, frame: &mut [u8]) -> Option<()> {
-        let number = self.number.number();
-        let sum = (self.sum + data).add_u32(number);
-        let header: &mut [u8; TcpHeader::LENGTH] = frame.get_mut(self.tcp..)?.first_chunk_mut()?;
-        header[SEQ..SEQ + 4].copy_from_slice(&number.to_be_bytes());
-        let at = TcpHeader::CHECKSUM_OFFSET;
-        header[at..at + 2].copy_from_slice(&sum.finish().to_be_bytes());
-        self.number += self.segment;
-        self.left -= 1;
-        self.untold += 1;
+        let header = self.header_in(frame)?;
+        self.write_number(SEQ, self.segment, self.sum + data, header);
         Some(())
     }
 
@@ -133,17 +126,29 @@ impl BurstHeaders {
     #[inline]
     fn acknowledge(&mut self, row: Acknowledgements, frame: &mut [u8]) -> Option<usize> {
         *frame.first_chunk_mut()? = self.bytes;
-        let (number, window) = (self.number.number(), row.window(self.number));
-        let sum = self.sum.add_u32(number).add_u16(window);
-        let header: &mut [u8; TcpHeader::LENGTH] = frame.get_mut(self.tcp..)?.first_chunk_mut()?;
-        header[ACK..ACK + 4].copy_from_slice(&number.to_be_bytes());
+        let window = row.window(self.number);
+        let header = self.header_in(frame)?;
         header[WINDOW..WINDOW + 2].copy_from_slice(&window.to_be_bytes());
+        self.write_number(ACK, row.step, self.sum.add_u16(window), header);
+        Some(self.length)
+    }
+
+    #[inline(always)]
+    fn header_in<'a>(&self, frame: &'a mut [u8]) -> Option<&'a mut [u8; TcpHeader::LENGTH]> {
+        frame.get_mut(self.tcp..)?.first_chunk_mut()
+    }
+
+    /// Writes the number of the next segment to its place in the header, and the checksum, of which only that number is
+    /// missing in `sum`. The one after it has a number that is larger by `step`.
+    #[inline(always)]
+    fn write_number(&mut self, place: usize, step: u32, sum: Sum, header: &mut [u8; TcpHeader::LENGTH]) {
+        let number = self.number.number();
+        header[place..place + 4].copy_from_slice(&number.to_be_bytes());
         let at = TcpHeader::CHECKSUM_OFFSET;
-        header[at..at + 2].copy_from_slice(&sum.finish().to_be_bytes());
-        self.number += row.step;
+        header[at..at + 2].copy_from_slice(&sum.add_u32(number).finish().to_be_bytes());
+        self.number += step;
         self.left -= 1;
         self.untold += 1;
-        Some(self.length)
     }
 }
 
