@@ -27,6 +27,16 @@ pub(crate) struct Arrival<'a> {
     pub(crate) local: bool,
 }
 
+impl<'a> Arrival<'a> {
+    /// That of a packet in `frame`, which has come at this time from a link, and to this station alone.
+    #[inline(always)]
+    pub(crate) fn of(frame: &RxFrame<'a>, at: Instant) -> Self {
+        let verified = frame.checksum != RxChecksum::Unverified;
+        let (joined, memory) = (frame.segment, frame.memory);
+        Self { at, verified, joined, memory, to_all_stations: false, local: false }
+    }
+}
+
 impl Stack {
     /// Takes in a frame that arrived.
     pub fn handle_frame(&mut self, now: Instant, frame: RxFrame<'_>) {
@@ -87,11 +97,7 @@ impl Stack {
     #[inline(never)]
     pub(crate) fn handle_unfamiliar(&mut self, frame: &RxFrame<'_>) {
         self.counted.receive.packets += 1;
-        let verified = frame.checksum != RxChecksum::Unverified;
-        let joined = frame.segment;
-        let memory = frame.memory;
-        let arrival =
-            Arrival { at: self.now, verified, joined, memory, to_all_stations: false, local: false };
+        let arrival = Arrival::of(frame, self.now);
         match self.interface.capabilities.medium {
             Medium::Ip => self.handle_packet(arrival, frame.bytes),
             Medium::Ethernet => self.handle_ethernet(arrival, frame.bytes),

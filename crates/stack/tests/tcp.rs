@@ -25,6 +25,15 @@ fn connect(pair: &mut Pair, remote: SocketAddrV4) -> TcpHandle {
     pair.stack(Side::Left).tcp_connect(now, remote, &ConnectOptions::default()).unwrap()
 }
 
+/// Both ends close their connection: the right one first, which then waits.
+fn close(pair: &mut Pair, left: TcpHandle, right: TcpHandle) {
+    for (side, end) in [(Side::Right, right), (Side::Left, left)] {
+        let now = pair.now;
+        pair.stack(side).tcp_close(now, end).unwrap();
+        pair.run_for(Duration::from_millis(10));
+    }
+}
+
 fn events(pair: &mut Pair, side: Side) -> Vec<Event> {
     std::iter::from_fn(|| pair.stack(side).poll_event()).collect()
 }
@@ -285,13 +294,7 @@ fn the_same_connection_opens_again_out_of_time_wait() {
         pair.run_for(Duration::from_millis(10));
         let (right, peer) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
         assert_eq!(peer, local, "round {round}");
-        // The right end closes first and waits.
-        let now = pair.now;
-        pair.stack(Side::Right).tcp_close(now, right).unwrap();
-        pair.run_for(Duration::from_millis(10));
-        let now = pair.now;
-        pair.stack(Side::Left).tcp_close(now, left).unwrap();
-        pair.run_for(Duration::from_millis(10));
+        close(&mut pair, left, right);
     }
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.time_wait_recycled, 4);
 }
@@ -305,12 +308,7 @@ fn who_comes_to_the_place_of_another_is_timed_as_in_a_fresh_one() {
         if follows {
             let listener = listen(&mut pair);
             let (left, right) = established(&mut pair, listener);
-            let now = pair.now;
-            pair.stack(Side::Right).tcp_close(now, right).unwrap();
-            pair.run_for(Duration::from_millis(10));
-            let now = pair.now;
-            pair.stack(Side::Left).tcp_close(now, left).unwrap();
-            pair.run_for(Duration::from_millis(10));
+            close(&mut pair, left, right);
             assert!(pair.stack(Side::Left).poll_timeout() < pair.now + Duration::from_secs(1), "it was left");
         }
         let left = Rc::new(RefCell::new(Vec::new()));

@@ -387,8 +387,7 @@ impl Connection {
         let taken = self.write(now, data)?;
         if taken > 0 {
             self.sender.urgent = Some(self.sender.buffer.end());
-            self.calm.0 = false;
-            self.end_burst();
+            self.end_calm();
         }
         Ok(taken)
     }

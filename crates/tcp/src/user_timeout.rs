@@ -38,8 +38,7 @@ impl Connection {
     /// leaves that to R2, or to what the peer advertises where [`crate::Config::user_timeout_option`]
     /// allows it. (`TCP_USER_TIMEOUT`.)
     pub fn set_user_timeout(&mut self, now: Instant, timeout: Option<Duration>) {
-        self.end_burst();
-        self.calm.0 = false;
+        self.end_calm();
         self.user_timeouts.local = timeout;
         self.advertise_user_timeout();
         self.adopt_user_timeout(now);

@@ -39,11 +39,8 @@ impl Stack {
     /// belongs before anybody knows whether it is intact, and is there, or is not, with the answer to that.
     #[inline(never)]
     pub(crate) fn handle_familiar_data(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
-        let is_plain = frame.checksum == RxChecksum::Unverified
-            && frame.segment.is_none()
-            && frame.memory.is_none()
-            && packet.type_of_service().ecn() == Ecn::NotEct
-            && self.held_ack.is_none();
+        let is_plain =
+            frame.is_plain() && packet.type_of_service().ecn() == Ecn::NotEct && self.held_ack.is_none();
         if is_plain
             && let Some(socket) = self.sockets.awake_at(index)
             && !matches!(socket.owner, Owner::HalfOpen(_))
@@ -119,22 +116,14 @@ impl Stack {
         let Some(packet) = self.familiar_packet(frame.bytes).filter(is_between) else {
             return self.handle_unfamiliar(frame);
         };
-        let verified = frame.checksum != RxChecksum::Unverified;
-        if !self.predicts_frames || frame.segment.is_some() || (!verified && !packet.is_intact()) {
+        let arrival = Arrival::of(frame, self.now);
+        if !self.predicts_frames || frame.segment.is_some() || (!arrival.verified && !packet.is_intact()) {
             return self.handle_unfamiliar(frame);
         }
         let Ok(segment) = Segment::parse(packet.segment()) else { return self.handle_unfamiliar(frame) };
         self.counted.receive.packets += 1;
         self.counted.ip.in_receives += 1;
         self.counted.tcp.in_segments += 1;
-        let arrival = Arrival {
-            at: self.now,
-            verified,
-            joined: None,
-            memory: frame.memory,
-            to_all_stations: false,
-            local: false,
-        };
         let bytes = &frame.bytes[self.interface.capabilities.medium.header_length()..];
         let (header, payload) = (packet.header(), packet.segment());
         self.handle_flow(&Arrived { arrival, header, payload, bytes, to_everyone: false }, &segment);

@@ -34,8 +34,7 @@ impl Connection {
     /// Takes an ICMP error. A quoted number that is not in flight proves nothing and is ignored (RFC
     /// 5927 §4.1).
     pub fn handle_icmp(&mut self, now: Instant, report: IcmpReport) {
-        self.end_burst();
-        self.calm.0 = false;
+        self.end_calm();
         let (IcmpReport::HardError { quoted }
         | IcmpReport::SoftError { quoted }
         | IcmpReport::PacketTooBig { quoted, .. }) = report;

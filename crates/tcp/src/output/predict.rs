@@ -117,6 +117,12 @@ impl Connection {
         calm && self.sender.pacer.is_open() && self.snd.nxt == self.snd.max
     }
 
+    /// Something has happened after which more may be due than before: the next segment is chosen, and asks for it.
+    pub(crate) const fn end_calm(&mut self) {
+        self.end_burst();
+        self.calm.0 = false;
+    }
+
     /// Asks what [`Calm`] remembers.
     #[inline(never)]
     fn look_for_calm(&mut self) {
