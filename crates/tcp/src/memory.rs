@@ -7,7 +7,7 @@ use crate::timers::Timer;
 use crate::{BufferSize, Connection, LARGEST_BUFFER, State};
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
-use linerate_wire::Segment;
+use linerate_wire::Timestamps;
 
 /// A buffer that has been empty for so long gives its memory back.
 const IDLE: Duration = Duration::from_secs(1);
@@ -139,13 +139,9 @@ impl Connection {
         if !self.state.takes_data() {
             return;
         }
-        let waited = self.receiver.autotune.wants_echo();
         let (segment, stamped) = (self.receiver.largest_segment, self.timestamps.on);
         if let Some(wanted) = self.receiver.autotune.end_round_trip(now, segment, stamped) {
             self.widen_receive_buffer(wanted as usize);
-        }
-        if self.receiver.autotune.wants_echo() != waited {
-            self.refresh_prediction();
         }
     }
 
@@ -171,10 +167,12 @@ impl Connection {
         }
     }
 
-    /// A segment may tell how long a timestamp of ours took to come back. One that does not is not worth
-    /// waiting for another: every segment would be looked at for nothing where none ever does.
-    pub(crate) fn measure_receive_round_trip(&mut self, now: Instant, segment: &Segment<'_>) {
-        let round_trip = self.timestamps.echoed_round_trip(segment, now);
+    /// The options of data in order may tell how long a timestamp of ours took to come back. Where they do not, it is not
+    /// worth waiting for others: every segment would be looked at for nothing where none ever does.
+    #[cold]
+    pub(crate) fn measure_receive_round_trip(&mut self, now: Instant, options: &[u8]) {
+        let stamps = Timestamps::among(options);
+        let round_trip = stamps.and_then(|stamps| self.timestamps.round_trip_of(stamps, now));
         self.receiver.autotune.on_echo(round_trip);
     }
 

@@ -73,10 +73,14 @@ impl TimestampState {
     /// The round trip that the echo of a segment tells of, in ticks of a millisecond; `None` if it has none, or one
     /// that lies in the future.
     pub(crate) fn echoed_round_trip(&self, segment: &Segment<'_>, now: Instant) -> Option<Duration> {
-        let timestamps = self.of(segment).filter(|timestamps| timestamps.echo != 0)?;
-        let clock = self.clock(now);
-        (!before(clock, timestamps.echo))
-            .then(|| Duration::from_millis(u64::from(clock.wrapping_sub(timestamps.echo))))
+        self.round_trip_of(self.of(segment)?, now)
+    }
+
+    /// The same of the timestamps of a segment, which both ends use.
+    pub(crate) fn round_trip_of(&self, timestamps: Timestamps, now: Instant) -> Option<Duration> {
+        let (echo, clock) = (timestamps.echo, self.clock(now));
+        let is_past = echo != 0 && !before(clock, echo);
+        is_past.then(|| Duration::from_millis(u64::from(clock.wrapping_sub(echo))))
     }
 }
 

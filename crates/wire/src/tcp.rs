@@ -153,11 +153,11 @@ impl<'a> Segment<'a> {
         TcpOptions::parse(self.options)
     }
 
-    /// The timestamps among them, which are the only option more often than not.
+    /// The timestamps among them.
     #[inline]
     #[must_use]
     pub fn timestamps(&self) -> Option<Timestamps> {
-        Timestamps::alone(self.options).or_else(|| self.options().timestamps)
+        Timestamps::among(self.options)
     }
 
     /// The blocks of selective acknowledgements among them, which are there where something is missing.

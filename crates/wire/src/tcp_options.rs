@@ -42,6 +42,13 @@ impl Timestamps {
         (u32::from_be_bytes(*prefix) == TIMESTAMPS_PREFIX)
             .then(|| Self { value: u32::from_be_bytes(*value), echo: u32::from_be_bytes(*echo) })
     }
+
+    /// The timestamps of an option field, which are alone in it more often than not.
+    #[inline]
+    #[must_use]
+    pub fn among(field: &[u8]) -> Option<Self> {
+        Self::alone(field).or_else(|| TcpOptions::parse(field).timestamps)
+    }
 }
 
 /// One block of data that arrived beyond a hole: from `left` up to, not including, `right`.

@@ -20,8 +20,6 @@ pub(crate) struct Text<'a> {
     pub(crate) count: u32,
     /// Does a FIN follow the data?
     pub(crate) fin: bool,
-    /// Was the segment pushed?
-    pub(crate) pushed: bool,
     /// Was something cut off, at either side? Then the peer needs to hear where we are.
     pub(crate) cut: bool,
 }
@@ -107,7 +105,7 @@ impl Connection {
     fn text_of_repeated_syn<'a>(&self, segment: &Segment<'a>) -> Text<'a> {
         // Data on a SYN is left to be sent again: it is ours to refuse before the handshake ends.
         let (seq, payload) = (self.rcv.nxt, &segment.payload[..0]);
-        Text { seq, payload, piece: 0, count: 1, fin: false, pushed: false, cut: false }
+        Text { seq, payload, piece: 0, count: 1, fin: false, cut: false }
     }
 }
 
@@ -124,7 +122,6 @@ pub(crate) fn cut_to_window<'a>(rcv: &ReceiveSequence, segment: &Segment<'a>) ->
         piece: saturated(segment.largest_piece()),
         count: segment.count(),
         fin: flags.contains(TcpFlags::FIN),
-        pushed: flags.contains(TcpFlags::PSH),
         cut: false,
     };
     if text.seq.before(rcv.nxt) {

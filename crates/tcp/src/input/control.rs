@@ -107,7 +107,6 @@ impl Connection {
             && self.agreement.selective_acks
             && !self.ecn.is_accurate()
             && !self.config.user_timeout_option
-            && !self.receiver.autotune.wants_echo()
             && !self.sender.path.is_asking()
             && self.is_untroubled()
     }

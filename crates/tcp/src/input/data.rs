@@ -8,7 +8,7 @@ use crate::receive::{Keep, saturated};
 use crate::timers::Timer;
 use crate::{Connection, Error};
 use linerate_units::Instant;
-use linerate_wire::{Segment, SeqNum};
+use linerate_wire::{Segment, SeqNum, TcpFlags};
 
 impl Connection {
     pub(super) fn take_text(
@@ -34,7 +34,7 @@ impl Connection {
             Keep::NoMemory => return Err(self.refuse_for_memory()),
         }
         if text.seq == self.rcv.nxt {
-            self.deliver_past_holes(now, saturated(text.payload.len()), text.piece, text.pushed);
+            self.deliver_past_holes(now, segment, saturated(text.payload.len()), text.piece);
         } else {
             // A duplicate acknowledgement tells the sender of the hole (RFC 5681 §4.2).
             self.statistics.out_of_order_segments += u64::from(text.count);
@@ -65,11 +65,11 @@ impl Connection {
 
     /// `length` bytes at `rcv.nxt` are in place: they, and what they join to, can be read. They came in
     /// segments of which the largest brought `piece`.
-    fn deliver_past_holes(&mut self, now: Instant, length: u32, piece: u32, pushed: bool) {
+    fn deliver_past_holes(&mut self, now: Instant, segment: &Segment<'_>, length: u32, piece: u32) {
         let had_holes = !self.receiver.assembler.is_empty();
         let arrived = self.rcv.nxt + length;
         let next = if had_holes { self.receiver.fill_hole(arrived) } else { arrived };
-        if self.deliver(now, (1, piece), next, pushed, had_holes) {
+        if self.deliver(now, segment, (1, piece), next, had_holes) {
             self.delay_ack(now);
         }
         // Nobody reads any more, but the peer's window must not close for that.
@@ -85,18 +85,18 @@ impl Connection {
     pub(super) fn deliver(
         &mut self,
         now: Instant,
+        segment: &Segment<'_>,
         (count, piece): (u32, u32),
         next: SeqNum,
-        pushed: bool,
         had_holes: bool,
     ) -> bool {
-        self.note_delivery(now, piece, next, pushed);
+        self.note_delivery(now, segment, piece, next);
         self.judge_delivery((count, piece), had_holes)
     }
 
     /// What is remembered of that.
     #[inline(always)]
-    pub(super) fn note_delivery(&mut self, now: Instant, piece: u32, next: SeqNum, pushed: bool) {
+    pub(super) fn note_delivery(&mut self, now: Instant, segment: &Segment<'_>, piece: u32, next: SeqNum) {
         self.statistics.bytes_received += u64::from(next - self.rcv.nxt);
         self.rcv.nxt = next;
         if piece > self.receiver.largest_segment {
@@ -104,7 +104,10 @@ impl Connection {
         }
         self.receiver.last_data = now;
         self.events |= Events::READABLE;
-        self.acks.note_push(pushed);
+        self.acks.note_push(segment.flags().contains(TcpFlags::PSH));
+        if self.receiver.autotune.wants_echo() {
+            self.measure_receive_round_trip(now, segment.options);
+        }
     }
 
     /// Is an acknowledgement owed already for data before these, in the middle of a transfer? Then it tells of these, too,

@@ -314,9 +314,6 @@ impl Connection {
         if self.config.user_timeout_option {
             self.note_user_timeout(now, &segment.options());
         }
-        if self.receiver.autotune.wants_echo() {
-            self.measure_receive_round_trip(now, segment);
-        }
         self.heard = now;
         self.check_window_reduced(segment);
         self.check_ack(now, segment, &text, is_news)?;

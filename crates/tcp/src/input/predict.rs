@@ -72,13 +72,11 @@ pub enum MissReason {
     Acknowledgement,
     /// More data than the window has room for.
     Room,
-    /// A round trip is being measured, to tune the receive buffer: once in a round trip.
-    Measurement,
 }
 
 impl MissReason {
     /// All reasons.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 11] = [
         Self::Disabled,
         Self::State,
         Self::Flags,
@@ -90,7 +88,6 @@ impl MissReason {
         Self::Timestamp,
         Self::Acknowledgement,
         Self::Room,
-        Self::Measurement,
     ];
 
     /// The reason in a word or two, for tables.
@@ -108,7 +105,6 @@ impl MissReason {
             Self::Timestamp => "timestamp",
             Self::Acknowledgement => "acknowledgement",
             Self::Room => "room",
-            Self::Measurement => "measurement",
         }
     }
 }
@@ -216,8 +212,6 @@ fn spoiler(c: &Connection) -> Option<MissReason> {
         Some(MissReason::Reassembly)
     } else if !c.is_untroubled() || c.sender.path.is_asking() {
         Some(MissReason::Recovery)
-    } else if c.receiver.autotune.wants_echo() {
-        Some(MissReason::Measurement)
     } else if c.is_ace_ambiguous() {
         Some(MissReason::Mark)
     } else {
@@ -279,8 +273,7 @@ impl Connection {
             return self.take_predicted_text(now, segment, length, piece);
         };
         self.receiver.buffer.take_placed(length);
-        let pushed = segment.flags().contains(TcpFlags::PSH);
-        self.note_delivery(now, piece, self.rcv.nxt + length, pushed);
+        self.note_delivery(now, segment, piece, self.rcv.nxt + length);
         if !self.owes_in_full_flow() {
             return self.place_and_judge(now, place, payload, piece);
         }
@@ -389,7 +382,6 @@ impl Connection {
         length: u32,
         pieces: (u32, u32),
     ) -> bool {
-        let pushed = segment.flags().contains(TcpFlags::PSH);
-        self.deliver(now, pieces, self.rcv.nxt + length, pushed, false)
+        self.deliver(now, segment, pieces, self.rcv.nxt + length, false)
     }
 }

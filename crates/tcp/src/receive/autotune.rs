@@ -5,9 +5,9 @@
 //! double its own, as it does in slow start, before ours stands in its way; and what nobody reads makes
 //! the buffer no larger, however much arrives.
 //!
-//! Reads are counted here. The round trip is that of the timestamps that come back with data, measured
-//! on one segment in a round trip, for which header prediction is switched off; before the first, and
-//! without timestamps, it is what the sending half knows from the handshake.
+//! Reads are counted here. The round trip is that of the timestamps that come back with data in order,
+//! measured on one segment in a round trip; before the first, and without timestamps, it is what the
+//! sending half knows from the handshake.
 
 use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant};
@@ -28,7 +28,7 @@ pub(crate) struct Autotune {
     most: u32,
     /// The round trip as the timestamps tell it, smoothed; zero before the first.
     round_trip: Duration,
-    /// The next segment's timestamp is to be looked at.
+    /// The timestamp of the next data in order is to be looked at.
     wants_echo: bool,
     /// When the present round trip began.
     since: Instant,
@@ -63,7 +63,8 @@ impl Autotune {
         self.most > 0
     }
 
-    /// Is the timestamp of the next segment to be looked at?
+    /// Is the timestamp of the next data in order to be looked at?
+    #[inline(always)]
     pub(crate) const fn wants_echo(&self) -> bool {
         self.wants_echo
     }

@@ -1,7 +1,7 @@
 //! How the socket buffers grow, keep to a size that was chosen, and give their memory back.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{BufferSize, Config, Connection, Disposition, Event, MemoryGrant, MissReason, Refusal};
+use linerate_tcp::{BufferSize, Config, Connection, Disposition, Event, MemoryGrant, Refusal};
 use linerate_testkit::{Connections, End, Network, Script};
 use linerate_units::Duration;
 
@@ -110,18 +110,19 @@ fn the_scale_that_is_offered_fits_the_largest_window() {
 }
 
 #[test]
-fn the_round_trip_is_measured_on_one_segment_in_each() {
+fn the_round_trip_is_measured_and_what_brings_it_is_predicted_all_the_same() {
     let mut pair = long_path(&tuned());
-    let bytes = transfer(&mut pair, secs(1));
-    let prediction = &pair.server().statistics().prediction;
-    let missed = prediction.missed(MissReason::Measurement);
-    assert!((1..=50).contains(&missed), "{missed} misses for {bytes} bytes");
+    transfer(&mut pair, secs(1));
+    let server = pair.server();
+    assert_eq!(server.information().receive_round_trip, Some(ms(20)));
+    let prediction = &server.statistics().prediction;
+    let missed: u64 = prediction.misses().map(|(_, count)| count).sum();
+    assert!(missed <= 1 && prediction.data > 5_000, "{prediction:?}");
 }
 
-/// A timestamp of zero that comes back could be one that never left (RFC 7323 §4.1): it tells nothing, and
-/// what follows it is predicted all the same.
+/// A timestamp of zero that comes back could be one that never left (RFC 7323 §4.1).
 #[test]
-fn an_echo_that_tells_nothing_costs_one_prediction_and_no_more() {
+fn an_echo_that_tells_nothing_is_no_round_trip() {
     let mut host = Script::established(&tuned(), "S. 0:0(0) ack 1 win 65535 mss 1460 ts 7 0");
     let mut next = 1;
     for _ in 0..10 {
@@ -133,8 +134,23 @@ fn an_echo_that_tells_nothing_costs_one_prediction_and_no_more() {
         host.read(4_000);
     }
     let prediction = &host.connection.statistics().prediction;
-    let missed = prediction.missed(MissReason::Measurement);
-    assert!((1..=10).contains(&missed) && prediction.data > 25, "{prediction:?}");
+    assert!(prediction.data == 40, "{prediction:?}");
+    assert_eq!(host.connection.information().receive_round_trip, None);
+}
+
+#[test]
+fn a_round_trip_is_measured_on_data_in_order() {
+    let mut host = Script::established(&tuned(), "S. 0:0(0) ack 1 win 65535 mss 1460 ts 7 0");
+    let measured = |host: &Script| host.connection.information().receive_round_trip;
+    host.pass_time(ms(50));
+    host.send(". 1:1001(1000) ack 1 ts 8 0");
+    host.read(1_000);
+    host.pass_time(ms(50));
+    host.send(". 2001:3001(1000) ack 1 ts 8 2000090");
+    host.send(". 1001:1001(0) ack 1 ts 8 2000090");
+    assert_eq!(measured(&host), None);
+    host.send(". 1001:2001(1000) ack 1 ts 8 2000070");
+    assert_eq!(measured(&host), Some(ms(30)));
 }
 
 #[test]
