@@ -143,13 +143,13 @@ impl EventQueue {
         let kind = kinds.trailing_zeros() as u8;
         *kinds &= *kinds - 1;
         if *kinds == 0 {
-            self.links.remove(&mut self.waiting, socket);
+            self.links.pop_front(&mut self.waiting);
         }
         Some((socket, kind))
     }
 
     /// Takes the next event of the host as a whole.
-    #[cold]
+    #[inline(never)]
     pub(crate) fn poll_echo(&mut self) -> Option<Event> {
         self.echoes.pop_front()
     }

@@ -144,6 +144,7 @@ impl Stack {
     }
 
     /// Frames out, and only then frames in, and timers.
+    #[inline(never)]
     fn turn_outwards(
         &mut self,
         link: &mut impl Link,
@@ -161,6 +162,7 @@ impl Stack {
     }
 
     /// Frames in, timers, frames out.
+    #[inline(always)]
     fn pass(&mut self, link: &mut impl Link, budget: Budget, now: Instant) -> Result<Turn, LinkError> {
         let received = if self.looks_ahead() {
             self.receive_foreseen(link, budget.receive, now)

@@ -125,9 +125,19 @@ impl Links {
     }
 
     /// Takes the item at the front of `list`.
+    #[inline]
     pub(crate) fn pop_front(&mut self, list: &mut List) -> Option<u32> {
         let first = list.first()?;
-        self.remove(list, first);
+        let node = self.nodes.get_mut(first as usize)?;
+        let next = node.next;
+        node.previous = OUTSIDE;
+        list.first = next;
+        list.length -= 1;
+        // The end of the list is no item's number.
+        match self.nodes.get_mut(next as usize) {
+            Some(next) => next.previous = END,
+            None => list.last = END,
+        }
         Some(first)
     }
 

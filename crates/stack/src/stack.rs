@@ -227,12 +227,11 @@ impl Stack {
 
     #[inline]
     fn next_event(&mut self) -> Option<Event> {
-        while let Some((index, kind)) = self.events.poll_socket() {
-            if let Some(event) = Event::of(&self.sockets, index, kind) {
-                return Some(event);
-            }
+        match self.events.poll_socket() {
+            // Only sockets that exist have events, and they are of their kind.
+            Some((index, kind)) => Event::of(&self.sockets, index, kind),
+            None => self.events.poll_echo(),
         }
-        self.events.poll_echo()
     }
 
     /// Lets timers that are due at `now` expire, at most `budget` of them, and returns how many did.
