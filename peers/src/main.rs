@@ -176,7 +176,9 @@ type Chosen = (Vec<Box<dyn Contender>>, Vec<contender::Missing>);
 
 /// Those that are wanted and here, and those that are wanted and missing.
 fn choose(candidates: Vec<Entry>, wanted: &[String]) -> Result<Chosen, Failure> {
-    let names: Vec<&str> = candidates.iter().map(|&(name, _)| name).collect();
+    let mut names: Vec<&str> = candidates.iter().map(|&(name, _)| name).collect();
+    // Some stand there once for each link.
+    names.dedup();
     if let Some(unknown) = wanted.iter().find(|wanted| !names.contains(&wanted.as_str())) {
         let sentence = format!("nobody here is called `{unknown}`: choose of {}", names.join(", "));
         return Err(Failure { sentence, code: 2 });
