@@ -18,7 +18,7 @@ use crate::send::{SendSequence, Sender};
 use crate::shared_config::{Preferences, SharedConfig};
 use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
-use crate::{Config, Error, KeepAlive, LARGEST_BUFFER, MemoryGrant, State, Statistics};
+use crate::{Config, Error, KeepAlive, LARGEST_BUFFER, MemoryGrant, PacingRule, State, Statistics};
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader, TcpOptions, Timestamps, prefetch};
@@ -300,8 +300,9 @@ impl Connection {
         let is_possible = self.agreement.selective_acks || wish != CongestionName::Bbr;
         let name = if is_possible { wish } else { Config::modern().congestion };
         let (mss, initial) = (self.full_segment(), self.config.initial_window);
-        let seed = u64::from(self.snd.iss.number());
-        self.sender.congestion = Congestion::new(name, mss, initial, seed);
+        let (paced, seed) = (self.config.pacing == PacingRule::On, u64::from(self.snd.iss.number()));
+        self.sender.congestion = Congestion::new(name, mss, initial, paced, seed);
+        self.begin_first_flight();
     }
 
     /// The handshake is complete: our SYN is acknowledged, with all that lies before `ack`.

@@ -31,8 +31,8 @@ pub(crate) struct Cubic {
 packed!(Cubic { window, hystart, w_max, cwnd_prior, stage });
 
 impl Cubic {
-    pub(super) const fn new(window: Window) -> Self {
-        Self { window, hystart: Some(HyStart::new()), w_max: None, cwnd_prior: 0, stage: None }
+    pub(super) const fn new(window: Window, paced: bool) -> Self {
+        Self { window, hystart: Some(HyStart::new(paced)), w_max: None, cwnd_prior: 0, stage: None }
     }
 
     /// RFC 9438 §4.10 says "no more than"; RFC 5681 leaves equality open.

@@ -5,13 +5,14 @@ use crate::rest::pack::{Pack, Packer, Unpacker, packed};
 use linerate_units::Duration;
 use linerate_wire::SeqNum;
 
-// RFC 9406 §4.3, its recommendations for a sender that does not pace.
+// RFC 9406 §4.3, its recommendations.
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u32 = 4;
 const CSS_ROUNDS: u32 = 5;
+/// For a sender that does not pace; there is no limit for one that does.
 const L: u32 = 8;
 
 /// The RFC's infinity.
@@ -37,6 +38,8 @@ pub(super) struct HyStart {
     last_round_min: Duration,
     current_round_min: Duration,
     samples: u32,
+    /// Does pacing spread what an acknowledgement lets go?
+    paced: bool,
 }
 
 impl Pack for Phase {
@@ -54,22 +57,23 @@ impl Pack for Phase {
     }
 }
 
-packed!(HyStart { phase, window_end, last_round_min, current_round_min, samples });
+packed!(HyStart { phase, window_end, last_round_min, current_round_min, samples, paced });
 
 impl HyStart {
-    pub(super) const fn new() -> Self {
+    pub(super) const fn new(paced: bool) -> Self {
         Self {
             phase: Phase::SlowStart,
             window_end: None,
             last_round_min: UNKNOWN,
             current_round_min: UNKNOWN,
             samples: 0,
+            paced,
         }
     }
 
     /// Bytes that the window grows by for `ack` of segments of `mss` (RFC 9406 §4.2).
     pub(super) fn growth(&self, ack: &Acknowledged, mss: u32) -> u32 {
-        let counted = ack.bytes_within(L * mss);
+        let counted = if self.paced { ack.bytes } else { ack.bytes_within(L * mss) };
         match self.phase {
             Phase::SlowStart => counted,
             Phase::Conservative { .. } => counted / CSS_GROWTH_DIVISOR,
@@ -167,15 +171,21 @@ mod tests {
 
     #[test]
     fn slow_start_doubles_even_when_acknowledgements_are_delayed() {
-        let hystart = HyStart::new();
+        let hystart = HyStart::new(false);
         assert_eq!(growth(&hystart, 2 * MSS, 1), 2 * MSS);
         assert_eq!(growth(&hystart, 20 * MSS, 1), 8 * MSS);
         assert_eq!(growth(&hystart, 20 * MSS, 2), 16 * MSS);
     }
 
     #[test]
+    fn slow_start_that_is_paced_doubles_whatever_an_acknowledgement_covers() {
+        let hystart = HyStart::new(true);
+        assert_eq!(growth(&hystart, 20 * MSS, 1), 20 * MSS);
+    }
+
+    #[test]
     fn a_steady_path_is_never_left() {
-        let (mut hystart, mut number) = (HyStart::new(), 0);
+        let (mut hystart, mut number) = (HyStart::new(false), 0);
         for _ in 0..100 {
             assert!(!round(&mut hystart, &mut number, 50));
         }
@@ -184,7 +194,7 @@ mod tests {
 
     #[test]
     fn grown_round_trips_slow_the_growth_and_end_it_after_five_rounds() {
-        let (mut hystart, mut number) = (HyStart::new(), 0);
+        let (mut hystart, mut number) = (HyStart::new(false), 0);
         round(&mut hystart, &mut number, 50);
         round(&mut hystart, &mut number, 50);
         let rounds = (1..).find(|_| round(&mut hystart, &mut number, 57)).unwrap_or(0);
@@ -194,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_growth_below_the_threshold_is_noise() {
-        let (mut hystart, mut number) = (HyStart::new(), 0);
+        let (mut hystart, mut number) = (HyStart::new(false), 0);
         for millis in [10, 13, 13, 16, 12] {
             round(&mut hystart, &mut number, millis);
         }
@@ -203,7 +213,7 @@ mod tests {
 
     #[test]
     fn round_trips_that_shrink_again_resume_slow_start() {
-        let (mut hystart, mut number) = (HyStart::new(), 0);
+        let (mut hystart, mut number) = (HyStart::new(false), 0);
         for millis in [50, 50, 70] {
             round(&mut hystart, &mut number, millis);
         }

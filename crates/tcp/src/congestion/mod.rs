@@ -318,16 +318,16 @@ impl Congestion {
         Self::NewReno(NewReno::new(Window::new(mss, initial_segments)))
     }
 
-    /// A controller that begins with `initial_segments` segments of `mss` bytes. What it leaves to chance
-    /// follows from `seed`.
+    /// A controller that begins with `initial_segments` segments of `mss` bytes, which are `paced` whether it asks
+    /// for that or not. What it leaves to chance follows from `seed`.
     #[inline(always)]
-    pub(crate) fn new(name: CongestionName, mss: u32, initial_segments: u32, seed: u64) -> Self {
+    pub(crate) fn new(name: CongestionName, mss: u32, initial_segments: u32, paced: bool, seed: u64) -> Self {
         let window = Window::new(mss, initial_segments);
         match name {
             CongestionName::Tahoe => Self::Tahoe(Tahoe::new(window)),
             CongestionName::Reno => Self::Reno(Reno::new(window)),
             CongestionName::NewReno => Self::NewReno(NewReno::new(window)),
-            CongestionName::Cubic => Self::Cubic(Cubic::new(window)),
+            CongestionName::Cubic => Self::Cubic(Cubic::new(window, paced)),
             CongestionName::Bbr => Self::Bbr(Box::new(Bbr::new(window, seed))),
             CongestionName::Fixed(segments) => Self::Fixed(Fixed::new(window, u32::from(segments))),
         }
@@ -450,7 +450,7 @@ mod tests {
 
     #[test]
     fn slow_start_doubles_and_congestion_avoidance_adds_one_segment_a_round_trip() {
-        let mut congestion = Congestion::new(CongestionName::NewReno, 1_000, 2, 0);
+        let mut congestion = Congestion::new(CongestionName::NewReno, 1_000, 2, false, 0);
         for _ in 0..2 {
             acknowledge(&mut congestion, 1_000);
         }
@@ -468,7 +468,7 @@ mod tests {
     #[test]
     fn tahoe_starts_again_where_the_others_only_lower_the_threshold() {
         let after_loss = |name| {
-            let mut congestion = Congestion::new(name, 1_000, 10, 0);
+            let mut congestion = Congestion::new(name, 1_000, 10, false, 0);
             congestion.controller().on_loss(10_000);
             (congestion.window().cwnd(), congestion.window().ssthresh())
         };
@@ -481,7 +481,7 @@ mod tests {
     #[test]
     fn a_window_that_has_grown_beyond_is_not_taken_back() {
         for name in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
-            let mut congestion = Congestion::new(name, 1_000, 10, 0);
+            let mut congestion = Congestion::new(name, 1_000, 10, false, 0);
             let before = congestion.clone();
             congestion.controller().on_loss(10_000);
             congestion.controller().window_mut().add(20_000);
@@ -493,7 +493,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_was_none_leaves_no_trace() {
-        let mut congestion = Congestion::new(CongestionName::Cubic, 1_000, 10, 0);
+        let mut congestion = Congestion::new(CongestionName::Cubic, 1_000, 10, false, 0);
         let before = congestion.clone();
         congestion.controller().on_timeout(10_000);
         congestion.restore(before.clone());

@@ -19,16 +19,18 @@ pub(crate) struct Window {
     mss: u32,
     /// Bytes acknowledged towards the next segment of congestion avoidance.
     credit: u32,
-    /// What the connection may begin with, and begin with again after it was idle.
+    /// What the connection may begin with.
     initial: u32,
+    /// RW: what it may begin with again after it was idle (RFC 5681 §4.1).
+    restart: u32,
 }
 
-packed!(Window { cwnd, ssthresh, mss, credit, initial });
+packed!(Window { cwnd, ssthresh, mss, credit, initial, restart });
 
 impl Window {
     pub(crate) fn new(mss: u32, initial_segments: u32) -> Self {
         let initial = initial_window(mss, initial_segments.max(1));
-        Self { cwnd: initial, ssthresh: MOST, mss, credit: 0, initial }
+        Self { cwnd: initial, ssthresh: MOST, mss, credit: 0, initial, restart: initial }
     }
 
     pub(crate) const fn cwnd(&self) -> u32 {
@@ -95,7 +97,12 @@ impl Window {
     /// stale (RFC 5681 §4.1). Slow start leads back to where the window was, nearly (RFC 7661 §4.4.3).
     pub(crate) fn forget_after_idle(&mut self) {
         self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
-        self.set(self.cwnd.min(self.initial));
+        self.set(self.cwnd.min(self.restart));
+    }
+
+    /// After an idle time the connection begins with what RFC 3390 lets it (RFC 6928 §2).
+    pub(crate) fn restart_with_less(&mut self) {
+        self.restart = self.restart.min(small_initial_window(self.mss));
     }
 
     /// SSTHRESH, and `segments` that are known to have left the network.
@@ -152,6 +159,11 @@ fn initial_window(mss: u32, segments: u32) -> u32 {
     mss.saturating_mul(segments).min(usual).min(MOST)
 }
 
+/// IW as it was before it had ten segments: up to four, of 4,380 bytes (RFC 3390 §1).
+fn small_initial_window(mss: u32) -> u32 {
+    mss.saturating_mul(4).min(mss.saturating_mul(2).max(4_380))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +175,18 @@ mod tests {
         assert_eq!([4_000, 8_948, 65_483].map(bytes), [14_600, 17_896, 130_966]);
         assert_eq!(Window::new(1_460, 1).cwnd(), 1_460);
         assert_eq!(Window::new(65_483, u32::MAX).cwnd(), MOST);
+    }
+
+    #[test]
+    fn with_less_is_with_two_to_four_segments_and_never_with_more_than_the_initial_window() {
+        let restart = |mss, segments| {
+            let mut window = Window::new(mss, segments);
+            window.restart_with_less();
+            window.forget_after_idle();
+            window.cwnd()
+        };
+        assert_eq!([536, 1_460, 8_948].map(|mss| restart(mss, 10)), [2_144, 4_380, 17_896]);
+        assert_eq!(restart(1_460, 1), 1_460);
     }
 
     #[test]

@@ -93,10 +93,9 @@ impl Connection {
         self.ecn.past.set(Past::CWR_DUE, tells);
     }
 
-    /// Something was lost, and the window was reduced for it. If it is the first data that bore an option,
-    /// that is not tried again (RFC 9768 §3.2.3.2.2).
-    pub(crate) fn on_loss_noticed(&mut self) {
-        self.on_window_reduced();
+    /// Something was lost. If it is the first data that bore an option, that is not tried again (RFC 9768
+    /// §3.2.3.2.2).
+    pub(crate) fn doubt_options(&mut self) {
         let Some(accurate) = self.ecn.accurate.as_deref() else { return };
         let acknowledged = self.statistics.bytes_acknowledged;
         if accurate.first_option.is_some_and(|start| acknowledged <= start) {

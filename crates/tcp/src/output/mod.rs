@@ -378,8 +378,14 @@ impl Connection {
         if now.since(self.sender.last_sent) > self.sender.rtt.timeout(&self.config.rto)
             && self.config.restart_after_idle
         {
-            self.sender.congestion.controller().forget_after_idle();
+            self.forget_after_idle();
         }
+    }
+
+    #[cold]
+    fn forget_after_idle(&mut self) {
+        self.sender.congestion.controller().forget_after_idle();
+        self.begin_first_flight();
     }
 
     /// A byte beyond a closed window has left; its successor goes when the timer says so again.

@@ -149,7 +149,6 @@ impl Connection {
             self.withdraw_early_data();
             return;
         }
-        self.on_loss_noticed();
         if !self.believe_held_report(now) {
             self.judge_path_at_timeout(now);
         }
@@ -158,6 +157,14 @@ impl Connection {
         } else {
             self.go_back(first);
         }
+        self.on_loss_noticed();
+    }
+
+    /// Something was lost, and the window was reduced for it.
+    pub(super) fn on_loss_noticed(&mut self) {
+        self.on_window_reduced();
+        self.doubt_options();
+        self.judge_first_flight();
     }
 
     /// Everything from `una` on is sent again, or only its first segment until it is known whether the

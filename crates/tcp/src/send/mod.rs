@@ -4,6 +4,7 @@ pub(crate) mod buffer;
 pub(crate) mod busy_time;
 pub(crate) mod delivery;
 mod duplicates;
+mod first_flight;
 pub(crate) mod frto;
 pub(crate) mod loss;
 pub(crate) mod pacing;
@@ -26,6 +27,7 @@ use alloc::boxed::Box;
 use buffer::SendBuffer;
 use busy_time::BusyTime;
 use delivery::DeliveryAccount;
+use first_flight::FirstFlight;
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 use loss::Loss;
@@ -126,6 +128,7 @@ pub(crate) struct Sender {
     /// SND.UP while urgent data is not acknowledged: the number after it.
     pub(crate) urgent: Option<SeqNum>,
     pub(crate) loss: Loss,
+    pub(crate) first_flight: FirstFlight,
     pub(crate) pacer: Pacer,
     pub(crate) path: PathMtu,
     pub(crate) buffer: SendBuffer,
@@ -139,6 +142,7 @@ packed!(Sender {
     rtt,
     path,
     loss,
+    first_flight,
     congestion,
     pacer,
     burst,
@@ -173,6 +177,7 @@ impl Sender {
             rtt: RoundTrip::new(&config.rto),
             path,
             loss: Loss::new(iss),
+            first_flight: FirstFlight::default(),
             congestion: Congestion::before_handshake(mss, config.initial_window),
             pacer: Pacer::new(now),
             burst: 0,

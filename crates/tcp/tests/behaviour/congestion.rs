@@ -1,7 +1,7 @@
 //! The congestion window of a connection: what lets it grow, and what a loss takes from it.
 
 use crate::{ms, secs};
-use linerate_tcp::{Config, CongestionName};
+use linerate_tcp::{Config, CongestionName, PacingRule};
 use linerate_testkit::{Connections, End, Line, Network, Script};
 use linerate_units::Rate;
 
@@ -102,6 +102,18 @@ fn every_acknowledgement_of_a_flight_that_filled_the_window_opens_it_in_slow_sta
     }
 }
 
+/// RFC 9406 §4.3: L is eight segments, and no limit for who paces.
+#[test]
+fn an_acknowledgement_opens_the_window_of_cubic_by_eight_segments_or_by_all_where_they_are_paced() {
+    for (pacing, opened) in [(PacingRule::Controller, 18_000), (PacingRule::On, 20_000)] {
+        let mut host = established(&Config { pacing, ..CUBIC });
+        host.write(60_000);
+        host.take_sent();
+        host.send(". 1:1(0) ack 10001");
+        assert_eq!(window(&host), opened, "{pacing:?}");
+    }
+}
+
 /// The first of two acknowledgements that come together opens the window; that the second finds it
 /// open says nothing, because nothing could be sent in between.
 #[test]
@@ -160,6 +172,74 @@ fn after_an_idle_time_the_window_is_the_initial_one() {
         assert_eq!(window(&host), 10_000, "{congestion}");
         assert!(threshold(&host) >= before / 4 * 3, "{congestion}: and slow start leads back");
     }
+}
+
+/// 40,000 bytes, of which the peer acknowledges the first `ack`, and says three times that more came, but not what
+/// follows these; and an idle time. The window before and after that.
+fn windows_around_idleness_after_a_loss(host: &mut Script, ack: u64) -> (u32, u32) {
+    let first = host.connection.statistics().bytes_acknowledged + 1;
+    host.write(40_000);
+    host.take_sent();
+    for _ in 0..4 {
+        host.send(&format!(". 1:1(0) ack {}", first + ack));
+        host.take_sent();
+    }
+    assert_eq!(host.connection.statistics().fast_retransmissions, 1);
+    for acked in (11_000..=40_000).step_by(1_000) {
+        host.send(&format!(". 1:1(0) ack {}", first + acked));
+        host.take_sent();
+    }
+    let before = window(host);
+    host.pass_time(secs(2));
+    host.write(20_000);
+    host.take_sent();
+    (before, window(host))
+}
+
+/// RFC 6928 §2: of the first window, or of the one after an idle time.
+#[test]
+fn a_path_that_has_lost_a_part_of_a_first_window_gets_four_segments_after_an_idle_time() {
+    for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
+        let config = Config { congestion, initial_window: 10, ..Config::modern() };
+        for (idle, ack, most) in [
+            (false, 0, 4_000),
+            (false, 9_000, 4_000),
+            (false, 10_000, 10_000),
+            (true, 0, 4_000),
+            (true, 10_000, 10_000),
+        ] {
+            let mut host = established(&config);
+            if idle {
+                host.write(20_000);
+                for acked in [10_001, 20_001] {
+                    host.take_sent();
+                    host.send(&format!(". 1:1(0) ack {acked}"));
+                }
+                host.pass_time(secs(2));
+            }
+            let (before, after) = windows_around_idleness_after_a_loss(&mut host, ack);
+            assert!(before > 4_000, "{congestion}: {before}");
+            assert_eq!(after, before.min(most), "{congestion}, idle: {idle}, {ack} acknowledged");
+        }
+    }
+}
+
+#[test]
+fn a_first_window_that_was_late_and_not_lost_is_the_one_after_an_idle_time() {
+    let mut host = established(&CUBIC);
+    host.write(20_000);
+    host.take_sent();
+    host.expect_after(ms(200), ". 1:1001(1000) ack 1");
+    host.pass_time(ms(50));
+    for acked in (1_001..=20_001).step_by(1_000) {
+        host.send(&format!(". 1:1(0) ack {acked}"));
+        host.take_sent();
+    }
+    assert_eq!(host.connection.statistics().spurious_recoveries, 1);
+    host.pass_time(secs(2));
+    host.write(20_000);
+    host.take_sent();
+    assert_eq!(window(&host), 10_000);
 }
 
 /// RFC 5681 §4.1 is a SHOULD: on a path of one's own there is nothing to be learnt anew.

@@ -20,12 +20,12 @@ struct Path {
 
 impl Path {
     fn new(round_trip: Duration) -> Self {
-        Self::with(Cubic::new(Window::new(MSS, 10)), round_trip)
+        Self::with(Cubic::new(Window::new(MSS, 10), false), round_trip)
     }
 
     /// A window of `segments`, lost and recovered from: at the beginning of a stage.
     fn after_loss(segments: u32, round_trip: Duration) -> Self {
-        let mut path = Self::with(Cubic::new(Window::new(MSS, segments)), round_trip);
+        let mut path = Self::with(Cubic::new(Window::new(MSS, segments), false), round_trip);
         path.lose();
         path
     }
