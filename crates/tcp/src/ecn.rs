@@ -150,6 +150,7 @@ impl Notification {
         }
     }
 
+    #[cold]
     fn enter_accurate_mode(&mut self, flags: TcpFlags) {
         let is_answer = flags.contains(TcpFlags::ACK);
         let mut accurate = Accurate::new(!is_answer);

@@ -155,8 +155,9 @@ impl Connection {
     }
 
     /// The first SYN of an active open has left with its cookie and so much data.
+    #[cold]
     pub(crate) fn note_fast_open_syn(&mut self, length: u32) {
-        if self.fast_open.is_none() || self.state != State::SynSent {
+        if self.state != State::SynSent {
             return;
         }
         let cookie = self.options_of_syn().fast_open;
@@ -166,6 +167,7 @@ impl Connection {
     }
 
     /// The SYN-ACK says what became of the try (RFC 7413 §4.2.2, the client's step 1).
+    #[cold]
     pub(crate) fn learn_from_syn_ack(&mut self, syn_ack: &Segment<'_>) {
         let Some(fast_open) = self.fast_open.as_ref() else { return };
         let Some(tried) = fast_open.tried else { return };
@@ -187,6 +189,7 @@ impl Connection {
 
     /// The peer's first acknowledgement, `ack`, tells how much of the data on our SYN it has taken, and
     /// whether it was any. The rest was never sent, as far as it is concerned, and leaves at once.
+    #[cold]
     pub(crate) fn settle_data_of_syn(&mut self, ack: SeqNum) -> bool {
         let brought = self.fast_open.as_mut().filter(|fast_open| fast_open.data_sent > 0);
         let Some(fast_open) = brought else { return false };

@@ -16,6 +16,7 @@ use linerate_units::Instant;
 impl Stack {
     /// What a connection that is about to open tries: to bring the cookie that is remembered, or to get one,
     /// or neither where that has failed of late.
+    #[cold]
     pub(crate) fn offer_fast_open(
         &mut self,
         now: Instant,

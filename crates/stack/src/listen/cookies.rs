@@ -14,6 +14,7 @@ use linerate_wire::{Segment, TcpFlags, TcpHeader};
 
 impl Stack {
     /// Answers a SYN with a cookie.
+    #[cold]
     pub(super) fn answer_with_cookie(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>) {
         let now = arrived.arrival.at;
         let (local, peer) = arrived.ends(syn);
@@ -46,6 +47,7 @@ impl Stack {
 
     /// An acknowledgement without a connection may bring back a cookie of this listener, and open its
     /// connection. False if it does not, and belongs to nobody.
+    #[cold]
     pub(crate) fn take_cookie(&mut self, arrived: &Arrived<'_>, index: u32, ack: &Segment<'_>) -> bool {
         if !self.expects_cookies(arrived, index) || ack.flags().contains(TcpFlags::SYN) {
             return false;

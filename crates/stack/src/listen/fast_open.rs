@@ -68,17 +68,17 @@ pub(super) enum Admission {
 }
 
 impl Stack {
-    /// Steps 1 to 3 of RFC 7413 §4.2.2, for the listener `index`.
+    /// Steps 1 to 3 of RFC 7413 §4.2.2, for the listener `index`, which lets in at most `limit` so.
+    #[cold]
     pub(super) fn judge_fast_open(
         &mut self,
         arrived: &Arrived<'_>,
-        index: u32,
+        (index, limit): (u32, usize),
         syn: &Segment<'_>,
     ) -> Admission {
         const ORDINARY: Admission = Admission::Ordinary(None);
         let now = arrived.arrival.at;
         let Some(listener) = self.sockets.listener_at(index) else { return ORDINARY };
-        let Some(limit) = listener.options.fast_open else { return ORDINARY };
         let Some(brought) = syn.options().fast_open else { return ORDINARY };
         let counted = &mut self.counted.tcp_extra;
         if !listener.pending.has_room(now, limit) {
@@ -106,6 +106,7 @@ impl Stack {
 
     /// A connection of the listener `index` was opened fast: it waits to be accepted from now on, and for
     /// the end of its handshake.
+    #[cold]
     pub(super) fn enter_pending(&mut self, index: u32, connection: u32) {
         if let Some(handle) = self.sockets.listen_handle(index) {
             self.pending_fast.insert(connection, handle);
@@ -120,6 +121,7 @@ impl Stack {
 
     /// The handshake of a connection is over, one way or the other: if it was opened fast, it waits no
     /// longer.
+    #[cold]
     pub(crate) fn leave_pending(&mut self, index: u32) {
         let Some(handle) = self.pending_fast.remove(&index) else { return };
         let was_reset = self.sockets.tcp_at(index).is_some_and(|socket| was_reset(&socket.connection));

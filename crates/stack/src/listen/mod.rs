@@ -297,12 +297,16 @@ impl Stack {
             return;
         }
         let Some(listener) = self.sockets.listener_at(index) else { return };
+        let is_full = listener.is_full();
         if listener.gives_cookies() {
             self.answer_with_cookie(arrived, index, syn);
             return;
         }
-        let admission = self.judge_fast_open(arrived, index, syn);
-        if matches!(admission, Admission::Ordinary(_)) {
+        let admission = match listener.options.fast_open {
+            Some(limit) => self.judge_fast_open(arrived, (index, limit), syn),
+            None => Admission::Ordinary(None),
+        };
+        if is_full && matches!(admission, Admission::Ordinary(_)) {
             self.recycle_half_open(index);
         }
         self.keep_syn(arrived, index, syn, admission);
@@ -356,6 +360,7 @@ impl Stack {
     }
 
     /// Counts a SYN that comes to nothing.
+    #[cold]
     fn drop_syn(&mut self, index: u32) {
         self.counted.tcp_extra.listen_drops += 1;
         if let Some(listener) = self.sockets.listener_at(index) {
@@ -364,6 +369,7 @@ impl Stack {
     }
 
     /// Counts that an accept queue is full.
+    #[cold]
     pub(crate) fn count_overflow(&mut self, index: u32) {
         self.counted.tcp_extra.listen_overflows += 1;
         if let Some(listener) = self.sockets.listener_at(index) {
@@ -372,10 +378,9 @@ impl Stack {
     }
 
     /// Makes room in a full SYN queue.
+    #[cold]
     fn recycle_half_open(&mut self, index: u32) {
-        let Some(listener) = self.sockets.listener_at(index).filter(|listener| listener.is_full()) else {
-            return;
-        };
+        let Some(listener) = self.sockets.listener_at(index) else { return };
         if let Some(oldest) = listener.half_open.first() {
             listener.counted.recycled += 1;
             self.counted.tcp_extra.half_open_recycled += 1;

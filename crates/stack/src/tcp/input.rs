@@ -127,6 +127,7 @@ impl Stack {
     }
 
     /// Answers a segment with a reset, unless there have been too many of these.
+    #[cold]
     fn send_reset(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>, reset: &Reset) {
         if !self.resets.take(arrived.arrival.at) {
             self.counted.tcp_extra.resets_limited += 1;

@@ -84,6 +84,7 @@ impl Connection {
 
     /// The SYN-ACK has come, and in the accurate mode, its acknowledgement leaves alone, and before data: it
     /// tells how the SYN-ACK arrived (RFC 9768 §3.2.2.1).
+    #[cold]
     pub(crate) fn end_accurate_handshake(&mut self, syn_ack: &Segment<'_>) {
         let Some(accurate) = self.ecn.accurate.as_deref_mut() else { return };
         accurate.ends_handshake = true;

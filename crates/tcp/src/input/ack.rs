@@ -90,7 +90,9 @@ impl Connection {
             return Err(Refusal::BadAck);
         }
         // Of an end that has opened, too, at the same time.
-        self.settle_data_of_syn(segment.ack);
+        if self.fast_open.is_some() {
+            self.settle_data_of_syn(segment.ack);
+        }
         self.establish(now, segment.ack);
         Ok(())
     }

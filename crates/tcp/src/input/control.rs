@@ -74,7 +74,9 @@ impl Connection {
         self.end_burst();
         self.heard = now;
         if self.state == State::SynReceived {
-            self.settle_data_of_syn(segment.ack);
+            if self.fast_open.is_some() {
+                self.settle_data_of_syn(segment.ack);
+            }
             self.establish(now, segment.ack);
         }
         if advances && !self.acknowledge_syn_alone(now, segment) && !self.acknowledge_fin_alone(now, segment)

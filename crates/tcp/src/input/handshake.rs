@@ -29,9 +29,13 @@ impl Connection {
         self.heard = now;
         self.learn_from_syn(segment, now);
         if acks {
-            self.learn_from_syn_ack(segment);
+            if self.fast_open.is_some() {
+                self.learn_from_syn_ack(segment);
+            }
             self.establish(now, segment.ack);
-            self.end_accurate_handshake(segment);
+            if self.ecn.is_accurate() {
+                self.end_accurate_handshake(segment);
+            }
             if !self.acknowledge_syn_alone(now, segment) {
                 self.acknowledge(now, segment, 1, self.is_window_used());
             }

@@ -308,7 +308,9 @@ impl Connection {
         self.ecn.note_sent_syn(flags);
         self.first_due = false;
         self.sender.rtt.start_timing(self.snd.iss + 1, now);
-        self.note_fast_open_syn(length);
+        if self.fast_open.is_some() {
+            self.note_fast_open_syn(length);
+        }
         self.snd.nxt = self.snd.iss + 1 + length;
         self.snd.max = self.snd.nxt;
         self.watch(now);

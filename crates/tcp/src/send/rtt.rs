@@ -110,13 +110,14 @@ impl RoundTrip {
         echoed: impl FnOnce() -> Option<Duration>,
         now: Instant,
     ) {
-        if self.timed == Instant::NEVER {
-            if let Some(round_trip) = echoed() {
-                self.sample(limits, now, round_trip);
-            }
-        } else if !ack.before(self.expected) {
-            let sent = core::mem::replace(&mut self.timed, Instant::NEVER);
-            self.sample(limits, now, now.since(sent));
+        let round_trip = match self.timed {
+            Instant::NEVER => echoed(),
+            _ if ack.before(self.expected) => return,
+            sent => Some(now.since(sent)),
+        };
+        self.timed = Instant::NEVER;
+        if let Some(round_trip) = round_trip {
+            self.sample(limits, now, round_trip);
         }
     }
 
