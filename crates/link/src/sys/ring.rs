@@ -35,7 +35,7 @@ pub(crate) fn ring(capacity: usize, room: usize) -> (Producer, Consumer) {
         room,
     });
     let producer = Producer { shared: Arc::clone(&shared), tail: 0, published: 0, head_seen: 0 };
-    (producer, Consumer { shared, head: 0, released: 0, tail_seen: 0 })
+    (producer, Consumer { shared, head: 0, released: 0, looked_after: 0, tail_seen: 0 })
 }
 
 /// The end that writes frames.
@@ -90,8 +90,9 @@ impl Producer {
     }
 
     /// Announces that this end sleeps until there is room. False, and nothing announced, if there is
-    /// room already.
+    /// room already. Everything that was committed has been published: the consumer looks after who has filled the ring.
     pub(crate) fn fall_asleep(&mut self) -> bool {
+        debug_assert_eq!(self.published, self.tail, "a consumer that does not see a full ring wakes nobody");
         falls_asleep(&self.shared.flags.0.producer_asleep, || {
             self.tail.wrapping_sub(self.shared.head.0.load(Ordering::SeqCst)) < self.shared.slots
         })
@@ -151,6 +152,8 @@ pub(crate) struct Consumer {
     head: usize,
     /// What the producer was told of. Always equal to `shared.head`.
     released: usize,
+    /// The same when it was last asked whether the producer sleeps.
+    looked_after: usize,
     /// What `shared.tail` was when it was last looked at.
     tail_seen: usize,
 }
@@ -204,7 +207,15 @@ impl Consumer {
             return false;
         }
         self.released = self.head;
-        // Release: the reads of these slots come before any write of the producer; and in order: see `wakes`.
+        // Release, both: the reads of these slots come before any write of the producer.
+        if self.tail_seen.wrapping_sub(self.looked_after) < self.shared.slots {
+            // A producer sleeps when it has filled the ring. If it has done so and nobody has looked after it since,
+            // there is a frame that has not been seen here, and whoever has read that will.
+            self.shared.head.0.store(self.head, Ordering::Release);
+            return false;
+        }
+        self.looked_after = self.head;
+        // In order, too: see `wakes`.
         self.shared.head.0.store(self.head, Ordering::SeqCst);
         wakes(&self.shared.flags.0.producer_asleep)
     }
@@ -409,6 +420,21 @@ mod tests {
         assert!(!producer.fall_asleep());
         assert!(consumer.next().is_some());
         assert!(!consumer.release(), "the producer is awake");
+    }
+
+    #[test]
+    fn who_fills_the_ring_and_sleeps_is_woken_though_room_was_made_without_asking_for_sleepers() {
+        let (mut producer, mut consumer) = ring(2, 8);
+        put(&mut producer, b"1", 0);
+        assert!(!producer.publish());
+        assert!(consumer.next().is_some());
+        assert!(!consumer.release(), "the ring was not full");
+        put(&mut producer, b"2", 0);
+        put(&mut producer, b"3", 0);
+        assert!(!producer.publish());
+        assert!(producer.fall_asleep(), "and now it is");
+        assert!(consumer.next().is_some());
+        assert!(consumer.release());
     }
 
     #[test]
