@@ -78,6 +78,8 @@ pub(crate) struct TcpSocket {
     retired: bool,
     /// Which of its buffers were lent warm memory.
     pub(crate) lent: Lent,
+    /// Its timer comes due by then, or nobody knows: [`Instant::NEVER`]. So the wheel is asked only for an earlier time.
+    armed: Instant,
 }
 
 /// Is a connection in this state open in the sense of `CurrEstab`?
@@ -152,6 +154,7 @@ impl Stack {
             is_local,
             retired: false,
             lent: Lent::default(),
+            armed: Instant::NEVER,
         });
         self.flows.insert_hashed(flow_hash, flow, index);
         index
@@ -288,11 +291,13 @@ impl Stack {
         }
         // The deadline may have moved later since the timer was armed; then it is armed anew, and that is all: little of
         // the connection is touched, which may not be at hand.
-        if let Some(socket) = self.sockets.awake_at(index)
-            && let Some(deadline) = socket.connection.deadline_after(now)
-        {
-            self.timers.arm(TcpTimer::Of(index), deadline);
-            return;
+        if let Some(socket) = self.sockets.awake_at(index) {
+            socket.armed = Instant::NEVER;
+            if let Some(deadline) = socket.connection.deadline_after(now) {
+                self.timers.arm(TcpTimer::Of(index), deadline);
+                socket.armed = deadline;
+                return;
+            }
         }
         if let Some(socket) = self.sockets.tcp_at(index) {
             socket.connection.handle_timeout(now);

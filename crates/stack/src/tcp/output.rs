@@ -1,7 +1,6 @@
 //! A connection has its turn to send: the segment goes straight into the frame of the link, behind
 //! headers that were built when the connection was.
 
-use super::TcpTimer;
 use super::settle::{Settled, concerned};
 use crate::link::{Medium, TxFrame};
 use crate::ready::Sender;
@@ -129,7 +128,7 @@ impl Stack {
             }
             self.counted.ip.out_requests += 1;
             self.counted.tcp.out_segments += 1;
-            self.timers.arm(TcpTimer::Of(index), socket.connection.earliest_timeout());
+            socket.arm(index, &mut self.timers);
             let ready = if is_local { &mut self.local_ready } else { &mut self.ready };
             ready.remove(Sender::Socket(index));
             return Plainly::Frame(TxFrame::whole(length));

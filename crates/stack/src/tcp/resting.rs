@@ -120,6 +120,7 @@ impl<C: Kept> RestingSocket<C> {
             state: self.state,
             retired: false,
             lent: Lent::default(),
+            armed: Instant::NEVER,
         }
     }
 

@@ -59,7 +59,7 @@ impl Concerned<'_> {
         {
             return Settled::Not;
         }
-        self.timers.arm(TcpTimer::Of(index), socket.connection.earliest_timeout());
+        socket.arm(index, self.timers);
         self.note(index, socket);
         Settled::Yes
     }
@@ -72,7 +72,7 @@ impl Concerned<'_> {
             return Settled::Not;
         }
         debug_assert!(!socket.is_elsewhere() && socket.connection.events().is_empty());
-        self.timers.arm(TcpTimer::Of(index), socket.connection.earliest_timeout());
+        socket.arm(index, self.timers);
         self.call(index, socket);
         Settled::Yes
     }
@@ -98,6 +98,16 @@ impl Concerned<'_> {
 }
 
 impl TcpSocket {
+    /// Has the timer of the connection, which has this number, come due in time.
+    #[inline(always)]
+    pub(super) fn arm(&mut self, index: u32, timers: &mut TimerWheel<TcpTimer>) {
+        let deadline = self.connection.earliest_timeout();
+        if deadline < self.armed {
+            timers.arm(TcpTimer::Of(index), deadline);
+            self.armed = deadline;
+        }
+    }
+
     /// Does the host's memory have to hear of the last step?
     #[inline(always)]
     fn concerns(&self, memory: &Memory) -> bool {
@@ -147,7 +157,7 @@ impl Stack {
         let is_over = socket.connection.is_released();
         let waits_until = if state == State::TimeWait { socket.connection.waits_until() } else { None };
         if waits_until.is_none() {
-            self.timers.arm(TcpTimer::Of(index), socket.connection.earliest_timeout());
+            socket.arm(index, &mut self.timers);
         }
         socket.state = state;
         if events.intersects(OF_THE_WAY) {

@@ -71,6 +71,9 @@ impl Stack {
         if end < self.time_wait.latest {
             // One that was woken, or whose rules are others.
             self.timers.set(TcpTimer::Of(index), end);
+            if let Some(socket) = self.sockets.awake_at(index) {
+                socket.armed = Instant::NEVER;
+            }
             return;
         }
         self.time_wait.latest = end;
@@ -121,11 +124,13 @@ impl Stack {
     /// Judges whether a timer, its own or the queue's, is armed in time for a connection.
     pub(super) fn check_timer(&self, index: u32, socket: &TcpSocket) {
         let deadline = socket.connection.poll_timeout();
+        let armed = self.timers.deadline(TcpTimer::Of(index));
+        assert!(
+            armed <= socket.armed,
+            "each timer comes due when the connection believes it does, or before"
+        );
         let is_queued = socket.state == State::TimeWait && socket.owner == Owner::Nobody;
         let queue = is_queued && self.timers.deadline(TcpTimer::Queue) <= deadline + self.time_wait.late;
-        assert!(
-            queue || self.timers.deadline(TcpTimer::Of(index)) <= deadline,
-            "each timer is armed in time"
-        );
+        assert!(queue || armed <= deadline, "each timer is armed in time");
     }
 }
