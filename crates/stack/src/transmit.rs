@@ -95,6 +95,7 @@ impl Stack {
         self.transmit_chosen(now, frame)
     }
 
+    #[inline(always)]
     fn transmit_chosen(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         if frame.len() < self.interface.frames.least {
             // A link that does not keep its promise gets nothing.

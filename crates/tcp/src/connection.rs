@@ -451,15 +451,13 @@ impl Connection {
     }
 
     /// A read has made room: is that worth a segment?
-    // Drawn in, what it asks for wants more registers than there are.
-    #[inline(never)]
+    #[inline(always)]
     fn judge_read(&mut self) {
-        let is_all_told = self.rcv.nxt == self.rcv.acked;
-        if is_all_told && self.acks.has_enough_left(self.rcv.window(), self.receiver.capacity()) {
-            return;
-        }
-        if self.state.takes_data() && self.acks.on_read(&self.received()) {
-            self.owe_ack();
+        let (pending, segment) = (self.rcv.pending(), self.receiver.largest_segment);
+        if self.acks.may_wait(pending, segment, self.rcv.window(), self.receiver.capacity()) {
+            debug_assert!(!self.acks.on_read(&self.received()), "what may wait is not due");
+        } else {
+            self.owe_ack_if_window_grew();
         }
     }
 
@@ -522,7 +520,7 @@ impl Connection {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     pub(crate) fn owe_ack_if_window_grew(&mut self) {
         if self.state.takes_data() && self.acks.on_read(&self.received()) {
             self.owe_ack();

@@ -96,21 +96,26 @@ impl Connection {
     /// happened, if `segment` is anything else than data as predicted.
     #[inline(always)]
     pub fn handle_predicted_data(&mut self, now: Instant, segment: &Segment<'_>) -> Option<Disposition> {
-        let prediction = predict(self, segment);
+        let (prediction, stamp) = predict_stamped(self, segment);
         let (Prediction::Data { length } | Prediction::Both { length, .. }) = prediction else { return None };
         self.statistics.segments_received += 1;
         // One of its own, so that the one that was given needs no place in memory, nor is read any further.
         let segment = Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment };
         Some(if let Prediction::Both { .. } = prediction {
-            self.take_predicted_both(now, &segment, length, length)
+            self.take_predicted_both(now, &segment, stamp, length, length)
         } else {
-            self.take_predicted_data_apart(now, &segment, length)
+            self.take_predicted_data_apart(now, &segment, stamp, length)
         })
     }
 
     #[inline(never)]
-    fn take_predicted_data_apart(&mut self, now: Instant, segment: &Segment<'_>, length: u32) -> Disposition {
-        let stamp = segment.timestamps().unwrap_or_default().value;
+    fn take_predicted_data_apart(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        stamp: u32,
+        length: u32,
+    ) -> Disposition {
         self.take_predicted_data(now, segment, stamp, length, length)
     }
 
@@ -232,7 +237,7 @@ impl Connection {
         match prediction {
             Prediction::Data { length } => self.take_predicted_data(now, segment, stamp, length, piece),
             Prediction::Ack { acked } => self.take_predicted_ack(now, segment, acked, 1),
-            Prediction::Both { length, .. } => self.take_predicted_both(now, segment, length, piece),
+            Prediction::Both { length, .. } => self.take_predicted_both(now, segment, stamp, length, piece),
             Prediction::Miss => self.take_unpredicted(now, segment),
         }
     }

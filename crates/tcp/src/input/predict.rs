@@ -316,11 +316,12 @@ impl Connection {
         &mut self,
         now: Instant,
         segment: &Segment<'_>,
+        stamp: u32,
         length: u32,
         piece: u32,
     ) -> Disposition {
         self.statistics.prediction.both += 1;
-        self.take_predicted_header(now, segment);
+        self.take_stamp(now, self.rcv.nxt, stamp);
         // Who predicts misses nothing.
         if !self.agreement.selective_acks || !self.take_landing(now, segment.ack, 1) {
             self.acknowledge(now, segment, 1, self.is_window_used());

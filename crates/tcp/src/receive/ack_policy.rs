@@ -158,11 +158,12 @@ impl AckPolicy {
         }
     }
 
-    /// Would nothing be due after a read, all being acknowledged, while the peer has so much of the window left?
-    /// [`AckPolicy::on_read`] says so too, after more questions.
+    /// Is it plain that nothing is due after a read, while so much is not acknowledged and the peer has so much of the
+    /// window left? [`AckPolicy::on_read`] says so too, after more questions.
     #[inline(always)]
-    pub(crate) const fn has_enough_left(&self, offered: u32, capacity: u32) -> bool {
-        matches!(self.rule, AckRule::Modern { .. }) && offered > capacity / 2
+    pub(crate) const fn may_wait(&self, pending: u32, segment: u32, offered: u32, capacity: u32) -> bool {
+        let is_answered = pending <= segment && (!self.pushed || self.is_request_response());
+        matches!(self.rule, AckRule::Modern { .. }) && offered > capacity / 2 && (pending == 0 || is_answered)
     }
 
     /// Is the window that could be offered worth it, or would it lead the sender into segments of a
