@@ -8,7 +8,8 @@ use crate::bell::Bell;
 use crate::sys::ring::{Consumer, Producer, ring};
 use crate::wait::Readiness;
 use linerate_stack::{
-    Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, RxChecksum, RxFrame, TxFrame,
+    Capabilities, FrameSink, FrameSource, LentFrame, Link, LinkError, Medium, PlainFrame, RxChecksum,
+    RxFrame, TxFrame,
 };
 use linerate_units::{Clock, Instant, Rate};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -137,8 +138,12 @@ pub struct MemoryLink<C = MonotonicClock> {
 }
 
 impl<C: Clock> Link for MemoryLink<C> {
-    #[inline(always)]
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        self.receive_into(budget, &mut on_frame)
+    }
+
+    #[inline(always)]
+    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
         if budget == 0 {
             return Ok(0);
         }
@@ -147,16 +152,18 @@ impl<C: Clock> Link for MemoryLink<C> {
             let is_down = self.receiver.is_abandoned() && !self.receiver.has_frame();
             return if is_down { Err(LinkError::Down) } else { Ok(0) };
         }
-        let mut received = 0;
-        while let Some((bytes, stamp)) = self.receiver.next() {
-            let arrived = Instant::from_nanos(stamp);
-            on_frame(RxFrame { checksum: self.config.checksum, ..RxFrame::plain(bytes, arrived) });
-            received += 1;
-            if received == budget {
-                break;
+        let arrived = Instant::from_nanos;
+        let frames = self.receiver.frames(budget);
+        match self.config.checksum {
+            RxChecksum::Unverified => {
+                sink.take_plain(frames.map(|(bytes, stamp)| PlainFrame { bytes, arrived: arrived(stamp) }));
             }
+            checksum => frames.for_each(|(bytes, stamp)| {
+                sink.take(RxFrame { checksum, ..RxFrame::plain(bytes, arrived(stamp)) });
+            }),
         }
-        if received > 0 && self.receiver.release() {
+        let received = self.receiver.taken();
+        if self.receiver.release() {
             self.other.wake();
         }
         Ok(received)

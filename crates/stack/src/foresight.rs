@@ -10,6 +10,7 @@
 //! with who is.
 
 use crate::demux::{Flow, FlowHash};
+use crate::host::Turning;
 use crate::link::{Link, LinkError, Medium, RxFrame};
 use crate::sockets::Socket;
 use crate::stack::Stack;
@@ -116,7 +117,7 @@ impl Stack {
         let (flows, medium) = (&mut self.flows, self.interface.capabilities.medium);
         link.foresee(budget, |frame| flows.note_coming(flow_of(medium, frame)));
         if !self.look_up_coming() {
-            return link.receive(budget, |frame| self.handle_frame_of_batch(now, frame));
+            return link.receive_into(budget, &mut Turning { stack: self, now });
         }
         self.warm_memory.begin();
         let received = link.receive(budget, |frame| self.handle_foreseen(now, frame));
@@ -138,7 +139,7 @@ impl Stack {
             self.lend_memory(index);
         }
         let repeats = self.flow_repeats();
-        self.handle_frame_of_batch(now, frame);
+        self.handle_frame_of_batch(now, &frame);
         if let Some(before) = before {
             // It has been counted as one like the frame before, unless nobody asked whose it was.
             if self.flow_repeats() > repeats {

@@ -1,6 +1,6 @@
 //! A host on its link, and the one loop that moves everything: frames in, timers, frames out.
 
-use crate::link::{FrameSource, LentFrame, Link, LinkError, TxFrame};
+use crate::link::{FrameSink, FrameSource, LentFrame, Link, LinkError, PlainFrame, RxFrame, TxFrame};
 use crate::stack::Stack;
 use linerate_units::Instant;
 
@@ -101,10 +101,21 @@ impl<L: Link> Host<L> {
     }
 }
 
-/// A host at a time at which its link asks it for frames.
-struct Turning<'a> {
-    stack: &'a mut Stack,
-    now: Instant,
+/// A host at a time at which its link brings it frames, or asks it for some.
+pub(crate) struct Turning<'a> {
+    pub(crate) stack: &'a mut Stack,
+    pub(crate) now: Instant,
+}
+
+impl FrameSink for Turning<'_> {
+    fn take(&mut self, frame: RxFrame<'_>) {
+        self.stack.handle_frame_of_batch(self.now, &frame);
+    }
+
+    #[inline(always)]
+    fn take_plain<'a>(&mut self, frames: impl Iterator<Item = PlainFrame<'a>>) {
+        self.stack.handle_batch(self.now, frames);
+    }
 }
 
 impl FrameSource for Turning<'_> {
@@ -168,7 +179,7 @@ impl Stack {
             self.receive_foreseen(link, budget.receive, now)
         } else {
             self.warm_memory.end();
-            link.receive(budget.receive, |frame| self.handle_frame_of_batch(now, frame))
+            link.receive_into(budget.receive, &mut Turning { stack: self, now })
         };
         // Asked at once, so that nothing has to be kept of an error that there hardly ever is.
         let received = match received {

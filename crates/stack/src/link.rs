@@ -18,6 +18,15 @@ pub trait Link {
     /// call can be repeated.
     fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError>;
 
+    /// As [`Link::receive`], with the host that the frames are for. A link that can lend several plain ones at a time
+    /// shows them all at once, so that a host need not ask for each what it has asked for the one before.
+    ///
+    /// # Errors
+    /// As [`Link::receive`].
+    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
+        self.receive(budget, |frame| sink.take(frame))
+    }
+
     /// Shows up to `budget` of the frames that [`Link::receive`] is about to hand over, in their order and where
     /// they lie, as far as the link can without taking them; which is not at all unless it says otherwise. It
     /// promises nothing: who has very many connections sees in good time whose memory will be asked for.
@@ -52,6 +61,34 @@ pub trait Link {
 
     /// What the link can do. The answer stays the same as long as the link lives.
     fn capabilities(&self) -> Capabilities;
+}
+
+/// A host, as the link sees it that brings it frames.
+pub trait FrameSink {
+    /// Takes in a frame.
+    fn take(&mut self, frame: RxFrame<'_>);
+
+    /// Takes in all of `frames`, which have come one after the other, and are [plain](RxFrame::plain) ones.
+    fn take_plain<'a>(&mut self, frames: impl Iterator<Item = PlainFrame<'a>>) {
+        frames.for_each(|frame| self.take(RxFrame::plain(frame.bytes, frame.arrived)));
+    }
+}
+
+/// A frame as it arrived, of which nothing else is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainFrame<'a> {
+    /// As [`RxFrame::bytes`].
+    pub bytes: &'a [u8],
+    /// As [`RxFrame::arrived`].
+    pub arrived: Instant,
+}
+
+/// Who looks at each by itself.
+impl<F: FnMut(RxFrame<'_>)> FrameSink for F {
+    #[inline(always)]
+    fn take(&mut self, frame: RxFrame<'_>) {
+        self(frame);
+    }
 }
 
 /// A host, as the link sees it that asks it for frames.
@@ -106,16 +143,12 @@ impl<'a> RxFrame<'a> {
         Self { bytes, arrived, checksum: RxChecksum::Unverified, segment: None, memory: None }
     }
 
-    /// Is it one, or does the link say more of it?
+    /// It as one of which nothing else is known, unless the link says more of it.
     #[inline(always)]
-    pub(crate) fn is_plain(&self) -> bool {
-        self.is_one_to_be_summed() && self.memory.is_none()
-    }
-
-    /// Is it one, or does the link say more of it than where it may be kept?
-    #[inline(always)]
-    pub(crate) fn is_one_to_be_summed(&self) -> bool {
-        self.checksum == RxChecksum::Unverified && self.segment.is_none()
+    pub(crate) fn as_plain(&self) -> Option<PlainFrame<'a>> {
+        let is_plain =
+            self.checksum == RxChecksum::Unverified && self.segment.is_none() && self.memory.is_none();
+        is_plain.then_some(PlainFrame { bytes: self.bytes, arrived: self.arrived })
     }
 }
 

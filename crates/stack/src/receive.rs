@@ -1,6 +1,6 @@
 //! A frame arrives: is it for us, and what does it carry?
 
-use crate::link::{Medium, RxChecksum, RxFrame};
+use crate::link::{Medium, PlainFrame, RxChecksum, RxFrame};
 use crate::stack::Stack;
 use alloc::sync::Arc;
 use core::num::NonZeroU16;
@@ -40,32 +40,41 @@ impl<'a> Arrival<'a> {
 impl Stack {
     /// Takes in a frame that arrived.
     pub fn handle_frame(&mut self, now: Instant, frame: RxFrame<'_>) {
-        self.handle_frame_of_batch(now, frame);
+        self.handle_frame_of_batch(now, &frame);
         self.end_batch();
     }
 
-    /// The same for one that others may follow at once: an acknowledgement waits for them, and so do data, until
+    /// The same for one that others may follow at once.
+    #[inline]
+    pub(crate) fn handle_frame_of_batch(&mut self, now: Instant, frame: &RxFrame<'_>) {
+        match frame.as_plain() {
+            Some(frame) => self.handle_batch(now, core::iter::once(frame)),
+            None => {
+                self.end_train();
+                self.handle_frame_alone(now, frame);
+            }
+        }
+    }
+
+    /// Takes in `frames`, which others may follow at once: an acknowledgement waits for them, and so do data, until
     /// [`end_batch`](Self::end_batch).
     #[inline(always)]
-    pub(crate) fn handle_frame_of_batch(&mut self, now: Instant, frame: RxFrame<'_>) {
-        if let Some(held) = &self.held_data {
-            let (waits, at) = (held.waits(), frame.arrived.min(now));
-            let holds = |stack: &mut Self| {
-                if waits { stack.holds_next(at, frame.bytes) } else { stack.resumes_with(at, frame.bytes) }
+    pub(crate) fn handle_batch<'a>(
+        &mut self,
+        now: Instant,
+        mut frames: impl Iterator<Item = PlainFrame<'a>>,
+    ) {
+        loop {
+            let other = if self.held_data.is_some() {
+                self.go_on_with_train(now, &mut frames)
+            } else if self.held_ack.is_some() {
+                self.go_on_with_acks(now, &mut frames)
+            } else {
+                frames.next()
             };
-            if frame.is_plain() && holds(self) {
-                self.counted.receive.bytes += frame.bytes.len() as u64;
-                return;
-            }
-            self.end_train();
-        } else if self.held_ack.is_some()
-            && frame.is_one_to_be_summed()
-            && self.holds_later(frame.arrived.min(now), frame.bytes)
-        {
-            self.counted.receive.bytes += frame.bytes.len() as u64;
-            return;
+            let Some(PlainFrame { bytes, arrived }) = other else { return };
+            self.handle_frame_alone(now, &RxFrame::plain(bytes, arrived));
         }
-        self.handle_frame_alone(now, frame);
     }
 
     /// Nothing waits that has come with a batch of frames.
@@ -76,7 +85,7 @@ impl Stack {
     }
 
     #[inline(never)]
-    fn handle_frame_alone(&mut self, now: Instant, frame: RxFrame<'_>) {
+    fn handle_frame_alone(&mut self, now: Instant, frame: &RxFrame<'_>) {
         // The stamp of the link says better than `now` when the frame came, but no later call may
         // see an earlier time than this one.
         self.pass_time(frame.arrived.min(now));
@@ -84,12 +93,12 @@ impl Stack {
         match self.find_familiar(frame.bytes) {
             Some((index, packet)) if self.predicts_frames => {
                 if packet.segment().len() < LONG {
-                    self.handle_familiar(&frame, index, packet);
+                    self.handle_familiar(frame, index, packet);
                 } else {
-                    self.handle_familiar_data(&frame, index, packet);
+                    self.handle_familiar_data(frame, index, packet);
                 }
             }
-            _ => self.handle_other_flow(&frame),
+            _ => self.handle_other_flow(frame),
         }
     }
 

@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{
-    Budget, Capabilities, ConnectOptions, Limits, Link, LinkError, ListenHandle, ListenOptions, Medium,
-    RxChecksum, RxFrame, Stack, StackConfig, TcpHandle, TxFrame,
+    Budget, Capabilities, ConnectOptions, FrameSink, Limits, Link, LinkError, ListenHandle, ListenOptions,
+    Medium, PlainFrame, RxChecksum, RxFrame, Stack, StackConfig, TcpHandle, TxFrame,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{MacAddress, Protocol, Sum, checksum};
@@ -216,6 +216,15 @@ impl Frame {
     fn new(bytes: &[u8], arrived: Instant) -> Self {
         Self { bytes: bytes.to_vec(), arrived, checksum: RxChecksum::Unverified, segment: None }
     }
+
+    fn is_plain(&self) -> bool {
+        self.checksum == RxChecksum::Unverified && self.segment.is_none()
+    }
+
+    fn lent(&self) -> RxFrame<'_> {
+        let &Self { arrived, checksum, segment, .. } = self;
+        RxFrame { checksum, segment, ..RxFrame::plain(&self.bytes, arrived) }
+    }
 }
 
 /// Frames that have come together.
@@ -239,9 +248,21 @@ enum Shown {
 impl Link for Batch {
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
         let count = self.frames.len().min(budget);
-        for frame in &self.frames[..count] {
-            let &Frame { arrived, checksum, segment, .. } = frame;
-            on_frame(RxFrame { checksum, segment, ..RxFrame::plain(&frame.bytes, arrived) });
+        self.frames[..count].iter().for_each(|frame| on_frame(frame.lent()));
+        Ok(count)
+    }
+
+    /// Those of which nothing else is known are lent together.
+    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
+        let count = self.frames.len().min(budget);
+        for run in self.frames[..count].chunk_by(|one, next| one.is_plain() && next.is_plain()) {
+            if run[0].is_plain() {
+                sink.take_plain(
+                    run.iter().map(|Frame { bytes, arrived, .. }| PlainFrame { bytes, arrived: *arrived }),
+                );
+            } else {
+                sink.take(run[0].lent());
+            }
         }
         Ok(count)
     }

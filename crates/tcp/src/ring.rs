@@ -166,13 +166,10 @@ impl Ring {
         Following { at, left: until_end.min(free) }
     }
 
-    /// The place of `length` bytes that follow, if there is room.
+    /// All the place of what follows.
     #[inline(always)]
-    pub(crate) fn place_of_following(&mut self, following: Following, length: usize) -> Option<&mut [u8]> {
-        if length > following.left {
-            return None;
-        }
-        self.storage.get_mut(following.at..following.at + length)
+    pub(crate) fn place_of_following(&mut self, following: Following) -> &mut [u8] {
+        &mut self.storage[following.at..following.at + following.left]
     }
 
     #[cold]

@@ -166,8 +166,8 @@ impl Rope {
 
     /// As [`Ring::place_of_following`].
     #[inline(always)]
-    pub(crate) fn place_of_following(&mut self, following: Following, length: usize) -> Option<&mut [u8]> {
-        self.ring.place_of_following(following, length)
+    pub(crate) fn place_of_following(&mut self, following: Following) -> &mut [u8] {
+        self.ring.place_of_following(following)
     }
 
     /// The place of the bytes at `offset`, behind all whole pieces: of `length` as many as lie together.

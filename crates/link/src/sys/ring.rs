@@ -159,34 +159,39 @@ pub(crate) struct Consumer {
 }
 
 impl Consumer {
-    /// The next frame and its stamp, where the producer wrote it, or `None` if none is there. The slot stays
-    /// this end's until [`Consumer::release`].
+    /// The next frame and its stamp, as one of [several](Self::frames).
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(&[u8], u64)> {
-        if !self.has_frame() {
-            return None;
-        }
-        let index = self.head;
-        self.head = index.wrapping_add(1);
-        self.slot(index)
+        self.frames(1).next()
+    }
+
+    /// The next frames, `most` at most, where the producer wrote them, each with its stamp. Their slots stay this
+    /// end's until [`Consumer::release`].
+    #[inline]
+    pub(crate) fn frames(&mut self, most: usize) -> Frames<'_> {
+        let Self { shared, head, tail_seen, .. } = self;
+        let mut frames = Frames { shared, head: *head, end: *head, read: head, tail_seen, left: most };
+        frames.reach();
+        frames
+    }
+
+    /// Frames that were read and whose slots have not been given back.
+    #[inline]
+    pub(crate) const fn taken(&self) -> usize {
+        self.head.wrapping_sub(self.released)
     }
 
     /// The frame that will be the next after `ahead` others, if it is known to be there.
     #[inline]
     pub(crate) fn peek(&self, ahead: usize) -> Option<&[u8]> {
         let known = self.tail_seen.wrapping_sub(self.head);
-        if ahead < known { Some(self.slot(self.head.wrapping_add(ahead))?.0) } else { None }
-    }
-
-    /// The frame in the slot `index`, with `released ≤ index < tail_seen`, and its stamp.
-    #[inline(always)]
-    fn slot(&self, index: usize) -> Option<(&[u8], u64)> {
-        // SAFETY: `released ≤ index < tail_seen ≤ tail`, so the producer has published this slot, and does not
-        // touch it before `release`, which needs `&mut self` and hence the end of this borrow.
-        let (label, frame) = unsafe { self.shared.slot(index) };
-        let stamp = u64::from_ne_bytes(*label.first_chunk()?);
-        let length = u64::from_ne_bytes(*label[8..].first_chunk()?);
-        Some((frame.get(..usize::try_from(length).ok()?)?, stamp))
+        if ahead >= known {
+            return None;
+        }
+        // SAFETY: `released ≤ head + ahead < tail_seen ≤ tail`, so the producer has published this slot, and does
+        // not touch it before `release`, which needs `&mut self` and hence the end of this borrow.
+        let slot = unsafe { self.shared.slot(self.head.wrapping_add(ahead)) };
+        Some(read(slot)?.0)
     }
 
     /// Whether a frame is there.
@@ -238,6 +243,69 @@ impl Consumer {
     pub(crate) fn is_abandoned(&self) -> bool {
         self.shared.flags.0.producer_gone.load(Ordering::Acquire)
     }
+}
+
+/// Frames that are read, one after the other.
+#[derive(Debug)]
+pub(crate) struct Frames<'a> {
+    shared: &'a Shared,
+    /// As in [`Consumer`], which knows how far it was read when this is gone.
+    head: usize,
+    read: &'a mut usize,
+    tail_seen: &'a mut usize,
+    /// No slot from this one on is known to be there, or wanted.
+    end: usize,
+    /// Frames that may be read behind that.
+    left: usize,
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = (&'a [u8], u64);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.head == self.end && !self.finds_more() {
+            return None;
+        }
+        let index = self.head;
+        self.head = index.wrapping_add(1);
+        // SAFETY: `released ≤ index < tail_seen ≤ tail`, so the producer has published this slot, and does not
+        // touch it before `release`, which needs the consumer that is borrowed for as long as this frame.
+        read(unsafe { self.shared.slot(index) })
+    }
+}
+
+impl Frames<'_> {
+    /// Are there more by now, and are they wanted?
+    #[cold]
+    fn finds_more(&mut self) -> bool {
+        // Acquire: as in `has_frame`.
+        *self.tail_seen = self.shared.tail.0.load(Ordering::Acquire);
+        self.reach();
+        self.head != self.end
+    }
+
+    /// All that are known to be there are to be read, if so many are wanted.
+    #[inline(always)]
+    fn reach(&mut self) {
+        let count = self.tail_seen.wrapping_sub(self.end).min(self.left);
+        (self.end, self.left) = (self.end.wrapping_add(count), self.left - count);
+    }
+}
+
+impl Drop for Frames<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        *self.read = self.head;
+    }
+}
+
+/// The frame in a slot, and its stamp.
+#[inline(always)]
+fn read<'a>((label, frame): (&'a Label, &'a [u8])) -> Option<(&'a [u8], u64)> {
+    let stamp = u64::from_ne_bytes(*label.first_chunk()?);
+    let length = u64::from_ne_bytes(*label[8..].first_chunk()?);
+    Some((frame.get(..usize::try_from(length).ok()?)?, stamp))
 }
 
 /// Says so to the producer, which has to be woken by the owner of this end.

@@ -39,8 +39,9 @@ impl Stack {
     /// belongs before anybody knows whether it is intact, and is there, or is not, with the answer to that.
     #[inline(never)]
     pub(crate) fn handle_familiar_data(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
-        let is_plain =
-            frame.is_plain() && packet.type_of_service().ecn() == Ecn::NotEct && self.held_ack.is_none();
+        let is_plain = frame.as_plain().is_some()
+            && packet.type_of_service().ecn() == Ecn::NotEct
+            && self.held_ack.is_none();
         if is_plain
             && let Some(socket) = self.sockets.awake_at(index)
             && !matches!(socket.owner, Owner::HalfOpen(_))
@@ -208,33 +209,42 @@ impl Stack {
 
     /// The packet in a frame between the stations of the frame before.
     fn familiar_packet<'a>(&self, bytes: &'a [u8]) -> Option<PlainPacket<'a>> {
-        packet_between(self.interface.capabilities.medium, self.stations.as_ref(), bytes)
-            .and_then(PlainPacket::read)
+        let front = Front::of(self.interface.capabilities.medium, self.stations.as_ref())?;
+        front.strip(bytes).and_then(PlainPacket::read)
     }
 }
 
-/// What follows the header of the medium, if that is between these stations.
-#[inline(always)]
-pub(super) fn packet_between<'a>(
-    medium: Medium,
-    stations: Option<&StationHeader>,
-    bytes: &'a [u8],
-) -> Option<&'a [u8]> {
-    match medium {
-        Medium::Ip => Some(bytes),
-        Medium::Ethernet => {
-            let (header, packet) = bytes.split_first_chunk()?;
-            stations.is_some_and(|known| is_same(known, header)).then_some(packet)
+/// The header of the medium that frames like the one before begin with.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Front<'a> {
+    /// No header.
+    None,
+    /// This one.
+    Stations(&'a StationHeader),
+}
+
+impl<'a> Front<'a> {
+    /// `None` if no frame has come before.
+    #[inline(always)]
+    pub(super) const fn of(medium: Medium, stations: Option<&'a StationHeader>) -> Option<Self> {
+        match (medium, stations) {
+            (Medium::Ip, _) => Some(Self::None),
+            (Medium::Ethernet, Some(stations)) => Some(Self::Stations(stations)),
+            (Medium::Ethernet, None) => None,
         }
     }
+
+    /// What follows it in a frame, if the frame begins with that.
+    #[inline(always)]
+    pub(super) fn strip(self, bytes: &[u8]) -> Option<&[u8]> {
+        let Self::Stations(known) = self else { return Some(bytes) };
+        let (header, packet) = bytes.split_first_chunk()?;
+        is_same(known, header).then_some(packet)
+    }
 }
 
-/// Are both the same? In two words that overlap: fourteen bytes are two and a half.
+/// Are both the same? As slices they are compared in two words that overlap.
 #[inline(always)]
 fn is_same(one: &StationHeader, other: &StationHeader) -> bool {
-    let words = |header: &StationHeader| {
-        let (first, last) = (header.first_chunk(), header.last_chunk());
-        [first, last].map(|word| word.map_or(0, |&word| u64::from_ne_bytes(word)))
-    };
-    words(one) == words(other)
+    one.as_slice() == other.as_slice()
 }

@@ -9,7 +9,8 @@
 //! None waits for longer than the batch of frames that it came with, and nothing else happens to its
 //! connection in between: any other segment, and any other packet, lets it go first.
 
-use super::familiar::packet_between;
+use super::familiar::Front;
+use crate::link::PlainFrame;
 use crate::sockets::TcpHandle;
 use crate::stack::Stack;
 use linerate_tcp::Connection;
@@ -60,25 +61,38 @@ impl HeldAck {
 }
 
 impl Stack {
-    /// Takes in the frame in `bytes`, which has come `at` this time and which is one to be summed, if it is an
-    /// acknowledgement like the one that waits, and says more: as [`keep`](HeldAck::keep) would, by what that has found.
+    /// Takes in `frames` as long as each is an acknowledgement like the one that waits, and says more: as
+    /// [`keep`](HeldAck::keep) would, by what that has found. The first that is not.
     #[inline(never)]
-    pub(crate) fn holds_later(&mut self, at: Instant, bytes: &[u8]) -> bool {
-        let Some(held) = &mut self.held_ack else { return false };
-        if let Some(bytes) = packet_between(self.interface.capabilities.medium, self.stations.as_ref(), bytes)
-            && let Some(later) = held.next.read(bytes)
-            && later.ack().after(held.ack)
-            && !later.ack().after(held.end)
-        {
-            held.next.take(later);
-            held.ack = later.ack();
-            held.count += 1;
-            held.at = self.now.max(at);
-            self.pass_time(at);
-            self.predicted_frames += 1;
-            return true;
-        }
-        false
+    pub(crate) fn go_on_with_acks<'a>(
+        &mut self,
+        now: Instant,
+        frames: &mut impl Iterator<Item = PlainFrame<'a>>,
+    ) -> Option<PlainFrame<'a>> {
+        let front = Front::of(self.interface.capabilities.medium, self.stations.as_ref());
+        let (Some(held), Some(front)) = (&mut self.held_ack, front) else { return frames.next() };
+        let before = held.count;
+        let mut time = self.now;
+        let other = loop {
+            let Some(PlainFrame { bytes, arrived }) = frames.next() else { break None };
+            if let Some(packet) = front.strip(bytes)
+                && let Some(later) = held.next.read(packet)
+                && later.ack().after(held.ack)
+                && !later.ack().after(held.end)
+            {
+                held.next.take(later);
+                held.ack = later.ack();
+                held.count += 1;
+                time = time.max(arrived.min(now));
+                held.at = time;
+                self.counted.receive.bytes += bytes.len() as u64;
+            } else {
+                break Some(PlainFrame { bytes, arrived });
+            }
+        };
+        self.predicted_frames += u64::from(held.count - before);
+        self.pass_time(time);
+        other
     }
 
     /// Keeps a segment, which lies in `bytes` and whose connection is awake, back until the batch of frames is over or

@@ -1,5 +1,6 @@
 //! Data that come together: the segments of a train, which differ in nothing but their numbers, are in their places
-//! when the connection hears of them, and it hears of all at once.
+//! when the connection hears of them, and it hears of all at once. A link that shows several frames at a time is gone
+//! through by one loop, and what cannot change meanwhile is asked before it.
 //!
 //! The next batch may go on with the train that the one before has brought: then no frame of it is judged from its first
 //! byte on, and only the connection is asked whether it still expects what it did.
@@ -8,9 +9,10 @@
 //! whatever else comes finds the connection, and the host, as if each segment had been taken in by itself.
 
 use super::TcpSocket;
-use super::familiar::packet_between;
+use super::familiar::Front;
 use super::settle::{Settled, concerned};
 use crate::demux::Flow;
+use crate::link::PlainFrame;
 use crate::memory::Memory;
 use crate::stack::Stack;
 use linerate_tcp::Following;
@@ -70,34 +72,29 @@ impl HeldData {
 }
 
 impl Stack {
-    /// Takes in the frame in `bytes`, which has come `at` this time and of which the link says nothing, if it is the next
-    /// of the train that waits.
+    /// Takes in `frames` as long as each is the next of the train that waits, or that the batches before have brought.
+    /// The first that is not: it ends the train.
     #[inline(never)]
-    pub(crate) fn holds_next(&mut self, at: Instant, bytes: &[u8]) -> bool {
-        let Some(held) = &mut self.held_data else { return false };
-        let length = held.next.length();
-        if at <= self.now
-            && let Some(bytes) =
-                packet_between(self.interface.capabilities.medium, self.stations.as_ref(), bytes)
-            && let Some(packet) = held.next.read(bytes)
-            && let Some(socket) = self.sockets.awake_at(held.index)
-            && let Some(room) = socket.connection.room_for_following(held.following, length)
-            && held.next.take(packet, room)
-        {
-            held.count += 1;
-            held.following.pass(length);
-            self.predicted_frames += 1;
-            return true;
+    pub(crate) fn go_on_with_train<'a>(
+        &mut self,
+        now: Instant,
+        frames: &mut impl Iterator<Item = PlainFrame<'a>>,
+    ) -> Option<PlainFrame<'a>> {
+        let other = if self.expects_train() { self.hold_train(now, frames) } else { frames.next() };
+        if other.is_some() {
+            self.end_train();
         }
-        false
+        other
     }
 
-    /// The same for the first frame of a batch, of which nothing waits: if it is the next of the train that the batches
-    /// before it have brought, and would find what the last one of that has found, of the host as of the connection.
-    #[inline(never)]
-    pub(crate) fn resumes_with(&mut self, at: Instant, bytes: &[u8]) -> bool {
-        self.pass_time(at);
+    /// Does a train wait? Or may the one that the batches before have brought go on: would its next frame find what the
+    /// last one has found, of the host as of the connection?
+    #[inline(always)]
+    fn expects_train(&mut self) -> bool {
         let Some(held) = &mut self.held_data else { return false };
+        if held.waits() {
+            return true;
+        }
         // Or its place has become another's, or another flow is the one that was looked up last.
         if self.flows.last(Flow::of_packet(&held.next.ends())) == Some(held.index)
             && let Some(socket) = self.sockets.awake_at(held.index)
@@ -106,9 +103,56 @@ impl Stack {
             && let Some(following) = socket.connection.going_on(held.next.next_header())
         {
             (held.following, held.is_resumed) = (following, true);
-            return self.holds_next(at, bytes);
+            return true;
         }
         false
+    }
+
+    /// While data wait nothing happens to the host, so that what is asked of host and connection is asked once, and of
+    /// each frame its stations, what differs from the frame before, and its sum.
+    #[inline(always)]
+    fn hold_train<'a>(
+        &mut self,
+        now: Instant,
+        frames: &mut impl Iterator<Item = PlainFrame<'a>>,
+    ) -> Option<PlainFrame<'a>> {
+        let medium = self.interface.capabilities.medium;
+        let (Some(held), Some(front)) = (&mut self.held_data, Front::of(medium, self.stations.as_ref()))
+        else {
+            return frames.next();
+        };
+        let Some(socket) = self.sockets.awake_at(held.index) else { return frames.next() };
+        let before = held.count;
+        let mut room = socket.connection.room_for_following(held.following);
+        // All that wait have come at one time, and none after this stamp.
+        let until = |time: Instant| if time < now { time } else { Instant::NEVER };
+        let mut latest = until(self.now);
+        let other = loop {
+            let Some(PlainFrame { bytes, arrived }) = frames.next() else { break None };
+            if arrived > latest && !held.waits() {
+                self.now = arrived.min(now);
+                latest = until(self.now);
+            }
+            if arrived <= latest
+                && let Some(packet) = front.strip(bytes)
+                && let Some(packet) = held.next.read(packet)
+                && packet.data.len() <= room.len()
+                && let (place, rest) = core::mem::take(&mut room).split_at_mut(packet.data.len())
+                && held.next.take(packet, place)
+            {
+                room = rest;
+                held.count += 1;
+            } else {
+                break Some(PlainFrame { bytes, arrived });
+            }
+        };
+        let count = held.count - before;
+        let frame = medium.header_length() + held.next.packet_length();
+        held.following.pass(held.next.length() * count as usize);
+        self.predicted_frames += u64::from(count);
+        self.counted.receive.bytes += u64::from(count) * frame as u64;
+        self.pass_time(self.now);
+        other
     }
 
     /// The connection hears of the data that wait.

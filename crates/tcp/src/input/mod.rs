@@ -152,11 +152,11 @@ impl Connection {
         Some(self.receiver.buffer.next()?.within(self.rcv.window() as usize))
     }
 
-    /// Room for the `length` bytes of data of one of those, in which nothing differs from the one before it but the next
-    /// number, the checksum, and PSH.
+    /// Room for the data of all of those, one behind the other, in which nothing differs from the one before them but the
+    /// next number, the checksum, and PSH.
     #[inline(always)]
-    pub fn room_for_following(&mut self, following: Following, length: usize) -> Option<&mut [u8]> {
-        self.receiver.buffer.room_for_following(following, length)
+    pub fn room_for_following(&mut self, following: Following) -> &mut [u8] {
+        self.receiver.buffer.room_for_following(following)
     }
 
     /// Takes `count` segments of `length` bytes of data each, which have come at the same time and are intact, and whose

@@ -138,10 +138,10 @@ impl ReceiveBuffer {
         self.rope.next(self.len())
     }
 
-    /// Room for `length` bytes that follow.
+    /// All the room for what follows.
     #[inline(always)]
-    pub(crate) fn room_for_following(&mut self, following: Following, length: usize) -> Option<&mut [u8]> {
-        self.rope.place_of_following(following, length)
+    pub(crate) fn room_for_following(&mut self, following: Following) -> &mut [u8] {
+        self.rope.place_of_following(following)
     }
 
     /// Lets `length` bytes be read that were written to [where they belong](Self::room_for_next).

@@ -4,7 +4,7 @@ use crate::bench::BenchError;
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::impair::{Impair, Impairments};
 use linerate_link::{Capture, Readiness};
-use linerate_stack::{Capabilities, FrameSource, Link, LinkError, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, FrameSink, FrameSource, Link, LinkError, RxFrame, TxFrame};
 use linerate_units::Instant;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -94,6 +94,10 @@ macro_rules! each {
 impl<L: Link> Link for Dressed<L> {
     fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
         each!(self, link => link.receive(budget, on_frame))
+    }
+
+    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
+        each!(self, link => link.receive_into(budget, sink))
     }
 
     fn transmit(
