@@ -8,8 +8,8 @@ use crate::bell::Bell;
 use crate::sys::ring::{Consumer, Producer, ring};
 use crate::wait::Readiness;
 use linerate_stack::{
-    Capabilities, FrameSink, FrameSource, LentFrame, Link, LinkError, Medium, PlainFrame, RxChecksum,
-    RxFrame, TxFrame,
+    Capabilities, FrameSink, FrameSlots, FrameSource, LentFrame, Link, LinkError, Medium, PlainFrame,
+    RxChecksum, RxFrame, TxFrame,
 };
 use linerate_units::{Clock, Instant, Rate};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -193,7 +193,14 @@ impl<C: Clock> Link for MemoryLink<C> {
         }
         self.starved = false;
         // A host that only hears has nothing to send in most of its turns.
-        if budget > 0 && source.has_frames() { Ok(self.carry(budget, source)) } else { Ok(0) }
+        if !source.has_frames() {
+            return Ok(0);
+        }
+        let mut slots = Slots { stamp: source.now().as_nanos(), left: budget, link: self };
+        source.fill_all(&mut slots);
+        let sent = budget - slots.left;
+        self.show();
+        Ok(sent)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -222,34 +229,40 @@ impl<F: FnMut(&mut [u8]) -> Option<TxFrame>> FrameSource for Filler<F> {
 }
 
 impl<C> MemoryLink<C> {
-    /// Carries frames of `source`, which has some, to the other end: how many.
-    #[inline]
-    fn carry(&mut self, budget: usize, source: &mut impl FrameSource) -> usize {
-        let stamp = source.now().as_nanos();
-        let mut sent = 0;
-        loop {
-            let Some(mut slot) = self.sender.offer() else {
-                self.starved = true;
-                break;
-            };
-            let Some(frame) = source.fill(slot.frame()) else { break };
-            slot.commit(frame.length, stamp);
-            sent += 1;
-            if sent == budget || !source.has_frames() {
-                break;
-            }
-            if sent % SHOWN_AT_ONCE == 0 {
-                self.show();
-            }
-        }
-        self.show();
-        sent
-    }
-
+    /// Shows the other end what there is.
     fn show(&mut self) {
         if self.sender.publish() {
             self.other.wake();
         }
+    }
+}
+
+/// The empty frames of one transmission.
+struct Slots<'a, C> {
+    link: &'a mut MemoryLink<C>,
+    /// When all of them leave.
+    stamp: u64,
+    /// How many may still.
+    left: usize,
+}
+
+impl<C> FrameSlots for Slots<'_, C> {
+    #[inline(always)]
+    fn offer(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<TxFrame>) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        let Some(mut slot) = self.link.sender.offer() else {
+            self.link.starved = true;
+            return false;
+        };
+        let Some(frame) = fill(slot.frame()) else { return false };
+        slot.commit(frame.length, self.stamp);
+        self.left -= 1;
+        if self.left.is_multiple_of(SHOWN_AT_ONCE) {
+            self.link.show();
+        }
+        true
     }
 }
 

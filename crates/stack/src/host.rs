@@ -1,6 +1,8 @@
 //! A host on its link, and the one loop that moves everything: frames in, timers, frames out.
 
-use crate::link::{FrameSink, FrameSource, LentFrame, Link, LinkError, PlainFrame, RxFrame, TxFrame};
+use crate::link::{
+    FrameSink, FrameSlots, FrameSource, LentFrame, Link, LinkError, PlainFrame, RxFrame, TxFrame,
+};
 use crate::stack::Stack;
 use linerate_units::Instant;
 
@@ -136,6 +138,21 @@ impl FrameSource for Turning<'_> {
 
     fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
         self.stack.poll_transmit_to_gather(self.now, frame)
+    }
+
+    #[inline(always)]
+    fn fill_all(&mut self, slots: &mut impl FrameSlots) {
+        let Turning { stack, now } = self;
+        while stack.wants_transmit() {
+            let is_filled = if stack.burst.goes_on() {
+                stack.fill_with_burst(slots)
+            } else {
+                slots.offer(|frame| stack.transmit_chosen(*now, frame))
+            };
+            if !is_filled {
+                return;
+            }
+        }
     }
 }
 

@@ -127,8 +127,8 @@ pub use event::{EchoError, EchoReply, Event, UdpEvent};
 pub use fast_open::cookie::FastOpenKeys;
 pub use host::{Budget, Host, Turn};
 pub use link::{
-    Capabilities, FrameSink, FrameSource, LentFrame, Link, LinkError, Medium, Offloads, PartialChecksum,
-    PlainFrame, RxChecksum, RxFrame, TxChecksum, TxFrame,
+    Capabilities, FrameSink, FrameSlots, FrameSource, LentFrame, Link, LinkError, Medium, Offloads,
+    PartialChecksum, PlainFrame, RxChecksum, RxFrame, TxChecksum, TxFrame,
 };
 pub use listen::{ListenOptions, ListenStatistics, SynCookies};
 pub use neighbor::NeighborLimits;

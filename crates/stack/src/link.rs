@@ -107,6 +107,17 @@ pub trait FrameSource {
 
     /// The same, but the data of a large frame may stay where they are, until the next call.
     fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>>;
+
+    /// Writes frames into `slots` as long as there are both. A host does it in one loop where they are like each other.
+    fn fill_all(&mut self, slots: &mut impl FrameSlots) {
+        while self.has_frames() && slots.offer(|frame| self.fill(frame)) {}
+    }
+}
+
+/// Empty frames of a link.
+pub trait FrameSlots {
+    /// Offers the next one to `fill`, if there is one, as [`Link::transmit`] does: has it been filled?
+    fn offer(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<TxFrame>) -> bool;
 }
 
 /// A frame of which only the beginning is in the offered one.

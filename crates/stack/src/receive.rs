@@ -64,13 +64,13 @@ impl Stack {
         now: Instant,
         mut frames: impl Iterator<Item = PlainFrame<'a>>,
     ) {
-        loop {
+        while let Some(frame) = frames.next() {
             let other = if self.held_data.is_some() {
-                self.go_on_with_train(now, &mut frames)
+                self.go_on_with_train(now, frame, &mut frames)
             } else if self.held_ack.is_some() {
-                self.go_on_with_acks(now, &mut frames)
+                self.go_on_with_acks(now, frame, &mut frames)
             } else {
-                frames.next()
+                Some(frame)
             };
             let Some(PlainFrame { bytes, arrived }) = other else { return };
             self.handle_frame_alone(now, &RxFrame::plain(bytes, arrived));

@@ -88,7 +88,7 @@ impl Stack {
     #[inline]
     pub(crate) fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         if self.burst.goes_on()
-            && let Some(length) = self.go_on_with_burst(frame)
+            && let Some(length) = self.next_of_burst(frame)
         {
             return Some(TxFrame::whole(length));
         }
@@ -96,7 +96,7 @@ impl Stack {
     }
 
     #[inline(always)]
-    fn transmit_chosen(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
+    pub(crate) fn transmit_chosen(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         if frame.len() < self.interface.frames.least {
             // A link that does not keep its promise gets nothing.
             return None;
@@ -104,7 +104,7 @@ impl Stack {
         if self.burst.is_somebodys() {
             self.tell_of_burst();
             if self.resume_burst(now, frame.len())
-                && let Some(length) = self.go_on_with_burst(frame)
+                && let Some(length) = self.next_of_burst(frame)
             {
                 return Some(TxFrame::whole(length));
             }

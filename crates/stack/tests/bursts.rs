@@ -540,6 +540,35 @@ impl Hands {
     }
 }
 
+/// A link that offers several frames at a time gets a burst in one loop, and one that asks for each the same, wherever the
+/// link is full.
+#[test]
+fn a_burst_that_is_written_in_a_loop_is_what_would_have_been_written_one_by_one() {
+    for medium in [Medium::Ethernet, Medium::Ip] {
+        for (room, rest) in [(1, 64), (2, 3), (7, 64), (64, 1)] {
+            let [mut asked, mut filled] = [(); 2].map(|()| {
+                let mut hands = Hands::new(Offloads::NONE);
+                hands.warm_up();
+                hands.here.attach(Capabilities::new(medium, 1_500));
+                hands.write(19 * MSS as usize + 100);
+                hands
+            });
+            for room in [room, rest, 64] {
+                let one_by_one: Vec<Vec<u8>> = asked.send(room);
+                let mut link = TestLink::new(filled.here.capabilities(), room);
+                filled.here.turn(&mut link, Budget::default(), filled.now).unwrap();
+                filled.here.check();
+                let in_a_loop: Vec<Vec<u8>> = std::iter::from_fn(|| link.fetch()).collect();
+                assert!(one_by_one == in_a_loop, "room for {room} behind {medium:?}");
+                assert_eq!(asked.here.counters(), filled.here.counters());
+            }
+            let [one, other] =
+                [&asked, &filled].map(|hands| hands.here.tcp(hands.client).unwrap().statistics().clone());
+            assert_eq!(one, other);
+        }
+    }
+}
+
 /// A link that asks for frame after frame gets the acknowledgements of a row without a question for each. They are what
 /// a host says that is asked for each, wherever the link is full, and whatever comes then.
 #[test]

@@ -1,6 +1,6 @@
 //! A link that keeps frames until a test fetches them, and hands over those that a test puts in.
 
-use linerate_stack::{Capabilities, Link, LinkError, RxChecksum, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, FrameSlots, FrameSource, Link, LinkError, RxChecksum, RxFrame, TxFrame};
 use linerate_units::Instant;
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
@@ -75,21 +75,52 @@ impl Link for TestLink {
         budget: usize,
         mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
     ) -> Result<usize, LinkError> {
-        if self.down {
-            return Err(LinkError::Down);
-        }
-        let room = budget.min(self.capacity - self.sent.len());
-        for count in 0..room {
-            // The bytes of an offered frame are arbitrary, so a host must not count on zeros.
-            let mut frame = vec![0xa5; self.capabilities.frame_length()];
-            let Some(TxFrame { length, .. }) = fill(&mut frame) else { return Ok(count) };
-            frame.truncate(length);
-            self.sent.push_back(frame);
-        }
-        Ok(room)
+        self.transmit_into(budget, |slots| while slots.offer(&mut fill) {})
+    }
+
+    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+        self.transmit_into(budget, |slots| source.fill_all(slots))
     }
 
     fn capabilities(&self) -> Capabilities {
         self.capabilities
+    }
+}
+
+impl TestLink {
+    /// How many of `budget` empty frames has `fill` filled?
+    fn transmit_into(
+        &mut self,
+        budget: usize,
+        fill: impl FnOnce(&mut EmptyFrames<'_>),
+    ) -> Result<usize, LinkError> {
+        if self.down {
+            return Err(LinkError::Down);
+        }
+        let room = budget.min(self.capacity - self.sent.len());
+        let mut slots = EmptyFrames { link: self, left: room };
+        fill(&mut slots);
+        Ok(room - slots.left)
+    }
+}
+
+/// Empty frames that a host fills, one after the other.
+struct EmptyFrames<'a> {
+    link: &'a mut TestLink,
+    left: usize,
+}
+
+impl FrameSlots for EmptyFrames<'_> {
+    fn offer(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<TxFrame>) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        // The bytes of an offered frame are arbitrary, so a host must not count on zeros.
+        let mut frame = vec![0xa5; self.link.capabilities.frame_length()];
+        let Some(TxFrame { length, .. }) = fill(&mut frame) else { return false };
+        frame.truncate(length);
+        self.link.sent.push_back(frame);
+        self.left -= 1;
+        true
     }
 }

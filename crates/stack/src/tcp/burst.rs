@@ -6,6 +6,7 @@
 //! end, of all that have left.
 
 use super::TcpSocket;
+use crate::link::{FrameSlots, TxFrame};
 use crate::ready::Sender;
 use crate::stack::Stack;
 use linerate_tcp::{Acknowledgements, Transmit};
@@ -114,60 +115,88 @@ impl BurstHeaders {
         (self.owner, self.row, self.length, self.tcp) = (Some(index), row, length, tcp);
     }
 
-    /// Completes the headers of the next segment in front of its data, which have this sum.
-    #[inline]
-    fn complete(&mut self, data: Sum, frame: &mut [u8]) -> Option<()> {
-        let header = self.header_in(frame)?;
-        self.write_number(SEQ, self.segment, self.sum + data, header);
-        Some(())
-    }
-
-    /// Writes the next acknowledgement of the `row`.
-    #[inline]
-    fn acknowledge(&mut self, row: Acknowledgements, frame: &mut [u8]) -> Option<usize> {
+    /// Writes the next frame, with `data` of the segment that has this number: how long it is. `None` if it has no room,
+    /// or its TCP header begins elsewhere.
+    #[inline(always)]
+    fn write<const TCP: usize>(
+        &mut self,
+        data: impl FnOnce(SeqNum, &mut [u8]) -> Sum,
+        frame: &mut [u8],
+    ) -> Option<usize> {
+        // The data come behind the headers, and over what is too long of them here.
         *frame.first_chunk_mut()? = self.bytes;
-        let window = row.window(self.number);
-        let header = self.header_in(frame)?;
-        header[WINDOW..WINDOW + 2].copy_from_slice(&window.to_be_bytes());
-        self.write_number(ACK, row.step, self.sum.add_u16(window), header);
-        Some(self.length)
-    }
-
-    #[inline(always)]
-    fn header_in<'a>(&self, frame: &'a mut [u8]) -> Option<&'a mut [u8; TcpHeader::LENGTH]> {
-        frame.get_mut(self.tcp..)?.first_chunk_mut()
-    }
-
-    /// Writes the number of the next segment to its place in the header, and the checksum, of which only that number is
-    /// missing in `sum`. The one after it has a number that is larger by `step`.
-    #[inline(always)]
-    fn write_number(&mut self, place: usize, step: u32, sum: Sum, header: &mut [u8; TcpHeader::LENGTH]) {
+        let payload = frame.get_mut(self.length..self.frame)?;
+        let (place, step, sum) = match self.row {
+            None => (SEQ, self.segment, self.sum + data(self.number, payload)),
+            Some(row) => {
+                let window = row.window(self.number);
+                let place = TCP + WINDOW;
+                frame.first_chunk_mut::<LONGEST>()?[place..place + 2].copy_from_slice(&window.to_be_bytes());
+                (ACK, row.step, self.sum.add_u16(window))
+            }
+        };
         let number = self.number.number();
-        header[place..place + 4].copy_from_slice(&number.to_be_bytes());
-        let at = TcpHeader::CHECKSUM_OFFSET;
-        header[at..at + 2].copy_from_slice(&sum.add_u32(number).finish().to_be_bytes());
+        let (place, at) = (TCP + place, TCP + TcpHeader::CHECKSUM_OFFSET);
+        let headers = frame.first_chunk_mut::<LONGEST>()?;
+        headers[place..place + 4].copy_from_slice(&number.to_be_bytes());
+        headers[at..at + 2].copy_from_slice(&sum.add_u32(number).finish().to_be_bytes());
         self.number += step;
         self.left -= 1;
         self.untold += 1;
+        Some(self.frame)
+    }
+}
+
+/// Where a TCP header begins on links with stations, and on those without.
+const BEHIND_STATIONS: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
+const BEHIND_NONE: usize = Ipv4Header::LENGTH;
+
+/// A frame that is offered alone.
+struct Slot<'a> {
+    frame: Option<&'a mut [u8]>,
+    filled: Option<TxFrame>,
+}
+
+impl FrameSlots for Slot<'_> {
+    #[inline(always)]
+    fn offer(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<TxFrame>) -> bool {
+        let Some(frame) = self.frame.take() else { return false };
+        self.filled = fill(frame);
+        self.filled.is_some()
     }
 }
 
 impl Stack {
-    /// Writes the next frame of the burst, which [goes on](BurstHeaders::goes_on): how long it is. `None` if it
-    /// has no room.
+    /// Writes frames of the burst, which [goes on](BurstHeaders::goes_on), into `slots` as long as there are both: is
+    /// there room for more?
     #[inline(never)]
-    pub(crate) fn go_on_with_burst(&mut self, frame: &mut [u8]) -> Option<usize> {
-        let burst = &mut self.burst;
-        if let Some(row) = burst.row {
-            return burst.acknowledge(row, frame);
+    pub(crate) fn fill_with_burst(&mut self, slots: &mut impl FrameSlots) -> bool {
+        match self.burst.tcp {
+            BEHIND_STATIONS => self.fill_with_burst_behind::<BEHIND_STATIONS>(slots),
+            _ => self.fill_with_burst_behind::<BEHIND_NONE>(slots),
         }
-        let socket = self.sockets.tcp_at(burst.owner?)?;
-        let frame = frame.get_mut(..burst.frame)?;
-        // The data come behind the headers, and over what is too long of them here.
-        *frame.first_chunk_mut()? = burst.bytes;
-        let sum = socket.connection.copy_of_burst(burst.number, &mut frame[burst.length..]);
-        burst.complete(sum, frame)?;
-        Some(burst.frame)
+    }
+
+    /// The same for one frame: how long it is. `None` if it has no room.
+    #[inline(never)]
+    pub(crate) fn next_of_burst(&mut self, frame: &mut [u8]) -> Option<usize> {
+        let mut slot = Slot { frame: Some(frame), filled: None };
+        self.fill_with_burst(&mut slot);
+        slot.filled.map(|frame| frame.length)
+    }
+
+    #[inline(always)]
+    fn fill_with_burst_behind<const TCP: usize>(&mut self, slots: &mut impl FrameSlots) -> bool {
+        let burst = &mut self.burst;
+        let Some(socket) = burst.owner.and_then(|owner| self.sockets.tcp_at(owner)) else { return false };
+        let connection = &socket.connection;
+        while burst.goes_on() {
+            let data = |seq, payload: &mut [u8]| connection.copy_of_burst(seq, payload);
+            if !slots.offer(|frame| burst.write::<TCP>(data, frame).map(TxFrame::whole)) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Finds out how many frames like the last one may follow it in the same turn, with nothing new but their

@@ -61,20 +61,21 @@ impl HeldAck {
 }
 
 impl Stack {
-    /// Takes in `frames` as long as each is an acknowledgement like the one that waits, and says more: as
-    /// [`keep`](HeldAck::keep) would, by what that has found. The first that is not.
+    /// Takes in `frame`, and those that come after it, as long as each is an acknowledgement like the one that waits, and
+    /// says more: as [`keep`](HeldAck::keep) would, by what that has found. The first that is not.
     #[inline(never)]
     pub(crate) fn go_on_with_acks<'a>(
         &mut self,
         now: Instant,
-        frames: &mut impl Iterator<Item = PlainFrame<'a>>,
+        frame: PlainFrame<'a>,
+        after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
         let front = Front::of(self.interface.capabilities.medium, self.stations.as_ref());
-        let (Some(held), Some(front)) = (&mut self.held_ack, front) else { return frames.next() };
+        let (Some(held), Some(front)) = (&mut self.held_ack, front) else { return Some(frame) };
         let before = held.count;
         let mut time = self.now;
+        let PlainFrame { mut bytes, mut arrived } = frame;
         let other = loop {
-            let Some(PlainFrame { bytes, arrived }) = frames.next() else { break None };
             if let Some(packet) = front.strip(bytes)
                 && let Some(later) = held.next.read(packet)
                 && later.ack().after(held.ack)
@@ -88,6 +89,10 @@ impl Stack {
                 self.counted.receive.bytes += bytes.len() as u64;
             } else {
                 break Some(PlainFrame { bytes, arrived });
+            }
+            match after.next() {
+                Some(next) => (bytes, arrived) = (next.bytes, next.arrived),
+                None => break None,
             }
         };
         self.predicted_frames += u64::from(held.count - before);

@@ -72,15 +72,16 @@ impl HeldData {
 }
 
 impl Stack {
-    /// Takes in `frames` as long as each is the next of the train that waits, or that the batches before have brought.
-    /// The first that is not: it ends the train.
+    /// Takes in `frame`, and those that come after it, as long as each is the next of the train that waits, or that the
+    /// batches before have brought. The first that is not: it ends the train.
     #[inline(never)]
     pub(crate) fn go_on_with_train<'a>(
         &mut self,
         now: Instant,
-        frames: &mut impl Iterator<Item = PlainFrame<'a>>,
+        frame: PlainFrame<'a>,
+        after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
-        let other = if self.expects_train() { self.hold_train(now, frames) } else { frames.next() };
+        let other = if self.expects_train() { self.hold_train(now, frame, after) } else { Some(frame) };
         if other.is_some() {
             self.end_train();
         }
@@ -114,21 +115,20 @@ impl Stack {
     fn hold_train<'a>(
         &mut self,
         now: Instant,
-        frames: &mut impl Iterator<Item = PlainFrame<'a>>,
+        frame: PlainFrame<'a>,
+        after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
         let medium = self.interface.capabilities.medium;
-        let (Some(held), Some(front)) = (&mut self.held_data, Front::of(medium, self.stations.as_ref()))
-        else {
-            return frames.next();
-        };
-        let Some(socket) = self.sockets.awake_at(held.index) else { return frames.next() };
+        let front = Front::of(medium, self.stations.as_ref());
+        let (Some(held), Some(front)) = (&mut self.held_data, front) else { return Some(frame) };
+        let Some(socket) = self.sockets.awake_at(held.index) else { return Some(frame) };
         let before = held.count;
         let mut room = socket.connection.room_for_following(held.following);
         // All that wait have come at one time, and none after this stamp.
         let until = |time: Instant| if time < now { time } else { Instant::NEVER };
         let mut latest = until(self.now);
+        let PlainFrame { mut bytes, mut arrived } = frame;
         let other = loop {
-            let Some(PlainFrame { bytes, arrived }) = frames.next() else { break None };
             if arrived > latest && !held.waits() {
                 self.now = arrived.min(now);
                 latest = until(self.now);
@@ -144,6 +144,10 @@ impl Stack {
                 held.count += 1;
             } else {
                 break Some(PlainFrame { bytes, arrived });
+            }
+            match after.next() {
+                Some(next) => (bytes, arrived) = (next.bytes, next.arrived),
+                None => break None,
             }
         };
         let count = held.count - before;

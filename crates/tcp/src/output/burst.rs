@@ -52,7 +52,7 @@ impl Connection {
     /// If so many data are not in the send buffer.
     #[inline]
     pub fn copy_of_burst(&self, seq: SeqNum, payload: &mut [u8]) -> Sum {
-        self.sender.buffer.copy_and_sum(seq, payload)
+        self.sender.buffer.copy_and_sum_in_a_row(seq, payload)
     }
 
     /// So many `segments` of the burst that [`Connection::poll_burst`] has told of have left.

@@ -193,7 +193,14 @@ impl SendBuffer {
     }
 
     /// Copies the bytes from `seq` on out and sums them on the way.
+    #[inline(never)]
     pub(crate) fn copy_and_sum(&self, seq: SeqNum, into: &mut [u8]) -> Sum {
+        self.copy_and_sum_in_a_row(seq, into)
+    }
+
+    /// The same, drawn in where one segment is copied after the other.
+    #[inline(always)]
+    pub(crate) fn copy_and_sum_in_a_row(&self, seq: SeqNum, into: &mut [u8]) -> Sum {
         self.rope.read_and_sum((seq - self.start) as usize, into)
     }
 
