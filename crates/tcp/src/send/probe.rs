@@ -72,7 +72,9 @@ impl Connection {
     pub(crate) fn watch_alone(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let timeout = sender.rtt.timeout(&self.config.rto);
-        let may_probe = sender.rtt.backoff() == 0
+        // Over a short path the timeout comes first, whatever else there is.
+        let may_probe = timeout > LONGEST_ACK_DELAY
+            && sender.rtt.backoff() == 0
             && sender.loss.tail_probe.is_none_or(|probe| probe.allows_another(&sender.rack));
         let smoothed = sender.rtt.smoothed().filter(|_| may_probe);
         let probe = smoothed.map_or(Duration::MAX, |smoothed| probe_after(smoothed, LONGEST_ACK_DELAY));

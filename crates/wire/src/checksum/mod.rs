@@ -30,7 +30,7 @@ use core::net::Ipv4Addr;
 use core::ops::{Add, AddAssign};
 
 /// Fewer bytes are not worth vectors.
-const SHORT: usize = 64;
+pub(crate) const SHORT: usize = 64;
 
 /// The sum of some of the bytes that a checksum covers.
 ///
