@@ -20,7 +20,7 @@ impl Identification {
 
     /// Writes the next one into a packet whose header is complete but for it; a packet that is to be cut takes as many as
     /// it has segments.
-    #[inline]
+    #[cold]
     pub(crate) fn write(&mut self, packet: &mut [u8], segments: usize) {
         let Some(next) = &mut self.0 else { return };
         let sum = checksum::update(u16::from_be_bytes([packet[10], packet[11]]), 0, *next);

@@ -150,9 +150,15 @@ impl Stack {
 
     /// The way to a destination: this host itself, all hosts on the link, or along a route.
     pub(crate) fn way_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<Way, Error> {
-        if let Some(course) = self.known_course(destination) {
-            return self.way_along(now, &course);
+        match self.known_course(destination) {
+            Some(course) => self.way_along(now, &course),
+            None => self.find_way_to(now, destination),
         }
+    }
+
+    /// The same for one that was not asked for last.
+    #[inline(never)]
+    fn find_way_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<Way, Error> {
         let interface = &self.interface;
         if interface.is_ours(destination) {
             return Ok(Way::unlimited(destination, LOCAL_MTU));

@@ -353,7 +353,15 @@ impl Stack {
     /// Gives those who wait to write what memory there is, the first first. They hold it from then on, so
     /// nobody can be quicker, and who is told that it can write can. Each turn of the loop was paid for by
     /// a write.
+    #[inline]
     fn serve_writers(&mut self) {
+        if self.memory.is_awaited() {
+            self.serve_waiting();
+        }
+    }
+
+    #[inline(never)]
+    fn serve_waiting(&mut self) {
         while let Some(index) = self.memory.next_to_serve() {
             let Some(socket) = self.sockets.tcp_at(index) else { continue };
             self.memory.supply(socket);

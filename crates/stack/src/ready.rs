@@ -92,8 +92,14 @@ impl Ready {
             self.had = 0;
             self.links.remove(&mut self.ring, sender.item());
         } else if self.contains(sender) {
-            self.links.remove(&mut self.ring, sender.item());
+            self.leave_out_of_turn(sender);
         }
+    }
+
+    /// Somebody whose turn it is not wants to send no more.
+    #[cold]
+    fn leave_out_of_turn(&mut self, sender: Sender) {
+        self.links.remove(&mut self.ring, sender.item());
     }
 
     /// Does the sender stand in the ring?

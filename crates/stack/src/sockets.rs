@@ -200,6 +200,7 @@ impl Sockets {
     }
 
     /// Of the connection with this number nothing is kept but `record`.
+    #[inline(always)]
     pub(crate) fn put_to_wait(&mut self, index: u32, record: RestingSocket<Waiting>) {
         let record = match self.spare_records.pop() {
             Some(mut spare) => {

@@ -20,6 +20,7 @@ use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
 use crate::{Config, Error, KeepAlive, LARGEST_BUFFER, MemoryGrant, PacingRule, State, Statistics};
 use alloc::boxed::Box;
+use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader, TcpOptions, Timestamps, prefetch};
 
@@ -315,10 +316,11 @@ impl Connection {
         // What was read before, of a connection that was opened fast, may have opened a window that the
         // SYN-ACK had to close.
         let was_small = self.rcv.window() < self.receiver.largest_segment;
-        if self.rcv.pending() > 0 || (was_small && self.acks.on_read(&self.received())) {
+        if self.rcv.pending() > 0 || (was_small && self.has_opened_window()) {
             self.owe_ack();
         }
         if self.sender.rtt.backoff() > 1 {
+            cold_path();
             // The handshake lost more than one segment: begin with one (RFC 5681 §3.1). A single loss may
             // be none, over a path that is longer than the first timeout (RFC 6928 §2).
             self.sender.congestion.controller().restart();
@@ -331,10 +333,17 @@ impl Connection {
             self.timers.set(Timer::KeepAlive, now, keep_alive.idle);
         }
         if self.snd.max.after(ack) || self.sender.has_unsent(self.snd.nxt) {
+            cold_path();
             self.watch_user_timeout(now);
         }
         self.watch_idle_buffers(now);
         self.output_due |= self.sender.has_unsent(self.snd.nxt);
+    }
+
+    /// Has what was read opened the window so far that it is worth a segment?
+    #[cold]
+    fn has_opened_window(&self) -> bool {
+        self.acks.on_read(&self.received())
     }
 
     /// Adds `data` to what is to be sent; returns how much of it there was room for. `Ok(0)` for
@@ -572,6 +581,7 @@ impl Connection {
     }
 
     /// Resets the connection for the reason `error`, by a reset with these timestamps.
+    #[cold]
     pub(crate) fn abort_with(&mut self, error: Error, timestamps: Option<Timestamps>) {
         let tells_peer = matches!(
             self.state,

@@ -40,10 +40,17 @@ impl Instant {
     /// The first multiple of `grain`, counted from the epoch, that is not before this instant. A
     /// zero grain is a clock without ticks and leaves the instant as it is.
     #[must_use]
+    #[inline]
     pub const fn round_up(self, grain: Duration) -> Self {
-        match self.0.checked_rem(grain.as_nanos()) {
-            None | Some(0) => self,
-            Some(rest) => Self(self.0.saturating_add(grain.as_nanos() - rest)),
+        // Clocks with ticks are rare, and whoever sets a timer shall not be longer for their division.
+        if grain.as_nanos() == 0 { self } else { self.round_up_to_tick(grain) }
+    }
+
+    #[cold]
+    const fn round_up_to_tick(self, tick: Duration) -> Self {
+        match self.0 % tick.as_nanos() {
+            0 => self,
+            rest => Self(self.0.saturating_add(tick.as_nanos() - rest)),
         }
     }
 }

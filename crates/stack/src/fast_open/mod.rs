@@ -35,6 +35,7 @@ impl Stack {
     }
 
     /// The SYN of a connection has been answered, or given up: what that shows is remembered.
+    #[inline(never)]
     pub(crate) fn learn_fast_open(&mut self, index: u32) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let Some(lesson) = socket.connection.fast_open_lesson() else { return };

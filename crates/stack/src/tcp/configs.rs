@@ -16,9 +16,17 @@ impl TcpConfigs {
         Self { usual: usual.into(), last: None }
     }
 
-    /// The rules of a connection for which `own` were asked for.
+    /// The rules of a connection for which `own` were asked for, if any were.
+    #[inline]
     pub(crate) fn shared(&mut self, own: Option<&Config>) -> SharedConfig {
-        let Some(own) = own else { return self.usual.clone() };
+        match own {
+            Some(own) => self.shared_by_wish(own),
+            None => self.usual.clone(),
+        }
+    }
+
+    #[inline(never)]
+    fn shared_by_wish(&mut self, own: &Config) -> SharedConfig {
         match &self.last {
             Some((wish, shared)) if wish == own => shared.clone(),
             _ => {

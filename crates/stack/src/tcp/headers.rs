@@ -207,6 +207,7 @@ pub(crate) struct HostHeaders {
 
 impl HostHeaders {
     /// The headers of what goes from `local` to `peer`, to no station yet.
+    #[cold]
     pub(crate) fn new(local: Ipv4Addr, peer: Ipv4Addr) -> Self {
         Self { hosts: [local, peer], headers: Headers::between(local, peer), hop: NOWHERE }
     }

@@ -209,9 +209,14 @@ impl Stack {
     fn enter_time_wait(&mut self, index: u32, owner: Owner) {
         self.orphans -= usize::from(owner == Owner::Nobody);
         self.queues.push_back(&mut self.time_wait.list, index);
-        if self.time_wait.len() > self.limits.time_wait
-            && let Some(oldest) = self.time_wait.list.first()
-        {
+        if self.time_wait.len() > self.limits.time_wait {
+            self.end_oldest_wait();
+        }
+    }
+
+    #[cold]
+    fn end_oldest_wait(&mut self) {
+        if let Some(oldest) = self.time_wait.list.first() {
             self.counted.tcp_extra.time_wait_overflows += 1;
             self.retire(oldest);
         }

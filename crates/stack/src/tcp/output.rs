@@ -7,6 +7,7 @@ use crate::ready::Sender;
 use crate::receive::Arrival;
 use crate::stack::Stack;
 use crate::transmit::{Gathering, Station, Turned};
+use core::hint::cold_path;
 use core::net::Ipv4Addr;
 use linerate_tcp::{Kind, State, Transmit};
 use linerate_units::Instant;
@@ -114,6 +115,7 @@ impl Stack {
         let at = medium + Ipv4Header::LENGTH;
         let Some(room) = frame.get_mut(at..) else { return Plainly::Nothing };
         if room.len() < socket.room as usize {
+            cold_path();
             // The link has become narrower than what this connection was promised.
             socket.connection.abort(now);
         }

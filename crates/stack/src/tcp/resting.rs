@@ -69,6 +69,7 @@ impl RestingSocket {
 
 impl RestingSocket<Waiting> {
     /// What there is to keep of `socket` in TIME-WAIT, if nobody holds it.
+    #[inline(always)]
     fn of(socket: &TcpSocket) -> Option<Self> {
         if socket.owner != Owner::Nobody || socket.retired || socket.held > 0 {
             return None;
@@ -87,6 +88,7 @@ impl RestingSocket<Waiting> {
 }
 
 impl<C: Kept> RestingSocket<C> {
+    #[inline(always)]
     fn with_kept(connection: C, socket: &TcpSocket) -> Self {
         Self {
             connection,

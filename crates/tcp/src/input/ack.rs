@@ -165,9 +165,6 @@ impl Connection {
     /// SND.UNA moves on to `ack`.
     #[inline]
     pub(crate) fn advance(&mut self, now: Instant, ack: SeqNum) {
-        self.end_burst();
-        self.snd.una = ack;
-        self.snd.nxt = self.snd.nxt.later(ack);
         let released = self.sender.buffer.release_to(ack);
         if released > 0 {
             self.statistics.bytes_acknowledged += released as u64;
@@ -179,6 +176,15 @@ impl Connection {
                 self.end_business(now);
             }
         }
+        self.advance_without_data(now, ack);
+    }
+
+    /// The same where none of the bytes before `ack` is data.
+    #[inline(always)]
+    pub(crate) fn advance_without_data(&mut self, now: Instant, ack: SeqNum) {
+        self.end_burst();
+        self.snd.una = ack;
+        self.snd.nxt = self.snd.nxt.later(ack);
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {
             self.sender.urgent = None;
         }

@@ -83,7 +83,7 @@ impl Connection {
         let is_closing = self.state.is_synchronized() && self.state != State::Established;
         let hears_in_order = self.receiver.assembler.is_empty() && self.reset_due.is_none();
         let is_calm = is_closing && hears_in_order && self.is_untroubled();
-        if !self.preferences.header_prediction || !is_calm || !self.is_usual() {
+        if !self.preferences.header_prediction || !is_calm || !self.is_found_usual() {
             return None;
         }
         if !self.sender.has_unsent(self.snd.nxt) {

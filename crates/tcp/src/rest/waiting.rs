@@ -39,6 +39,7 @@ impl Connection {
 
     /// What there is to keep of it in TIME-WAIT, once it has said all and the application has let go.
     #[must_use]
+    #[inline(always)]
     pub fn wait_out(&self) -> Option<Waiting> {
         let deadline = self.waits_until().filter(|_| !self.output_due)?;
         Some(Waiting {

@@ -67,7 +67,7 @@ impl Connection {
         if !is_alone || !self.agreement.selective_acks || !self.is_untroubled() {
             return false;
         }
-        self.advance(now, segment.ack);
+        self.advance_without_data(now, segment.ack);
         self.measure_by_timestamp(now, segment);
         let ack = Acknowledged {
             bytes: 0,
@@ -98,7 +98,7 @@ impl Connection {
         let Some(fin) = self.sender.scoreboard.flight_until(segment.ack) else { return false };
         let (sent, again) = (fin.departure.sent, fin.departure.again);
         self.sender.scoreboard.note_landing();
-        self.advance(now, segment.ack);
+        self.advance_without_data(now, segment.ack);
         if again {
             self.measure_by_timestamp(now, segment);
         } else {

@@ -1,6 +1,7 @@
 //! The round-trip time and the retransmission timeout drawn from it (RFC 6298).
 
 use crate::rest::pack::packed;
+use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
@@ -154,8 +155,10 @@ impl RoundTrip {
 
     /// The handshake needed a retransmission, so its timeout was too short for this path: begin
     /// with 3 s (RFC 6298 (5.7)).
+    #[inline]
     pub(crate) fn restart_after_handshake(&mut self, limits: &RtoLimits) {
         if self.backoff > 0 && self.smoothed == Duration::MAX {
+            cold_path();
             self.backoff = 0;
             self.rto = Duration::from_secs(3).max(limits.minimum).min(limits.maximum);
         }
