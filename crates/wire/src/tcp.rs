@@ -164,7 +164,11 @@ impl<'a> Segment<'a> {
     #[inline]
     #[must_use]
     pub fn sack_blocks(&self) -> SackBlocks {
-        if Timestamps::alone(self.options).is_some() { SackBlocks::default() } else { self.options().sack }
+        if Timestamps::alone(self.options).is_some() {
+            SackBlocks::default()
+        } else {
+            SackBlocks::among(self.options)
+        }
     }
 
     /// SEG.LEN: the sequence numbers that the segment occupies, SYN and FIN counted.

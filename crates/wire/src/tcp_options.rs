@@ -19,6 +19,8 @@ const MSS: u8 = 2;
 const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
+/// NOP, NOP, and the kind of SACK.
+const SACK_PREFIX: u32 = 0x01_0105;
 const TIMESTAMPS: u8 = 8;
 const USER_TIMEOUT: u8 = 28;
 const FAST_OPEN: u8 = 34;
@@ -43,11 +45,25 @@ impl Timestamps {
             .then(|| Self { value: u32::from_be_bytes(*value), echo: u32::from_be_bytes(*echo) })
     }
 
-    /// The timestamps of an option field, which are alone in it more often than not.
+    /// The timestamps of an option field, in which they are alone, or before blocks, more often than not.
     #[inline]
     #[must_use]
     pub fn among(field: &[u8]) -> Option<Self> {
-        Self::alone(field).or_else(|| TcpOptions::parse(field).timestamps)
+        Self::alone(field)
+            .or_else(|| Self::before_blocks(field).map(|(timestamps, _)| timestamps))
+            .or_else(|| TcpOptions::parse(field).timestamps)
+    }
+
+    /// The timestamps and the blocks of an option field that holds them in this order, aligned, and nothing else: of what
+    /// tells of a hole, nearly every one.
+    #[inline]
+    fn before_blocks(field: &[u8]) -> Option<(Self, &[[u8; 8]])> {
+        let (timestamps, rest) = field.split_at_checked(TcpOptions::TIMESTAMPS_LENGTH)?;
+        let (&[first, second, kind, length], rest) = rest.split_first_chunk()?;
+        let (blocks @ [_, ..], []) = rest.as_chunks() else { return None };
+        let are_all = u32::from_be_bytes([0, first, second, kind]) == SACK_PREFIX
+            && usize::from(length) == 2 + rest.len();
+        are_all.then_some((Self::alone(timestamps)?, blocks))
     }
 }
 
@@ -70,6 +86,24 @@ pub struct SackBlocks {
 impl SackBlocks {
     /// Blocks that fit beside nothing else.
     pub const MOST: usize = 4;
+
+    /// The blocks of an option field, in which there is nothing else but timestamps more often than not.
+    #[inline]
+    pub(crate) fn among(field: &[u8]) -> Self {
+        match Timestamps::before_blocks(field) {
+            Some((_, blocks)) => Self::of(blocks),
+            None => TcpOptions::parse(field).sack,
+        }
+    }
+
+    fn of(blocks: &[[u8; 8]]) -> Self {
+        let mut all = Self::default();
+        for block in blocks {
+            let (left, right) = (SeqNum::new(word(block, 0)), SeqNum::new(word(block, 4)));
+            all.push(SackBlock { left, right });
+        }
+        all
+    }
 
     /// Adds a block; a fifth is left out, the option has no room for it.
     pub fn push(&mut self, block: SackBlock) {
@@ -254,11 +288,7 @@ impl TcpOptions {
             }
             (FAST_OPEN, data) => self.fast_open = FastOpenCookie::new(data).or(self.fast_open),
             (SACK, data) if !data.is_empty() && data.len().is_multiple_of(8) => {
-                self.sack = SackBlocks::default();
-                for block in data.chunks_exact(8) {
-                    let (left, right) = (SeqNum::new(word(block, 0)), SeqNum::new(word(block, 4)));
-                    self.sack.push(SackBlock { left, right });
-                }
+                self.sack = SackBlocks::of(data.as_chunks().0);
             }
             (kind, data) => self.ecn = EcnCounts::parse(kind, data).or(self.ecn),
         }
@@ -432,6 +462,30 @@ mod tests {
             assert_eq!(Timestamps::alone(&field[..shorter]), None);
         }
         assert_eq!(Timestamps::alone(&[&field[..], &[NOP; 4]].concat()), None);
+    }
+
+    #[test]
+    fn timestamps_before_blocks_are_read_at_once_as_they_are_one_by_one() {
+        for count in 1..=3 {
+            let mut options =
+                TcpOptions { timestamps: Some(Timestamps { value: 7, echo: 9 }), ..TcpOptions::default() };
+            (0..count).for_each(|number| options.sack.push(block(number * 100, number * 100 + 50)));
+            let mut field = [0; 40];
+            let length = options.emit(&mut field);
+            assert!(
+                Timestamps::before_blocks(&field[..length])
+                    .is_some_and(|(_, blocks)| blocks.len() == count as usize)
+            );
+            for end in 0..=field.len() {
+                for bit in 0..8 * end {
+                    let mut changed = field[..end].to_vec();
+                    changed[bit / 8] ^= 1 << (bit % 8);
+                    let read = TcpOptions::by_octets(&changed);
+                    let at_once = (Timestamps::among(&changed), SackBlocks::among(&changed));
+                    assert_eq!(at_once, (read.timestamps, read.sack), "{changed:?}");
+                }
+            }
+        }
     }
 
     /// The fields of a SYN as this stack and as Linux write them, and without timestamps: read by words as octet by

@@ -97,7 +97,9 @@ impl Stretches {
 
     /// All of them, to be cut and joined.
     pub(super) fn all(&mut self) -> &mut VecDeque<Stretch> {
-        self.queue.extend(self.alone.take());
+        if self.alone.is_some() {
+            self.queue.extend(self.alone.take());
+        }
         &mut self.queue
     }
 }
