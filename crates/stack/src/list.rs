@@ -30,6 +30,11 @@ impl List {
         if self.last == END { None } else { Some(self.last) }
     }
 
+    /// The only item.
+    pub(crate) const fn alone(&self) -> Option<u32> {
+        if self.length == 1 { Some(self.first) } else { None }
+    }
+
     /// Is the item the one at the front?
     #[inline]
     pub(crate) const fn begins_with(&self, item: u32) -> bool {

@@ -187,7 +187,7 @@ impl<Id: TimerId> TimerWheel<Id> {
             match self.first_slot() {
                 Some((level, slot, start)) if start <= tick => {
                     self.elapsed = start;
-                    self.empty_slot(level, slot);
+                    self.empty_slot(level, slot, tick);
                 }
                 _ => {
                     self.elapsed = self.elapsed.max(tick);
@@ -217,11 +217,15 @@ impl<Id: TimerId> TimerWheel<Id> {
         self.next = tick.map_or(Instant::NEVER, |tick| Instant::from_nanos(tick << TICK_BITS));
     }
 
-    /// Moves each timer of a slot that has begun to where it belongs now.
-    fn empty_slot(&mut self, level: usize, slot: usize) {
+    /// Moves each timer of a slot that has begun to where it belongs now. One that is alone in it comes before all others:
+    /// the present passes on, at most to `tick`, and the levels below are left out.
+    fn empty_slot(&mut self, level: usize, slot: usize, tick: u64) {
         let level = &mut self.levels[level];
         level.occupied &= !(1 << slot);
         let mut list = core::mem::replace(&mut level.slots[slot], List::EMPTY);
+        if let Some(alone) = list.alone() {
+            self.elapsed = tick_of(self.timers[alone as usize].deadline).min(tick);
+        }
         while let Some(id) = self.links.pop_front(&mut list) {
             self.place(id, self.timers[id as usize].deadline);
         }
@@ -234,12 +238,13 @@ impl<Id: TimerId> TimerWheel<Id> {
         {
             self.placed += 1;
         }
-        let tick = deadline.as_nanos().div_ceil(1 << TICK_BITS).min(LAST_TICK);
+        let tick = tick_of(deadline);
         let (place, start) = if tick <= self.elapsed {
             self.links.push_back(&mut self.due, id);
             (Place::Due, self.elapsed)
         } else {
             let level = (tick ^ self.elapsed).ilog2() / DIGIT_BITS;
+            #[allow(clippy::cast_possible_truncation, reason = "a digit")]
             let slot = (tick >> (level * DIGIT_BITS)) as usize % SLOTS;
             let at = &mut self.levels[level as usize];
             at.occupied |= 1 << slot;
@@ -259,6 +264,11 @@ impl Place {
     const fn slot(level: u32, slot: usize) -> Self {
         Self::Slot { level: level as u8, slot: slot as u8 }
     }
+}
+
+/// The first tick that is no earlier.
+fn tick_of(deadline: Instant) -> u64 {
+    deadline.as_nanos().div_ceil(1 << TICK_BITS).min(LAST_TICK)
 }
 
 /// How far the digit of a level is from the bottom of a tick.
