@@ -242,17 +242,26 @@ impl Stack {
         self.burst.left = 0;
         let frames = core::mem::take(&mut self.burst.untold);
         let is_row = self.burst.row.is_some();
-        if let Some(socket) = self.burst.owner.and_then(|index| self.sockets.tcp_at(index)) {
+        self.ready.count(frames);
+        if let Some(index) = self.burst.owner
+            && let Some(socket) = self.sockets.tcp_at(index)
+        {
             if is_row {
                 socket.connection.note_acks(frames);
             } else {
                 socket.connection.note_burst(frames);
+                if socket.connection.is_silent_after_burst(self.now) {
+                    // It may have a deadline, and is otherwise what it was before the burst.
+                    debug_assert!(socket.connection.events().is_empty(), "nobody has to hear of a silence");
+                    socket.arm(index, &mut self.timers);
+                    self.ready.remove(Sender::Socket(index));
+                    self.burst.forget();
+                }
             }
         }
         if is_row {
             self.burst.forget();
         }
-        self.ready.count(frames);
         self.counted.ip.out_requests += u64::from(frames);
         self.counted.tcp.out_segments += u64::from(frames);
         self.counted.transmit.packets += u64::from(frames);

@@ -70,6 +70,30 @@ impl Connection {
         self.statistics.bytes_sent += u64::from(length);
     }
 
+    /// Has a burst that was [noted](Connection::note_burst) at `now` used up the windows, so that [`Connection::poll_transmit`]
+    /// would have nothing more? Then it need not be asked: all is as if it had been, and nothing changes that is told of a
+    /// connection.
+    pub fn is_silent_after_burst(&mut self, now: Instant) -> bool {
+        let is_silent = self.has_used_the_windows();
+        if is_silent {
+            self.fall_silent(now);
+        }
+        is_silent
+    }
+
+    /// Has all of the burst left, and have the windows room for less than a segment, which is not worth sending? A burst may
+    /// also end before the last of what was written, or because pacing says so, or something else may have become due: then
+    /// the next segment is chosen.
+    fn has_used_the_windows(&self) -> bool {
+        let usable = self.usable_window();
+        self.sender.burst == 0
+            && usable < self.full_segment()
+            && self.sender.pacer.is_open()
+            && !self.sender.path.is_awake()
+            && !self.is_asked_besides()
+            && !self.is_worth_sending(self.piece(self.snd.nxt, usable))
+    }
+
     /// May [`Connection::poll_burst`] have something, if it is asked at the time at which the last segment left?
     #[must_use]
     pub const fn is_in_burst(&self) -> bool {

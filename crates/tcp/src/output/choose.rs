@@ -154,7 +154,7 @@ impl Connection {
     }
 
     /// At most `room` bytes from `seq` on, and the FIN if it follows.
-    fn piece(&self, seq: SeqNum, room: u32) -> Piece {
+    pub(super) fn piece(&self, seq: SeqNum, room: u32) -> Piece {
         let end = self.sender.buffer.end();
         let available = if seq.before(end) { end - seq } else { 0 };
         let length = available.min(room);
@@ -188,7 +188,7 @@ impl Connection {
 
     /// Is less than a full segment worth sending? RFC 9293 §3.8.6.2.1, one rule a line, and the ends of a
     /// connection.
-    fn is_worth_sending(&self, piece: Piece) -> bool {
+    pub(super) fn is_worth_sending(&self, piece: Piece) -> bool {
         if piece.length == 0 {
             return piece.fin;
         }

@@ -194,7 +194,7 @@ impl Connection {
     /// After `choice` has left, is it certain that nothing else may? What an acknowledgement alone was chosen
     /// after had nothing to say that it would have said with data.
     fn has_said_all(&self, choice: Choice) -> bool {
-        let asks = self.ack_due || self.keep_alive_due || self.first_due;
+        let asks = self.is_asked_besides();
         match choice {
             Choice::Ack => !asks && self.sender.path.ready().is_none(),
             Choice::Data(_) => {
@@ -204,6 +204,11 @@ impl Connection {
             Choice::Syn { .. } => !asks && !self.may_send(),
             Choice::BareAck | Choice::KeepAlive | Choice::Nothing => false,
         }
+    }
+
+    /// Is there anything to be sent that is no data?
+    fn is_asked_besides(&self) -> bool {
+        self.ack_due || self.keep_alive_due || self.first_due
     }
 
     /// Nothing more can leave, until something happens.
