@@ -102,7 +102,7 @@ impl Stack {
         }
         self.memory.supply(socket);
         let Some(disposition) = socket.connection.handle_predicted_data(self.now, &segment) else {
-            return self.give_familiar(frame, index, packet);
+            return self.give_unpredicted(index, packet);
         };
         if disposition != Disposition::Accepted || concerned!(self).settle(index, socket) == Settled::Not {
             self.follow_segment(self.now, index, disposition);

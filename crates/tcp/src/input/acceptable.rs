@@ -5,7 +5,7 @@ use super::Refusal;
 use crate::receive::{ReceiveSequence, saturated};
 use crate::{Connection, State};
 use linerate_units::Instant;
-use linerate_wire::{Segment, SeqNum, TcpFlags};
+use linerate_wire::{Segment, SeqNum, TcpFlags, Timestamps};
 
 /// The part of a segment that lies inside the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +33,17 @@ impl Text<'_> {
 
 impl Connection {
     /// PAWS (RFC 7323 §5.3). A reset is not judged by its timestamp, and a segment without one is
-    /// dropped once timestamps were agreed on (§3.2).
-    pub(super) fn check_timestamp(&mut self, now: Instant, segment: &Segment<'_>) -> Result<(), Refusal> {
+    /// dropped once timestamps were agreed on (§3.2). Those that are to be noted, where both ends use them.
+    pub(super) fn check_timestamp(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+    ) -> Result<Option<Timestamps>, Refusal> {
         if !self.timestamps.on || segment.flags().contains(TcpFlags::RST) {
-            return Ok(());
+            return Ok(None);
         }
         match segment.timestamps() {
-            Some(timestamps) if !self.timestamps.is_old(timestamps, now) => return Ok(()),
+            Some(timestamps) if !self.timestamps.is_old(timestamps, now) => return Ok(Some(timestamps)),
             Some(_) => self.answer_unacceptable(now, segment),
             None => {}
         }
@@ -47,11 +51,14 @@ impl Connection {
         Err(Refusal::OldTimestamp)
     }
 
-    /// Takes the segment's timestamp for the next echo.
-    pub(super) fn note_timestamp(&mut self, now: Instant, segment: &Segment<'_>) {
-        if self.timestamps.on
-            && let Some(timestamps) = segment.timestamps()
-        {
+    /// Takes the timestamp of the segment, if it has one, for the next echo.
+    pub(super) fn note_timestamps(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        timestamps: Option<Timestamps>,
+    ) {
+        if let Some(timestamps) = timestamps {
             self.timestamps.note(timestamps, segment.seq, self.rcv.acked, now);
         }
     }
@@ -83,7 +90,7 @@ impl Connection {
         // or the sender would take its own timeout for a round trip (RFC 7323 §4.3 (2); Linux, too,
         // draws the line here).
         if !(segment.seq + segment.sequence_length()).before(self.rcv.acked) {
-            self.note_timestamp(now, segment);
+            self.note_timestamps(now, segment, self.timestamps.of(segment));
         }
         self.answer_unacceptable(now, segment);
         self.take_late_ack(now, segment);

@@ -104,7 +104,7 @@ impl Connection {
 
     /// Is nothing missing, measured or tried that an acknowledgement could bring news of?
     #[inline(always)]
-    fn has_no_questions(&self) -> bool {
+    pub(super) fn has_no_questions(&self) -> bool {
         self.preferences.header_prediction
             && self.agreement.selective_acks
             && !self.ecn.is_accurate()

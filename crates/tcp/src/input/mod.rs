@@ -7,6 +7,7 @@ mod control;
 mod data;
 mod fin;
 mod handshake;
+mod hole;
 pub(crate) mod icmp;
 pub(crate) mod listen;
 pub(crate) mod predict;
@@ -245,12 +246,13 @@ impl Connection {
     #[inline(never)]
     fn take_unpredicted(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         self.statistics.prediction.count_miss(why_it_missed(self, segment), segment);
-        let disposition = match self.find_control(segment) {
-            Some(control) => {
-                self.take_control(now, segment, control);
-                Disposition::Accepted
-            }
-            None => self.handle_unpredicted(now, segment),
+        let disposition = if let Some(control) = self.find_control(segment) {
+            self.take_control(now, segment, control);
+            Disposition::Accepted
+        } else if let Some(disposition) = self.take_plain_data(now, segment) {
+            disposition
+        } else {
+            self.handle_unpredicted(now, segment)
         };
         self.refresh_prediction();
         disposition
@@ -305,7 +307,7 @@ impl Connection {
 
     /// The steps of §3.10.7.4, "otherwise". Each either lets the segment pass or says why not.
     fn handle_in_sequence(&mut self, now: Instant, segment: &Segment<'_>) -> Result<(), Refusal> {
-        self.check_timestamp(now, segment)?;
+        let timestamps = self.check_timestamp(now, segment)?;
         if self.check_reset(now, segment)? {
             return Ok(());
         }
@@ -315,7 +317,7 @@ impl Connection {
             return Err(Refusal::NoAck);
         }
         let is_news = self.brings_feedback(segment);
-        self.note_timestamp(now, segment);
+        self.note_timestamps(now, segment, timestamps);
         if self.config.user_timeout_option {
             self.note_user_timeout(now, &segment.options());
         }

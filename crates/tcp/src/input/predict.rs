@@ -19,7 +19,7 @@ use linerate_wire::{Segment, SeqNum, TcpFlags, Timestamps};
 
 /// The bits of data offset and flags that are compared: all but PSH, which says nothing about how
 /// to treat a segment. ECN's bits and the reserved ones count, so that they take the slow path.
-const COMPARED: u16 = !TcpFlags::PSH.bits();
+pub(super) const COMPARED: u16 = !TcpFlags::PSH.bits();
 
 /// What the fast path makes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +163,7 @@ fn predict_data(c: &Connection, segment: &Segment<'_>) -> Prediction {
 /// The timestamp of a segment whose header is as predicted, if it is not old, or any number if none was agreed on. That
 /// one was tells the room that its options have, for it and nothing else.
 #[inline(always)]
-fn stamp_as_agreed(c: &Connection, segment: &Segment<'_>) -> Option<u32> {
+pub(super) fn stamp_as_agreed(c: &Connection, segment: &Segment<'_>) -> Option<u32> {
     match Timestamps::alone(segment.options) {
         Some(stamp) if before(stamp.value, c.timestamps.recent) => None,
         Some(stamp) => Some(stamp.value),
