@@ -1,10 +1,11 @@
 //! One configuration for thousands of connections, and what each application may change of it later.
 
 use crate::rest::pack::{Pack, Packer, Unpacker};
-use crate::{BufferSize, Config, KeepAlive, LARGEST_BUFFER};
+use crate::timers::Timer;
+use crate::{BufferSize, Config, Connection, KeepAlive, LARGEST_BUFFER, State};
 use alloc::sync::Arc;
 use core::ops::Deref;
-use linerate_units::Duration;
+use linerate_units::{Duration, Instant};
 
 /// A [`Config`] with every size in the range that the protocol can express, kept once for all connections
 /// that are made with it. A connection that is made of a plain `Config` has one of its own.
@@ -91,6 +92,55 @@ impl Preferences {
             no_delay: config.no_delay,
             header_prediction: config.header_prediction,
         }
+    }
+}
+
+impl Connection {
+    /// Send segments that are not full at once (`TCP_NODELAY`)?
+    pub fn set_no_delay(&mut self, no_delay: bool) {
+        self.preferences.no_delay = no_delay;
+        self.output_due = true;
+    }
+
+    /// Are segments that are not full sent at once?
+    #[must_use]
+    pub const fn no_delay(&self) -> bool {
+        self.preferences.no_delay
+    }
+
+    /// Use header prediction? Off, every segment takes the slow path, which does the same.
+    pub fn set_header_prediction(&mut self, on: bool) {
+        self.preferences.header_prediction = on;
+        self.refresh_prediction();
+    }
+
+    /// Probe a silent peer?
+    pub fn set_keep_alive(&mut self, now: Instant, keep_alive: Option<KeepAlive>) {
+        self.preferences.keep_alive = keep_alive.map(KeepAlive::within_limits);
+        self.keep_alive_probes = 0;
+        match keep_alive {
+            Some(keep_alive) if self.state.is_synchronized() && self.state != State::TimeWait => {
+                self.timers.set(Timer::KeepAlive, now, keep_alive.idle);
+            }
+            _ => self.timers.clear(Timer::KeepAlive),
+        }
+    }
+
+    /// How a silent peer is probed, if it is.
+    #[must_use]
+    pub const fn keep_alive(&self) -> Option<KeepAlive> {
+        self.preferences.keep_alive
+    }
+
+    /// How long unsent data is cared for after [`Connection::close`].
+    pub fn set_linger(&mut self, linger: Option<Duration>) {
+        self.preferences.linger = linger;
+    }
+
+    /// How long unsent data is cared for after [`Connection::close`].
+    #[must_use]
+    pub const fn linger(&self) -> Option<Duration> {
+        self.preferences.linger
     }
 }
 

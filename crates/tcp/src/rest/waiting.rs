@@ -4,7 +4,7 @@
 //!
 //! No rule of TIME-WAIT is here: whatever arrives is judged by a connection that is made anew of this.
 
-use crate::connection::Seeds;
+use crate::opening::Seeds;
 use crate::options::{Agreement, TimestampState};
 use crate::receive::ReceiveSequence;
 use crate::send::SendSequence;

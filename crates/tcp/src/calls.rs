@@ -1,0 +1,218 @@
+//! The calls of an application: SEND, RECEIVE and CLOSE (RFC 9293 §3.10.2 to §3.10.4).
+
+use crate::receive::ack_policy::Received;
+use crate::receive::saturated;
+use crate::send::buffer::SendBuffer;
+use crate::{Connection, Error, MemoryGrant, State};
+use linerate_units::{Duration, Instant};
+use linerate_wire::SeqNum;
+
+impl Connection {
+    /// Adds `data` to what is to be sent; returns how much of it there was room for. `Ok(0)` for
+    /// data that is not empty means: come back after [`Event::Writable`].
+    ///
+    /// # Errors
+    /// Why the connection ended, or [`Error::Shutdown`] if the application has closed this direction.
+    #[inline]
+    pub fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, Error> {
+        self.add(now, data.len(), |buffer, memory| {
+            let taken = buffer.append(data, memory);
+            (taken, taken == data.len())
+        })
+    }
+
+    /// Has `add` put bytes into the send buffer, of `wanted` that the application would like to; it says how
+    /// many it has put there, and whether there was room for all that are wanted.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        now: Instant,
+        wanted: usize,
+        add: impl FnOnce(&mut SendBuffer, &MemoryGrant) -> (usize, bool),
+    ) -> Result<usize, Error> {
+        if self.sender.fin || !self.state.may_write() {
+            return Err(self.error.unwrap_or(Error::Shutdown));
+        }
+        let was_empty = self.sender.buffer.len() == 0;
+        if was_empty {
+            // Nothing else waits for the peer in a state to which a user timeout applies.
+            self.watch_user_timeout(now);
+        }
+        self.tune_send_buffer(wanted);
+        let waits = self.waits_for_window();
+        let (taken, had_room) = add(&mut self.sender.buffer, &self.memory);
+        self.output_due |= taken > 0 && !waits;
+        self.sender.write_refused = !had_room;
+        self.sender.room_awaited |= !had_room;
+        if was_empty && taken > 0 {
+            self.start_business(now);
+        }
+        Ok(taken)
+    }
+
+    /// Writes `data` whose last byte is urgent. RFC 6093 advises new programs against it; the peer
+    /// reads the data in line and learns where the urgent part ends.
+    ///
+    /// # Errors
+    /// As [`Connection::write`].
+    pub fn write_urgent(&mut self, now: Instant, data: &[u8]) -> Result<usize, Error> {
+        let taken = self.write(now, data)?;
+        if taken > 0 {
+            self.sender.urgent = Some(self.sender.buffer.end());
+            self.end_calm();
+        }
+        Ok(taken)
+    }
+
+    /// Takes received bytes into `into`; `Ok(0)` for a buffer that is not empty means that the peer
+    /// has closed and everything was read.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if there is nothing yet, or why the connection ended.
+    #[inline]
+    pub fn read(&mut self, now: Instant, into: &mut [u8]) -> Result<usize, Error> {
+        if self.receiver.buffer.is_empty() || into.is_empty() {
+            return self.nothing_to_read(into);
+        }
+        let count = self.receiver.buffer.read(into);
+        self.follow_read(now, count);
+        Ok(count)
+    }
+
+    /// The application has read `count` bytes, at least one.
+    #[inline]
+    pub(crate) fn follow_read(&mut self, now: Instant, count: usize) {
+        self.forget_passed_urgent_mark();
+        self.tune_receive_buffer(now, count);
+        self.judge_read();
+        if self.receiver.buffer.is_empty() {
+            self.watch_idle_buffers(now);
+        }
+    }
+
+    /// Copies received bytes without taking them.
+    ///
+    /// # Errors
+    /// As [`Connection::read`].
+    pub fn peek(&self, into: &mut [u8]) -> Result<usize, Error> {
+        if self.receiver.buffer.is_empty() || into.is_empty() {
+            return self.nothing_to_read(into);
+        }
+        Ok(self.receiver.buffer.peek(into))
+    }
+
+    /// Would [`Connection::read`] find nothing, and may something still come?
+    #[inline]
+    #[must_use]
+    pub fn has_nothing_to_read(&self) -> bool {
+        self.receiver.buffer.is_empty() && !self.is_at_end_of_stream()
+    }
+
+    fn nothing_to_read(&self, into: &[u8]) -> Result<usize, Error> {
+        if into.is_empty() { Ok(0) } else { self.why_nothing_to_read() }
+    }
+
+    /// Zero for the end of the stream.
+    pub(crate) fn why_nothing_to_read(&self) -> Result<usize, Error> {
+        match self.error {
+            Some(error) => Err(error),
+            None if self.is_at_end_of_stream() => Ok(0),
+            None => Err(Error::WouldBlock),
+        }
+    }
+
+    /// A read has made room: is that worth a segment?
+    #[inline(always)]
+    fn judge_read(&mut self) {
+        let (pending, segment) = (self.rcv.pending(), self.receiver.largest_segment);
+        if self.acks.may_wait(pending, segment, self.rcv.window(), self.receiver.capacity()) {
+            debug_assert!(!self.acks.on_read(&self.received()), "what may wait is not due");
+        } else {
+            self.owe_ack_if_window_grew();
+        }
+    }
+
+    /// What the acknowledgement policy wants to know.
+    #[inline]
+    pub(crate) fn received(&self) -> Received {
+        Received {
+            pending: self.rcv.pending(),
+            segment: self.receiver.largest_segment,
+            unread: saturated(self.receiver.buffer.len()),
+            capacity: self.receiver.capacity(),
+            offered: self.rcv.window(),
+            room: self.receiver.room(),
+        }
+    }
+
+    /// Bytes until the end of the announced urgent data, while there is any to read (as
+    /// `SIOCATMARK` tells by zero).
+    #[must_use]
+    pub fn urgent_distance(&self) -> Option<usize> {
+        let mark = self.receiver.urgent?;
+        Some((mark - self.first_unread()) as usize)
+    }
+
+    fn first_unread(&self) -> SeqNum {
+        self.rcv.nxt - saturated(self.receiver.buffer.len())
+    }
+
+    fn forget_passed_urgent_mark(&mut self) {
+        if self.receiver.urgent.is_some_and(|mark| !mark.after(self.first_unread())) {
+            self.receiver.urgent = None;
+            self.refresh_prediction();
+        }
+    }
+
+    /// Closes the sending direction: a FIN follows what was written. Reading goes on.
+    pub fn shutdown_write(&mut self, now: Instant) {
+        if self.sender.fin || !self.state.may_write() {
+            return;
+        }
+        if !self.has_undelivered() {
+            self.watch_user_timeout(now);
+        }
+        self.sender.fin = true;
+        self.state = self.state.after_close();
+        self.output_due = true;
+        if self.released {
+            self.start_orphan_timer(now);
+        }
+        self.refresh_prediction();
+    }
+
+    /// Closes the receiving direction: what has arrived and what will arrive is thrown away, and
+    /// acknowledged all the same.
+    pub fn shutdown_read(&mut self, _now: Instant) {
+        if !self.receiver.shut {
+            self.receiver.shut();
+            self.owe_ack_if_window_grew();
+            self.refresh_prediction();
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn owe_ack_if_window_grew(&mut self) {
+        if self.state.takes_data() && self.acks.on_read(&self.received()) {
+            self.owe_ack();
+        }
+    }
+
+    /// The application lets go. What was written is still sent, as `linger` allows; data that
+    /// nobody has read, or that still comes, resets the connection, so that the peer does not take
+    /// it for delivered (RFC 9293 §3.6.1, RFC 2525 §2.17).
+    pub fn close(&mut self, now: Instant) {
+        self.released = true;
+        if self.state == State::SynSent {
+            self.end(None);
+        } else if self.state == State::TimeWait {
+            // The peer has our FIN and can be told nothing more; old segments must die all the same.
+            self.receiver.shut();
+        } else if !self.receiver.buffer.is_empty() || self.preferences.linger == Some(Duration::ZERO) {
+            self.abort(now);
+        } else {
+            self.shutdown_write(now);
+            self.start_orphan_timer(now);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! How a connection ends: ABORT (RFC 9293 §3.10.5), TIME-WAIT, and what nobody waits for any more.
+
+use crate::event::Events;
+use crate::output::reset::Reset;
+use crate::timers::Timer;
+use crate::{Connection, Error, State};
+use alloc::boxed::Box;
+use linerate_units::Instant;
+use linerate_wire::Timestamps;
+
+impl Connection {
+    /// The timer of a connection that nobody holds: its linger time, or in FIN-WAIT-2 the time for
+    /// the peer's FIN.
+    pub(crate) fn start_orphan_timer(&mut self, now: Instant) {
+        let patience = match (self.state, self.preferences.linger) {
+            (State::FinWait2, _) => self.config.orphan_patience,
+            (state, Some(linger)) if state != State::TimeWait && state != State::Closed => linger,
+            _ => return,
+        };
+        self.timers.set(Timer::Orphan, now, patience);
+    }
+
+    /// Resets the connection (RFC 9293 §3.10.5). One in TIME-WAIT is over already, by mutual consent.
+    pub fn abort(&mut self, now: Instant) {
+        if self.state == State::TimeWait {
+            self.end(None);
+        } else {
+            self.abort_by_ourselves(now, Error::Aborted);
+        }
+    }
+
+    /// Resets the connection for the reason `error`, with which no segment of the peer's has to do.
+    pub(crate) fn abort_by_ourselves(&mut self, now: Instant, error: Error) {
+        let timestamps = self.timestamps.on.then(|| self.timestamps.stamp(now));
+        self.abort_with(error, timestamps);
+    }
+
+    /// Resets the connection for the reason `error`, by a reset with these timestamps.
+    #[cold]
+    pub(crate) fn abort_with(&mut self, error: Error, timestamps: Option<Timestamps>) {
+        let tells_peer = matches!(
+            self.state,
+            State::SynReceived
+                | State::Established
+                | State::FinWait1
+                | State::FinWait2
+                | State::CloseWait
+                | State::Closing
+                | State::LastAck
+        );
+        if tells_peer {
+            self.owe_reset(Reset::of(self.empty_seq(), self.rcv.nxt, timestamps));
+        }
+        self.end(Some(error));
+    }
+
+    /// Sends a reset before anything else.
+    pub(crate) fn owe_reset(&mut self, reset: Reset) {
+        self.reset_due = Some(Box::new(reset));
+        self.output_due = true;
+    }
+
+    /// The connection is over. What had arrived in order can still be read.
+    pub(crate) fn end(&mut self, error: Option<Error>) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.state = State::Closed;
+        self.end_burst();
+        self.error = self.error.or(error);
+        self.events |= Events::CLOSED;
+        self.timers.clear_all();
+        self.sender.buffer.clear();
+        self.sender.scoreboard.clear(self.snd.max);
+        self.sender.undo = None;
+        self.sender.fin = false;
+        self.snd.una = self.snd.max;
+        self.snd.nxt = self.snd.max;
+        self.ack_due = false;
+        self.first_due = false;
+        self.keep_alive_due = false;
+        self.predicted = 0;
+    }
+
+    /// Everything is done; old segments are given time to leave the network (RFC 9293 §3.6.1).
+    pub(crate) fn enter_time_wait(&mut self, now: Instant) {
+        self.ecn.forget();
+        self.timers.clear_all();
+        self.timers.set(Timer::TimeWait, now, self.config.msl * 2);
+        if self.released && self.receiver.buffer.is_empty() {
+            self.receiver.buffer.give_back();
+            self.sender.buffer.give_back();
+        } else {
+            self.watch_idle_buffers(now);
+        }
+    }
+}
