@@ -151,21 +151,6 @@ impl BurstHeaders {
 const BEHIND_STATIONS: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
 const BEHIND_NONE: usize = Ipv4Header::LENGTH;
 
-/// A frame that is offered alone.
-struct Slot<'a> {
-    frame: Option<&'a mut [u8]>,
-    filled: Option<TxFrame>,
-}
-
-impl FrameSlots for Slot<'_> {
-    #[inline(always)]
-    fn offer(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<TxFrame>) -> bool {
-        let Some(frame) = self.frame.take() else { return false };
-        self.filled = fill(frame);
-        self.filled.is_some()
-    }
-}
-
 impl Stack {
     /// Writes frames of the burst, which [goes on](BurstHeaders::goes_on), into `slots` as long as there are both: is
     /// there room for more?
@@ -180,9 +165,13 @@ impl Stack {
     /// The same for one frame: how long it is. `None` if it has no room.
     #[inline(never)]
     pub(crate) fn next_of_burst(&mut self, frame: &mut [u8]) -> Option<usize> {
-        let mut slot = Slot { frame: Some(frame), filled: None };
-        self.fill_with_burst(&mut slot);
-        slot.filled.map(|frame| frame.length)
+        let burst = &mut self.burst;
+        let connection = &self.sockets.tcp_at(burst.owner?)?.connection;
+        let data = |seq, payload: &mut [u8]| connection.copy_of_burst(seq, payload);
+        match burst.tcp {
+            BEHIND_STATIONS => burst.write::<BEHIND_STATIONS>(data, frame),
+            _ => burst.write::<BEHIND_NONE>(data, frame),
+        }
     }
 
     #[inline(always)]
