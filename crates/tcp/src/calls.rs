@@ -9,7 +9,7 @@ use linerate_wire::SeqNum;
 
 impl Connection {
     /// Adds `data` to what is to be sent; returns how much of it there was room for. `Ok(0)` for
-    /// data that is not empty means: come back after [`Event::Writable`].
+    /// data that is not empty means: come back after [`Event::Writable`](crate::Event::Writable).
     ///
     /// # Errors
     /// Why the connection ended, or [`Error::Shutdown`] if the application has closed this direction.
