@@ -445,7 +445,7 @@ fn go_on(end: &mut Connection, now: Instant, header: usize, frame: &mut [u8]) ->
     assert_eq!(frame[..sent.length], bytes[..sent.length], "they differ in nothing but their numbers");
     assert_eq!(sum.finish(), linerate_wire::Sum::of(&frame[header..sent.length]).finish());
     end.assert_went_on_like(&mut asked);
-    if end.is_silent_after_burst(now) {
+    if end.falls_silent_after_burst(now) {
         assert!(
             asked.poll_transmit(now, &mut bytes).is_none(),
             "who is silent after a burst has nothing to send"

@@ -115,8 +115,8 @@ impl BurstHeaders {
         (self.owner, self.row, self.length, self.tcp) = (Some(index), row, length, tcp);
     }
 
-    /// Writes the next frame, with `data` of the segment that has this number: how long it is. `None` if it has no room,
-    /// or its TCP header begins elsewhere.
+    /// Writes the next frame, whose TCP header begins at `TCP`, with `data` of the segment that has this number: how long
+    /// it is. `None` if it has no room.
     #[inline(always)]
     fn write<const TCP: usize>(
         &mut self,
@@ -239,7 +239,7 @@ impl Stack {
                 socket.connection.note_acks(frames);
             } else {
                 socket.connection.note_burst(frames);
-                if socket.connection.is_silent_after_burst(self.now) {
+                if socket.connection.falls_silent_after_burst(self.now) {
                     // It may have a deadline, and is otherwise what it was before the burst.
                     debug_assert!(socket.connection.events().is_empty(), "nobody has to hear of a silence");
                     socket.arm(index, &mut self.timers);

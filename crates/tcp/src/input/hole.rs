@@ -11,7 +11,7 @@ use super::predict::{COMPARED, stamp_as_agreed};
 use crate::receive::saturated;
 use crate::{Connection, State};
 use linerate_units::Instant;
-use linerate_wire::{Segment, TcpFlags, Timestamps};
+use linerate_wire::{Segment, Timestamps};
 
 impl Connection {
     /// Takes `segment`, which is none of several, if it brings data inside the window and nothing else; `None`, and
@@ -40,9 +40,8 @@ impl Connection {
     /// said which are the last?
     #[inline(always)]
     fn is_plain_data(&self, segment: &Segment<'_>) -> bool {
-        let words: u16 = if self.timestamps.on { 8 } else { 5 };
         let end = segment.seq + saturated(segment.payload.len());
-        segment.offset_and_flags & COMPARED == (words << 12 | TcpFlags::ACK.bits())
+        segment.offset_and_flags & COMPARED == self.plain_header()
             && !segment.payload.is_empty()
             && segment.joined.is_none()
             && self.state == State::Established

@@ -232,8 +232,14 @@ impl Connection {
         if spoiler(self).is_some() {
             return 0;
         }
+        self.plain_header() | self.expected_ace().bits()
+    }
+
+    /// The word of a segment that bears the options that every one does, and no control bit but ACK.
+    #[inline(always)]
+    pub(super) const fn plain_header(&self) -> u16 {
         let words: u16 = if self.timestamps.on { 8 } else { 5 };
-        words << 12 | (TcpFlags::ACK | self.expected_ace()).bits()
+        words << 12 | TcpFlags::ACK.bits()
     }
 
     /// The ACK arm, for an acknowledgement that stands for `count`.

@@ -73,7 +73,7 @@ impl Connection {
     /// Has a burst that was [noted](Connection::note_burst) at `now` used up the windows, so that [`Connection::poll_transmit`]
     /// would have nothing more? Then it need not be asked: all is as if it had been, and nothing changes that is told of a
     /// connection.
-    pub fn is_silent_after_burst(&mut self, now: Instant) -> bool {
+    pub fn falls_silent_after_burst(&mut self, now: Instant) -> bool {
         let is_silent = self.has_used_the_windows();
         if is_silent {
             self.fall_silent(now);
