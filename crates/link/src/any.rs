@@ -6,7 +6,7 @@ use crate::packet::{PacketConfig, PacketError, PacketLink};
 use crate::tap::{Tap, TapConfig, TapError};
 use crate::wait::Readiness;
 use crate::xdp::{XdpConfig, XdpError, XdpLink};
-use linerate_stack::{Capabilities, FrameSource, Link, LinkError, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, FrameSink, FrameSource, Link, LinkError, RxFrame, TxFrame};
 use linerate_units::Instant;
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -182,6 +182,10 @@ macro_rules! each {
 impl Link for AnyLink {
     fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
         each!(self, link => link.receive(budget, on_frame))
+    }
+
+    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
+        each!(self, link => link.receive_into(budget, sink))
     }
 
     fn transmit(

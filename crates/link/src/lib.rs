@@ -59,6 +59,7 @@ mod capture;
 pub mod capture_file;
 mod clock;
 mod departure;
+mod filler;
 pub mod impair;
 pub mod kernel_interface;
 pub mod kernel_socket;

@@ -5,11 +5,12 @@
 
 use crate::MonotonicClock;
 use crate::bell::Bell;
+use crate::filler::Filler;
 use crate::sys::ring::{Consumer, Producer, ring};
 use crate::wait::Readiness;
 use linerate_stack::{
-    Capabilities, FrameSink, FrameSlots, FrameSource, LentFrame, Link, LinkError, Medium, PlainFrame,
-    RxChecksum, RxFrame, TxFrame,
+    Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, Medium, PlainFrame, RxChecksum,
+    RxFrame, TxFrame,
 };
 use linerate_units::{Clock, Instant, Rate};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -208,26 +209,6 @@ impl<C: Clock> Link for MemoryLink<C> {
     }
 }
 
-/// Who writes frames without being asked whether there are any.
-struct Filler<F> {
-    now: Instant,
-    fill: F,
-}
-
-impl<F: FnMut(&mut [u8]) -> Option<TxFrame>> FrameSource for Filler<F> {
-    fn now(&self) -> Instant {
-        self.now
-    }
-
-    fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
-        (self.fill)(frame)
-    }
-
-    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
-        Some(LentFrame { frame: (self.fill)(frame)?, rest: [&[]; 2] })
-    }
-}
-
 impl<C> MemoryLink<C> {
     /// Shows the other end what there is.
     fn show(&mut self) {
@@ -316,6 +297,7 @@ mod tests {
     use super::*;
     use crate::testing::send;
     use crate::{ManualClock, Waiter};
+    use linerate_stack::LentFrame;
     use linerate_units::Duration;
     use std::thread;
 

@@ -3,6 +3,7 @@
 
 pub(crate) mod bpf;
 pub(crate) mod ethtool;
+mod mapping;
 pub(crate) mod packet;
 pub(crate) mod ring;
 pub(crate) mod socket_option;

@@ -12,11 +12,14 @@
 mod program;
 
 use crate::MonotonicClock;
+use crate::filler::Filler;
 use crate::kernel_interface::{InterfaceError, KernelInterface, explain};
 use crate::sys::xdp::{Failed, Shape, XdpSocket};
 use crate::wait::Readiness;
-use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, TxFrame};
-use linerate_units::{Clock, Duration};
+use linerate_stack::{
+    Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, Medium, PlainFrame, RxFrame, TxFrame,
+};
+use linerate_units::{Clock, Duration, Instant};
 use program::{MOST_ADDRESSES, Program};
 use std::io;
 use std::net::Ipv4Addr;
@@ -30,8 +33,8 @@ const HEADROOM: usize = 256;
 const FRAME_SIZES: [u32; 2] = [2_048, 4_096];
 /// Bytes of the longest Ethernet header, with a tag.
 const TAGGED_HEADER: usize = 18;
-/// Frames that are taken in before the kernel is shown so.
-const SHOWN_AT_ONCE: usize = 64;
+/// Frames that are taken in a row, in a few microseconds, and have one time of arrival.
+const STAMPED_AT_ONCE: usize = 64;
 
 /// Which queue of which interface, for what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +106,6 @@ pub struct XdpLink {
     busy: bool,
     /// Whether the last transmission ended for want of a free frame.
     starved: bool,
-    malformed: u64,
     // Behind the socket, which nothing is led to when it is gone.
     _program: Arc<Program>,
 }
@@ -157,7 +159,6 @@ impl XdpLink {
                 zero_copy,
                 busy: config.busy_poll.is_some(),
                 starved: false,
-                malformed: 0,
                 _program: Arc::clone(&program),
             })
         };
@@ -212,10 +213,10 @@ impl XdpLink {
         }
     }
 
-    /// Frames that the kernel has described as what cannot be.
+    /// Frames that were dropped because the kernel has described what cannot be.
     #[must_use]
     pub const fn malformed(&self) -> u64 {
-        self.malformed
+        self.socket.malformed()
     }
 }
 
@@ -242,20 +243,21 @@ fn frame_size(mtu: usize) -> Option<u32> {
 
 impl Link for XdpLink {
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        self.receive_into(budget, &mut on_frame)
+    }
+
+    #[inline]
+    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
         let mut received = 0;
-        let mut now = linerate_units::Instant::ZERO;
-        while received < budget {
-            let Some(bytes) = self.socket.front() else { break };
-            if received % SHOWN_AT_ONCE == 0 {
-                now = MonotonicClock.now();
+        while received < budget && self.socket.has_arrived() {
+            let arrived = MonotonicClock.now();
+            let batch = STAMPED_AT_ONCE.min(budget - received);
+            let mut left = batch;
+            sink.take_plain(self.socket.arrived(&mut left).map(|bytes| PlainFrame { bytes, arrived }));
+            received += batch - left;
+            if left > 0 {
+                break;
             }
-            if bytes.is_empty() {
-                self.malformed += 1;
-            } else {
-                on_frame(RxFrame::plain(bytes, now));
-            }
-            self.socket.recycle();
-            received += 1;
         }
         self.socket.finish_receiving(self.busy && received < budget);
         Ok(received)
@@ -264,29 +266,52 @@ impl Link for XdpLink {
     fn transmit(
         &mut self,
         budget: usize,
-        mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+        fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
     ) -> Result<usize, LinkError> {
+        self.transmit_from(budget, &mut Filler { now: Instant::ZERO, fill })
+    }
+
+    #[inline]
+    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
         self.starved = false;
-        let room = self.capabilities.frame_length();
-        let mut sent = 0;
-        self.socket.reclaim();
-        while sent < budget {
-            let Some(memory) = self.socket.offer() else {
-                self.starved = true;
-                break;
-            };
-            let Some(frame) = fill(&mut memory[..room]) else { break };
-            self.socket.commit(frame.length.min(room));
-            sent += 1;
+        let mut left = budget;
+        if source.has_frames() {
+            self.socket.reclaim();
+            source.fill_all(&mut Slots { left: &mut left, link: self });
         }
-        if sent > 0 || self.socket.has_unsent() {
+        if left < budget || self.socket.has_unsent() {
             self.socket.send().map_err(|error| explain("send frames", error.raw_os_error().unwrap_or(0)))?;
         }
-        Ok(sent)
+        Ok(budget - left)
     }
 
     fn capabilities(&self) -> Capabilities {
         self.capabilities
+    }
+}
+
+/// The empty frames of one transmission.
+struct Slots<'a> {
+    link: &'a mut XdpLink,
+    /// How many may still be filled.
+    left: &'a mut usize,
+}
+
+impl FrameSlots for Slots<'_> {
+    #[inline(always)]
+    fn offer(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<TxFrame>) -> bool {
+        if *self.left == 0 {
+            return false;
+        }
+        let room = self.link.capabilities.frame_length();
+        let Some(memory) = self.link.socket.offer() else {
+            self.link.starved = true;
+            return false;
+        };
+        let Some(frame) = fill(&mut memory[..room]) else { return false };
+        self.link.socket.commit(frame.length.min(room));
+        *self.left -= 1;
+        true
     }
 }
 
