@@ -18,10 +18,13 @@ impl AddressTable {
     }
 
     /// The number of an address.
+    #[inline]
     pub(crate) fn get(&self, address: Ipv4Addr) -> Option<u32> {
-        if self.table.is_empty() {
-            return None;
-        }
+        if self.table.is_empty() { None } else { self.find(address) }
+    }
+
+    #[inline(never)]
+    fn find(&self, address: Ipv4Addr) -> Option<u32> {
         self.table.find(self.hash(address), |entry| entry.0 == address).map(|entry| entry.1)
     }
 

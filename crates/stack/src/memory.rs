@@ -109,6 +109,11 @@ impl Memory {
         }
     }
 
+    /// What a connection that holds nothing may take now, and for what that holds.
+    pub(crate) fn first_grant(&self) -> (Granted, MemoryGrant) {
+        (Granted { changes: self.changes, has_moved: false }, self.grant(0, false))
+    }
+
     /// Lets a connection take what it may now. To be called before each step that may take memory: while it
     /// holds what it did, and so do all others, the connection knows already.
     #[inline(always)]

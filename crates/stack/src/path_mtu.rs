@@ -45,6 +45,7 @@ impl PathMtus {
     }
 
     /// What has become known lately of the way to `destination`.
+    #[inline]
     pub(crate) fn get(&self, now: Instant, destination: Ipv4Addr) -> Option<Known> {
         let known = self.known[self.table.get(destination)? as usize];
         (now < known.expires).then_some(known)

@@ -84,8 +84,13 @@ impl Steering {
     }
 
     /// The shard of the connection between two ends, whichever of them is ours.
+    #[inline]
     #[must_use]
     pub fn of_connection(&self, one: SocketAddrV4, other: SocketAddrV4) -> u16 {
+        if self.shards == NonZeroU16::MIN { FIRST_SHARD } else { self.of_ends(one, other) }
+    }
+
+    fn of_ends(&self, one: SocketAddrV4, other: SocketAddrV4) -> u16 {
         let [one, other] =
             [one, other].map(|end| u64::from(end.ip().to_bits()) << 16 | u64::from(end.port()));
         shard_of(&self.hasher, self.shards, &key(one, other))

@@ -78,8 +78,16 @@ impl Connection {
     }
 
     /// Takes what the peer advertises.
+    #[inline]
     pub(crate) fn note_user_timeout(&mut self, now: Instant, options: &TcpOptions) {
-        let Some(option) = options.user_timeout.filter(|_| self.config.user_timeout_option) else { return };
+        if self.config.user_timeout_option {
+            self.adopt_option(now, options);
+        }
+    }
+
+    #[cold]
+    fn adopt_option(&mut self, now: Instant, options: &TcpOptions) {
+        let Some(option) = options.user_timeout else { return };
         let unit = if option.minutes { 60 } else { 1 };
         self.user_timeouts.remote = Some(Duration::from_secs(u64::from(option.count) * unit));
         self.adopt_user_timeout(now);

@@ -322,7 +322,6 @@ impl Stack {
         let config = self.config_of(index);
         let (Admission::Ordinary(cookie) | Admission::Fast(cookie)) = admission;
         let is_fast = matches!(admission, Admission::Fast(_));
-        let grant = is_fast.then(|| self.memory.grant(0, false));
         let now = arrived.arrival.at;
         let owner = Owner::HalfOpen(index);
         let connection = self.insert_tcp(owner, (local, peer), &way, config, Open::Passive, None);
@@ -333,8 +332,7 @@ impl Stack {
             if let Some(cookie) = cookie {
                 opening.give_cookie(cookie);
             }
-            if let Some(grant) = grant {
-                opening.grant_memory(grant);
+            if is_fast {
                 opening.open_fast(syn);
             }
         }

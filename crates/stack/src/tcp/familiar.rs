@@ -161,14 +161,29 @@ impl Stack {
         if self.held_ack.is_some() {
             return self.give_familiar(frame, index, packet);
         }
-        let Ok(segment) = Segment::parse(packet.segment()) else { return };
         let Some(socket) = self.sockets.awake_at(index) else { return };
+        if socket.state == State::SynSent {
+            return self.give_answer(index, packet);
+        }
+        let Ok(segment) = Segment::parse(packet.segment()) else { return };
         self.memory.supply(socket);
         if socket.connection.handle_control(self.now, &segment) {
             // Nearly always it is in another state now.
             return self.follow(index);
         }
         self.give_unpredicted(index, packet);
+    }
+
+    /// The same for what comes to a connection that has sent its SYN.
+    #[inline(never)]
+    fn give_answer(&mut self, index: u32, packet: PlainPacket<'_>) {
+        let Ok(segment) = Segment::parse(packet.segment()) else { return };
+        let Some(socket) = self.sockets.awake_at(index) else { return };
+        self.memory.supply(socket);
+        match socket.connection.handle_answer(self.now, &segment) {
+            Disposition::Refused(refusal) => self.follow_refusal(self.now, index, refusal),
+            Disposition::Accepted | Disposition::OpenAgain => self.follow(index),
+        }
     }
 
     /// The same for any other segment. It is read once more: then nothing of it need be kept in memory for what comes before.

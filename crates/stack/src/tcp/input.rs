@@ -42,6 +42,7 @@ impl Stack {
     }
 
     /// A segment that is intact: whose is it?
+    #[inline(always)]
     pub(super) fn handle_flow(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         let (local, peer) = arrived.ends(segment);
         match self.flows.lookup(Flow::new(local, peer)) {

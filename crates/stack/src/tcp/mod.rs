@@ -138,7 +138,9 @@ impl Stack {
         let (headers, hop) = recent.with_ports(local.port(), peer.port());
         let flow = Flow::new(local, peer);
         let flow_hash = self.flows.hash(flow);
-        let connection = Connection::open(config, path, seeds, open, now);
+        let (granted, grant) = self.memory.first_grant();
+        let mut connection = Connection::open(config, path, seeds, open, now);
+        connection.grant_memory(grant);
         let index = self.sockets.insert_tcp(TcpSocket {
             state: connection.state(),
             connection,
@@ -147,7 +149,7 @@ impl Stack {
             peer,
             flow_hash,
             held: 0,
-            granted: Granted::NOTHING,
+            granted,
             headers,
             hop,
             room: u32::try_from(path.link_payload).unwrap_or(u32::MAX),
@@ -162,43 +164,53 @@ impl Stack {
 
     /// A connection has gone from one state to another, or is about to leave the network.
     #[inline(always)]
-    fn follow_change(&mut self, index: u32, owner: Owner, (before, state): (State, State), is_over: bool) {
-        let (was_open, is_open) = (is_open(before), is_open(state));
+    fn follow_change(&mut self, index: u32, (before, state): (State, State)) {
+        if matches!(before, State::SynSent | State::SynReceived) && state != before {
+            self.leave_handshake(index, (before, state));
+        }
         let established = &mut self.counted.tcp.currently_established;
-        *established = *established + u64::from(is_open) - u64::from(was_open);
-        match before {
-            State::SynSent | State::SynReceived if state != before => {
-                self.leave_handshake(index, owner, (before, state));
+        match (is_open(before), is_open(state)) {
+            (false, true) => {
+                *established += 1;
+                return self.welcome(index);
             }
-            State::TimeWait if state != before => {
-                self.queues.remove(&mut self.time_wait.list, index);
-                self.orphans += usize::from(owner == Owner::Nobody);
-            }
+            (true, false) => *established -= 1,
             _ => {}
         }
         match state {
-            State::Closed => {
-                self.counted.tcp.established_resets += u64::from(was_open);
-                if is_over {
-                    self.retire(index);
-                }
-            }
-            State::TimeWait if state != before => self.enter_time_wait(index, owner),
-            _ if is_open && !was_open => self.welcome(index),
+            State::TimeWait if before != state => self.enter_time_wait(index),
+            State::Closed => self.follow_end(index, before),
             _ => {}
         }
     }
 
+    /// A connection is over, and leaves the network when it has nothing to send any more.
+    #[inline(never)]
+    fn follow_end(&mut self, index: u32, before: State) {
+        let Some(socket) = self.sockets.awake_at(index) else { return };
+        let (is_over, is_orphan) = (socket.connection.is_released(), socket.is_orphan());
+        self.counted.tcp.established_resets += u64::from(is_open(before));
+        if before == State::TimeWait {
+            self.queues.remove(&mut self.time_wait.list, index);
+            self.orphans += usize::from(is_orphan);
+        }
+        if is_over {
+            self.retire_awake(index);
+        }
+    }
+
     /// What the end of a handshake shows, and who waited for it.
-    fn leave_handshake(&mut self, index: u32, owner: Owner, (before, state): (State, State)) {
+    #[inline(never)]
+    fn leave_handshake(&mut self, index: u32, (before, state): (State, State)) {
         match before {
             State::SynSent => self.learn_fast_open(index),
             _ if self.pending_fast.is_empty() => {}
             _ => self.leave_pending(index),
         }
         self.counted.tcp.attempt_failures += u64::from(state == State::Closed);
-        if let Owner::HalfOpen(listener) = owner
-            && state.is_synchronized()
+        if state.is_synchronized()
+            && let Some(socket) = self.sockets.awake_at(index)
+            && let Owner::HalfOpen(listener) = socket.owner
         {
             self.complete_handshake(listener, index);
         }
@@ -206,8 +218,9 @@ impl Stack {
 
     /// Connections in TIME-WAIT are limited; of too many, the one that has waited longest ends.
     #[inline]
-    fn enter_time_wait(&mut self, index: u32, owner: Owner) {
-        self.orphans -= usize::from(owner == Owner::Nobody);
+    fn enter_time_wait(&mut self, index: u32) {
+        let is_orphan = self.sockets.awake_at(index).is_some_and(|socket| socket.owner == Owner::Nobody);
+        self.orphans -= usize::from(is_orphan);
         self.queues.push_back(&mut self.time_wait.list, index);
         if self.time_wait.len() > self.limits.time_wait {
             self.end_oldest_wait();
@@ -228,9 +241,12 @@ impl Stack {
     /// asked for its own deadline as ever. Places are used again at once, so who comes next finds the timer armed for
     /// an earlier time than it needs, and has nothing to arm.
     pub(crate) fn retire(&mut self, index: u32) {
-        if self.end_waiting(index) {
-            return;
+        if !self.end_waiting(index) {
+            self.retire_awake(index);
         }
+    }
+
+    fn retire_awake(&mut self, index: u32) {
         let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else { return };
         let (was_established, was_orphan) = (socket.is_established(), socket.is_orphan());
         let (owner, flow) = (socket.owner, Flow::new(socket.local, socket.peer));

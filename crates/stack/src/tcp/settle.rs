@@ -153,18 +153,17 @@ impl Stack {
         }
         let events = socket.connection.events();
         concerned!(self).note(index, socket);
-        let (owner, before, state) = (socket.owner, socket.state, socket.connection.state());
-        let is_over = socket.connection.is_released();
+        let (before, state) = (socket.state, socket.connection.state());
+        socket.state = state;
         let waits_until = if state == State::TimeWait { socket.connection.waits_until() } else { None };
         if waits_until.is_none() {
             socket.arm(index, &mut self.timers);
         }
-        socket.state = state;
         if events.intersects(OF_THE_WAY) {
             self.follow_way(index, events);
         }
-        if before != state || is_over {
-            self.follow_change(index, owner, (before, state), is_over);
+        if before != state || state == State::Closed {
+            self.follow_change(index, (before, state));
         }
         if let Some(end) = waits_until {
             self.queue_for_end(index, end);

@@ -66,11 +66,6 @@ impl Connection {
         if let Some(stamp) = control.stamp {
             self.timestamps.note(stamp, segment.seq, self.rcv.acked, now);
         }
-        self.take_expected(now, segment, control.advances, control.has_fin);
-    }
-
-    #[inline(never)]
-    fn take_expected(&mut self, now: Instant, segment: &Segment<'_>, advances: bool, has_fin: bool) {
         self.end_burst();
         self.heard = now;
         if self.state == State::SynReceived {
@@ -79,7 +74,9 @@ impl Connection {
             }
             self.establish(now, segment.ack);
         }
-        if advances && !self.acknowledge_syn_alone(now, segment) && !self.acknowledge_fin_alone(now, segment)
+        if control.advances
+            && !self.acknowledge_syn_alone(now, segment)
+            && !self.acknowledge_fin_alone(now, segment)
         {
             self.acknowledge_selectively(now, segment, true);
         }
@@ -87,10 +84,16 @@ impl Connection {
         if self.sender.is_fin_acknowledged(self.snd.una) {
             self.on_fin_acknowledged(now);
         }
-        if has_fin && self.state.takes_data() {
+        if control.has_fin && self.state.takes_data() {
             self.receiver.fin = Some(self.rcv.nxt);
             self.on_fin(now);
         }
+    }
+
+    /// The same, not drawn in.
+    #[inline(never)]
+    pub(super) fn take_control_apart(&mut self, now: Instant, segment: &Segment<'_>, control: Control) {
+        self.take_control(now, segment, control);
     }
 
     /// Is it an acknowledgement or a FIN, of the size that is agreed on, without data and the next in order?

@@ -205,6 +205,18 @@ impl Connection {
         true
     }
 
+    /// Takes `segment`, which is none of several, as [`handle_segment`](Self::handle_segment) would, for a connection that
+    /// has sent its SYN: no header is predicted there, and no step but one asked.
+    pub fn handle_answer(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+        debug_assert!(self.state == State::SynSent && self.predicted == 0);
+        self.statistics.segments_received += 1;
+        self.statistics.prediction.count_miss(why_the_header_differs(self, segment.flags()), segment);
+        self.end_burst();
+        let disposition = self.handle_in_syn_sent(now, segment);
+        self.refresh_prediction();
+        disposition
+    }
+
     /// The last of `count` acknowledgements that have come together, each of which was
     /// [predicted](Self::predicts_ack) and none of which was handed over before. It says all that the others
     /// did, so they are judged as one (as if the path had lost the others), and count for the growth of the
@@ -247,7 +259,7 @@ impl Connection {
     fn take_unpredicted(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         self.statistics.prediction.count_miss(why_it_missed(self, segment), segment);
         let disposition = if let Some(control) = self.find_control(segment) {
-            self.take_control(now, segment, control);
+            self.take_control_apart(now, segment, control);
             Disposition::Accepted
         } else if let Some(disposition) = self.take_plain_data(now, segment) {
             disposition
