@@ -148,13 +148,13 @@ impl<C: Clock> Link for MemoryLink<C> {
         if budget == 0 {
             return Ok(0);
         }
-        if !self.receiver.has_frame() {
+        let arrived = Instant::from_nanos;
+        let frames = self.receiver.frames(budget);
+        if frames.is_empty() {
             // Asked in this order: what was sent before the other end went is seen by then.
             let is_down = self.receiver.is_abandoned() && !self.receiver.has_frame();
             return if is_down { Err(LinkError::Down) } else { Ok(0) };
         }
-        let arrived = Instant::from_nanos;
-        let frames = self.receiver.frames(budget);
         match self.config.checksum {
             RxChecksum::Unverified => {
                 sink.take_plain(frames.map(|(bytes, stamp)| PlainFrame { bytes, arrived: arrived(stamp) }));

@@ -165,20 +165,24 @@ impl Stack {
     #[inline]
     pub fn turn(&mut self, link: &mut impl Link, budget: Budget, now: Instant) -> Result<Turn, LinkError> {
         if self.capabilities().offloads.super_packet > 0 {
-            self.turn_outwards(link, budget, now)
+            self.turn_outwards(link, (budget.receive, budget.timers, budget.transmit), now)
         } else {
             self.pass(link, budget, now)
         }
     }
 
     /// Frames out, and only then frames in, and timers.
+    ///
+    /// The parts of the budget are given one by one, here and to whoever else is called: together they would go through
+    /// memory in every turn.
     #[inline(never)]
     fn turn_outwards(
         &mut self,
         link: &mut impl Link,
-        budget: Budget,
+        (receive, timers, transmit): (usize, usize, usize),
         now: Instant,
     ) -> Result<Turn, LinkError> {
+        let budget = Budget { receive, timers, transmit };
         let out = self.pass(link, Budget { receive: 0, timers: 0, ..budget }, now);
         let turn = self.pass(link, Budget { transmit: 0, ..budget }, now)?;
         let Turn { transmitted, blocked, .. } = out?;
@@ -201,9 +205,9 @@ impl Stack {
         // Asked at once, so that nothing has to be kept of an error that there hardly ever is.
         let received = match received {
             Ok(received) => received,
-            Err(error) => return Err(self.serve_without_link(budget, now, error)),
+            Err(error) => return Err(self.serve_without_link(budget.receive, budget.timers, now, error)),
         };
-        let (local, timers) = self.serve(budget, now);
+        let (local, timers) = self.serve(budget.receive, budget.timers, now);
         let transmitted = match link.transmit_from(budget.transmit, &mut Turning { stack: self, now }) {
             Ok(transmitted) => transmitted,
             Err(error) => {
@@ -222,16 +226,22 @@ impl Stack {
     /// What there is to do between frames in and frames out: how many packets the host had for itself, and how many
     /// timers expired.
     #[inline(always)]
-    fn serve(&mut self, budget: Budget, now: Instant) -> (usize, usize) {
+    fn serve(&mut self, receive: usize, timers: usize, now: Instant) -> (usize, usize) {
         self.end_batch();
-        let local = if self.has_local() { self.handle_local(now, budget.receive) } else { 0 };
-        (local, self.handle_timeout(now, budget.timers))
+        let local = if self.has_local() { self.handle_local(now, receive) } else { 0 };
+        (local, self.handle_timeout(now, timers))
     }
 
     /// The same in a turn without frames: the link cannot carry any, for this reason.
     #[cold]
-    fn serve_without_link(&mut self, budget: Budget, now: Instant, error: LinkError) -> LinkError {
-        self.serve(budget, now);
+    fn serve_without_link(
+        &mut self,
+        receive: usize,
+        timers: usize,
+        now: Instant,
+        error: LinkError,
+    ) -> LinkError {
+        self.serve(receive, timers, now);
         error
     }
 

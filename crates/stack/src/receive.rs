@@ -51,7 +51,7 @@ impl Stack {
             Some(frame) => self.handle_batch(now, core::iter::once(frame)),
             None => {
                 self.end_train();
-                self.handle_frame_alone(now, frame);
+                self.handle_bearing_frame(now, frame);
             }
         }
     }
@@ -65,15 +65,20 @@ impl Stack {
         mut frames: impl Iterator<Item = PlainFrame<'a>>,
     ) {
         while let Some(frame) = frames.next() {
+            if self.held_data.is_none() && self.held_ack.is_none() {
+                self.handle_plain_frame(now, frame.bytes, frame.arrived);
+                continue;
+            }
+            // Moved there and back, or all frames would be asked for through memory.
+            let mut after = frames;
             let other = if self.held_data.is_some() {
-                self.go_on_with_train(now, frame, &mut frames)
-            } else if self.held_ack.is_some() {
-                self.go_on_with_acks(now, frame, &mut frames)
+                self.go_on_with_train(now, frame, &mut after)
             } else {
-                Some(frame)
+                self.go_on_with_acks(now, frame, &mut after)
             };
+            frames = after;
             let Some(PlainFrame { bytes, arrived }) = other else { return };
-            self.handle_frame_alone(now, &RxFrame::plain(bytes, arrived));
+            self.handle_plain_frame(now, bytes, arrived);
         }
     }
 
@@ -84,22 +89,42 @@ impl Stack {
         self.release_ack();
     }
 
+    /// Takes in a frame of which nothing else is known.
     #[inline(never)]
-    fn handle_frame_alone(&mut self, now: Instant, frame: &RxFrame<'_>) {
+    fn handle_plain_frame(&mut self, now: Instant, bytes: &[u8], arrived: Instant) {
         // The stamp of the link says better than `now` when the frame came, but no later call may
         // see an earlier time than this one.
+        self.pass_time(arrived.min(now));
+        self.counted.receive.bytes += bytes.len() as u64;
+        match self.find_familiar(bytes) {
+            Some((index, packet)) if self.predicts_frames => {
+                if packet.segment().len() < LONG {
+                    self.handle_familiar(bytes, index, packet);
+                } else {
+                    self.handle_familiar_data(bytes, index, packet);
+                }
+            }
+            _ => self.handle_other_flow(&RxFrame::plain(bytes, self.now)),
+        }
+    }
+
+    /// The same for one of which the link has something to say.
+    #[inline(never)]
+    fn handle_bearing_frame(&mut self, now: Instant, frame: &RxFrame<'_>) {
         self.pass_time(frame.arrived.min(now));
         self.counted.receive.bytes += frame.bytes.len() as u64;
         match self.find_familiar(frame.bytes) {
             Some((index, packet)) if self.predicts_frames => {
-                if packet.segment().len() < LONG {
-                    self.handle_familiar(frame, index, packet);
-                } else {
-                    self.handle_familiar_data(frame, index, packet);
-                }
+                self.handle_familiar_bearing(frame, index, packet);
             }
             _ => self.handle_other_flow(frame),
         }
+    }
+
+    /// Judges a frame of which nothing else is known from its first byte on.
+    #[cold]
+    pub(crate) fn handle_unfamiliar_bytes(&mut self, bytes: &[u8]) {
+        self.handle_unfamiliar(&RxFrame::plain(bytes, self.now));
     }
 
     /// Judges a frame from its first byte on.

@@ -31,7 +31,7 @@ pub(crate) fn ring(capacity: usize, room: usize) -> (Producer, Consumer) {
         flags: OwnLines(Flags::default()),
         memory: (0..slots * lines_per_slot).map(|_| UnsafeCell::new(Line([0; LINE]))).collect(),
         stride: lines_per_slot * LINE,
-        slots,
+        mask: slots - 1,
         room,
     });
     let producer = Producer { shared: Arc::clone(&shared), tail: 0, published: 0, head_seen: 0 };
@@ -67,13 +67,13 @@ impl Producer {
     /// Whether the next slot is free.
     #[inline]
     pub(crate) fn has_room(&mut self) -> bool {
-        self.tail.wrapping_sub(self.head_seen) < self.shared.slots || self.has_room_by_now()
+        self.tail.wrapping_sub(self.head_seen) <= self.shared.mask || self.has_room_by_now()
     }
 
     fn has_room_by_now(&mut self) -> bool {
         // Acquire: the consumer has read everything it will read of the slots it gave back.
         self.head_seen = self.shared.head.0.load(Ordering::Acquire);
-        self.tail.wrapping_sub(self.head_seen) < self.shared.slots
+        self.tail.wrapping_sub(self.head_seen) <= self.shared.mask
     }
 
     /// Shows the consumer everything that was committed. True if the consumer sleeps and the caller
@@ -94,7 +94,7 @@ impl Producer {
     pub(crate) fn fall_asleep(&mut self) -> bool {
         debug_assert_eq!(self.published, self.tail, "a consumer that does not see a full ring wakes nobody");
         falls_asleep(&self.shared.flags.0.producer_asleep, || {
-            self.tail.wrapping_sub(self.shared.head.0.load(Ordering::SeqCst)) < self.shared.slots
+            self.tail.wrapping_sub(self.shared.head.0.load(Ordering::SeqCst)) <= self.shared.mask
         })
     }
 
@@ -166,13 +166,16 @@ impl Consumer {
     }
 
     /// The next frames, `most` at most, where the producer wrote them, each with its stamp. Their slots stay this
-    /// end's until [`Consumer::release`].
+    /// end's until [`Consumer::release`], also of those that are not looked at.
     #[inline]
     pub(crate) fn frames(&mut self, most: usize) -> Frames<'_> {
-        let Self { shared, head, tail_seen, .. } = self;
-        let mut frames = Frames { shared, head: *head, end: *head, read: head, tail_seen, left: most };
-        frames.reach();
-        frames
+        if self.tail_seen.wrapping_sub(self.head) < most {
+            // Acquire: pairs with the release in `publish`; the frames are there.
+            self.tail_seen = self.shared.tail.0.load(Ordering::Acquire);
+        }
+        let next = self.head;
+        self.head = next.wrapping_add(self.tail_seen.wrapping_sub(next).min(most));
+        Frames { shared: &self.shared, next, end: self.head }
     }
 
     /// Frames that were read and whose slots have not been given back.
@@ -213,7 +216,7 @@ impl Consumer {
         }
         self.released = self.head;
         // Release, both: the reads of these slots come before any write of the producer.
-        if self.tail_seen.wrapping_sub(self.looked_after) < self.shared.slots {
+        if self.tail_seen.wrapping_sub(self.looked_after) <= self.shared.mask {
             // A producer sleeps when it has filled the ring. If it has done so and nobody has looked after it since,
             // there is a frame that has not been seen here, and whoever has read that will.
             self.shared.head.0.store(self.head, Ordering::Release);
@@ -249,14 +252,17 @@ impl Consumer {
 #[derive(Debug)]
 pub(crate) struct Frames<'a> {
     shared: &'a Shared,
-    /// As in [`Consumer`], which knows how far it was read when this is gone.
-    head: usize,
-    read: &'a mut usize,
-    tail_seen: &'a mut usize,
-    /// No slot from this one on is known to be there, or wanted.
+    /// The slot to be read next. Invariant: `released ≤ next ≤ end ≤ tail_seen` of the consumer.
+    next: usize,
     end: usize,
-    /// Frames that may be read behind that.
-    left: usize,
+}
+
+impl Frames<'_> {
+    /// Is there no more?
+    #[inline(always)]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.next == self.end
+    }
 }
 
 impl<'a> Iterator for Frames<'a> {
@@ -264,39 +270,14 @@ impl<'a> Iterator for Frames<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.head == self.end && !self.finds_more() {
+        if self.is_empty() {
             return None;
         }
-        let index = self.head;
-        self.head = index.wrapping_add(1);
+        let index = self.next;
+        self.next = index.wrapping_add(1);
         // SAFETY: `released ≤ index < tail_seen ≤ tail`, so the producer has published this slot, and does not
         // touch it before `release`, which needs the consumer that is borrowed for as long as this frame.
         read(unsafe { self.shared.slot(index) })
-    }
-}
-
-impl Frames<'_> {
-    /// Are there more by now, and are they wanted?
-    #[cold]
-    fn finds_more(&mut self) -> bool {
-        // Acquire: as in `has_frame`.
-        *self.tail_seen = self.shared.tail.0.load(Ordering::Acquire);
-        self.reach();
-        self.head != self.end
-    }
-
-    /// All that are known to be there are to be read, if so many are wanted.
-    #[inline(always)]
-    fn reach(&mut self) {
-        let count = self.tail_seen.wrapping_sub(self.end).min(self.left);
-        (self.end, self.left) = (self.end.wrapping_add(count), self.left - count);
-    }
-}
-
-impl Drop for Frames<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        *self.read = self.head;
     }
 }
 
@@ -344,12 +325,12 @@ struct Shared {
     tail: OwnLines<AtomicUsize>,
     head: OwnLines<AtomicUsize>,
     flags: OwnLines<Flags>,
-    /// `slots` slots of `stride` bytes; which end may touch which is told by the indices.
+    /// Slots of `stride` bytes; which end may touch which is told by the indices.
     memory: Box<[UnsafeCell<Line>]>,
     /// Bytes from one slot to the next, whole cache lines.
     stride: usize,
-    /// Slots, a power of two.
-    slots: usize,
+    /// The last of the slots, of which there are a power of two.
+    mask: usize,
     /// Bytes of the largest frame: the label and they fit into a slot.
     room: usize,
 }
@@ -394,7 +375,7 @@ impl Shared {
     }
 
     fn slot_start(&self, index: usize) -> *mut u8 {
-        let offset = (index & (self.slots - 1)) * self.stride;
+        let offset = (index & self.mask) * self.stride;
         // The pointer comes from the whole slice, so it may reach every byte of it.
         let memory = self.memory.as_ptr().cast::<u8>().cast_mut();
         memory.wrapping_add(offset)

@@ -17,6 +17,8 @@ use crate::ipv4::Arrived;
 use crate::link::{Medium, RxChecksum, RxFrame};
 use crate::receive::Arrival;
 use crate::stack::Stack;
+use alloc::sync::Arc;
+use core::num::NonZeroU16;
 use linerate_tcp::{Disposition, State};
 use linerate_wire::{Ecn, EthernetHeader, NextAck, PlainPacket, Segment};
 
@@ -34,21 +36,20 @@ impl Stack {
         Some((self.flows.last(Flow::of_packet(&packet.ends()))?, packet))
     }
 
-    /// Takes in a packet that [`find_familiar`](Self::find_familiar) has found in `frame`, and that is so long that it
-    /// has data which are worth being summed while they are copied: what is data as predicted is written to where it
-    /// belongs before anybody knows whether it is intact, and is there, or is not, with the answer to that.
+    /// Takes in a packet that [`find_familiar`](Self::find_familiar) has found in the frame `bytes`, of which nothing else
+    /// is known, and that is so long that it has data which are worth being summed while they are copied: what is data as
+    /// predicted is written to where it belongs before anybody knows whether it is intact, and is there, or is not, with
+    /// the answer to that.
     #[inline(never)]
-    pub(crate) fn handle_familiar_data(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
-        let is_plain = frame.as_plain().is_some()
-            && packet.type_of_service().ecn() == Ecn::NotEct
-            && self.held_ack.is_none();
-        if is_plain
+    pub(crate) fn handle_familiar_data(&mut self, bytes: &[u8], index: u32, packet: PlainPacket<'_>) {
+        if packet.type_of_service().ecn() == Ecn::NotEct
+            && self.held_ack.is_none()
             && let Some(socket) = self.sockets.awake_at(index)
             && !matches!(socket.owner, Owner::HalfOpen(_))
             && let Ok(segment) = Segment::parse(packet.segment())
             && let Some(room) = socket.connection.room_for_predicted(&segment)
         {
-            let Some(data) = packet.copy_intact(room) else { return self.handle_unfamiliar(frame) };
+            let Some(data) = packet.copy_intact(room) else { return self.handle_unfamiliar_bytes(bytes) };
             self.predicted_frames += 1;
             self.memory.supply(socket);
             self.held_data = HeldData::begin(&self.memory, (index, socket), &packet, data);
@@ -63,42 +64,44 @@ impl Stack {
             }
             return;
         }
-        self.handle_familiar(frame, index, packet);
+        self.handle_familiar(bytes, index, packet);
     }
 
-    /// Takes in a packet that [`find_familiar`](Self::find_familiar) has found in `frame`, which is judged from its
-    /// first byte on if there is anything odd about it. What is called on the way, besides the sum and the copy, is
-    /// called last: so all that is known of the packet stays in registers.
+    /// Takes in a packet that [`find_familiar`](Self::find_familiar) has found in the frame `bytes`, of which nothing else is
+    /// known, and which is judged from its first byte on if there is anything odd about it. What is called on the way,
+    /// besides the sum and the copy, is called last: so all that is known of the packet stays in registers.
     #[inline(never)]
-    pub(crate) fn handle_familiar(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
-        if frame.checksum == RxChecksum::Unverified && !packet.is_intact() {
-            return self.handle_unfamiliar(frame);
+    pub(crate) fn handle_familiar(&mut self, bytes: &[u8], index: u32, packet: PlainPacket<'_>) {
+        if !packet.is_intact() {
+            return self.handle_unfamiliar_bytes(bytes);
         }
         // One at rest is woken the long way.
         let Some((handle, socket)) = self.sockets.awake_entry(index) else {
-            return self.handle_unfamiliar(frame);
+            return self.handle_unfamiliar_bytes(bytes);
         };
         // A listener has a say in what comes for the one, and may get what comes for the other.
         if let Owner::HalfOpen(listener) = socket.owner {
-            return self.handle_half_open(frame, (index, listener), packet);
+            return self.handle_half_open(&RxFrame::plain(bytes, self.now), (index, listener), packet);
         }
         if socket.state == State::TimeWait {
-            return self.handle_unfamiliar(frame);
+            return self.handle_unfamiliar_bytes(bytes);
         }
-        let Ok(segment) = Segment::parse(packet.segment()) else { return self.handle_unfamiliar(frame) };
+        let Ok(segment) = Segment::parse(packet.segment()) else {
+            return self.handle_unfamiliar_bytes(bytes);
+        };
         self.predicted_frames += 1;
-        if packet.type_of_service().ecn() != Ecn::NotEct || frame.segment.is_some() {
-            return self.give_familiar(frame, index, packet);
+        if packet.type_of_service().ecn() != Ecn::NotEct {
+            return self.give_familiar(index, packet, None, None);
         }
         if segment.payload.is_empty() {
             let whose = (handle, &socket.connection);
             if HeldAck::keep(&mut self.held_ack, self.now, whose, || NextAck::after(&packet), &segment) {
                 return;
             }
-            return self.give_control(frame, index, packet);
+            return self.give_control(index, packet);
         }
-        if self.held_ack.is_some() || frame.memory.is_some() {
-            return self.give_familiar(frame, index, packet);
+        if self.held_ack.is_some() {
+            return self.give_familiar(index, packet, None, None);
         }
         self.memory.supply(socket);
         let Some(disposition) = socket.connection.handle_predicted_data(self.now, &segment) else {
@@ -107,6 +110,28 @@ impl Stack {
         if disposition != Disposition::Accepted || concerned!(self).settle(index, socket) == Settled::Not {
             self.follow_segment(self.now, index, disposition);
         }
+    }
+
+    /// The same for a frame of which the link has something to say.
+    #[inline(never)]
+    pub(crate) fn handle_familiar_bearing(
+        &mut self,
+        frame: &RxFrame<'_>,
+        index: u32,
+        packet: PlainPacket<'_>,
+    ) {
+        if frame.checksum == RxChecksum::Unverified && !packet.is_intact() {
+            return self.handle_unfamiliar(frame);
+        }
+        let Some(socket) = self.sockets.awake_at(index) else { return self.handle_unfamiliar(frame) };
+        if let Owner::HalfOpen(listener) = socket.owner {
+            return self.handle_half_open(frame, (index, listener), packet);
+        }
+        if socket.state == State::TimeWait || Segment::parse(packet.segment()).is_err() {
+            return self.handle_unfamiliar(frame);
+        }
+        self.predicted_frames += 1;
+        self.give_familiar(index, packet, frame.segment, frame.memory);
     }
 
     /// Takes in a frame that is not like the one before it. If its packet goes between the same two hosts all the same,
@@ -148,18 +173,18 @@ impl Stack {
             && frame.segment.is_none()
             && frame.memory.is_none();
         if is_plain && segment.payload.is_empty() {
-            self.give_control(frame, index, packet);
+            self.give_control(index, packet);
         } else {
-            self.give_familiar(frame, index, packet);
+            self.give_familiar(index, packet, frame.segment, frame.memory);
         }
     }
 
     /// Gives a segment without data to its connection, which is awake: it may be one of those that open and close it. Its
     /// packet is neither marked nor a super-frame.
     #[inline(never)]
-    fn give_control(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
+    fn give_control(&mut self, index: u32, packet: PlainPacket<'_>) {
         if self.held_ack.is_some() {
-            return self.give_familiar(frame, index, packet);
+            return self.give_familiar(index, packet, None, None);
         }
         let Some(socket) = self.sockets.awake_at(index) else { return };
         if socket.state == State::SynSent {
@@ -197,24 +222,29 @@ impl Stack {
         }
     }
 
-    /// Gives a segment to its connection, which is awake, whatever it is.
-    #[cold]
-    fn give_familiar(&mut self, frame: &RxFrame<'_>, index: u32, packet: PlainPacket<'_>) {
+    /// Gives a segment to its connection, which is awake, whatever it is, with what the link says of it: whether it is
+    /// several, and the memory that it lies in, if it may be kept there.
+    #[inline(never)]
+    fn give_familiar(
+        &mut self,
+        index: u32,
+        packet: PlainPacket<'_>,
+        joined: Option<NonZeroU16>,
+        memory: Option<&Arc<[u8]>>,
+    ) {
         let Ok(mut segment) = Segment::parse(packet.segment()) else { return };
         let (now, ecn) = (self.now, packet.type_of_service().ecn());
-        // Where nobody waits, it has been asked already whether this one may, unless it is one of several.
-        let may_wait = self.held_ack.is_some() || frame.segment.is_some();
-        if may_wait && self.holds(now, ecn, index, packet.segment(), &segment) {
+        if self.holds(now, ecn, index, packet.segment(), &segment) {
             return;
         }
         let Some(socket) = self.sockets.awake_at(index) else { return };
-        segment.joined = frame.segment;
+        segment.joined = joined;
         if segment.joined.is_some() {
             self.counted.tcp.in_segments += u64::from(segment.count() - 1);
         }
         self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
         self.memory.supply(socket);
-        let disposition = give_with(&mut socket.connection, now, ecn, frame.memory, &segment);
+        let disposition = give_with(&mut socket.connection, now, ecn, memory, &segment);
         if let Disposition::Refused(refusal) = disposition {
             self.follow_refusal(now, index, refusal);
         } else if concerned!(self).settle(index, socket) == Settled::Not {
