@@ -10,7 +10,6 @@ use crate::tcp::TcpSocket;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use linerate_tcp::SMALLEST_BUFFER_MEMORY;
-use linerate_wire::prefetch;
 
 /// Pieces that are lent at a time: what is written to in two turns, and in a third until the first are acknowledged.
 const MOST: usize = 256;
@@ -59,7 +58,7 @@ impl WarmMemory {
         if self.is_on && !socket.lent.to_send {
             // Its segment leaves when others have been written to, too, and its acknowledgement comes when they have
             // left: all that both need is fetched meanwhile.
-            prefetch(socket);
+            socket.warm_to_send();
             socket.lent.to_send = self.lend(|memory| socket.connection.exchange_send_memory(memory));
         }
     }

@@ -18,13 +18,14 @@ use crate::user_timeout::UserTimeouts;
 use crate::{Error, MemoryGrant, State, Statistics};
 use alloc::boxed::Box;
 use linerate_units::Instant;
-use linerate_wire::{TcpOptions, prefetch};
+use linerate_wire::{TcpOptions, prefetch_through};
 
 /// One TCP connection.
 ///
-/// The fields that the data arm of header prediction touches lie together at the front. What a predicted segment
-/// touches besides, arriving or leaving, follows them, and what hardly any does comes last: where there are very
-/// many connections, each line of memory is one to wait for. The parts are laid out to that end, too.
+/// The fields that the data arm of header prediction touches lie together at the front. What any predicted segment
+/// touches besides, arriving or leaving, follows them, then what only data that leave and their acknowledgement do,
+/// and what hardly any segment does comes last: where there are very many connections, each line of memory is one to
+/// wait for. The parts are laid out to that end, too.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub struct Connection {
@@ -54,8 +55,8 @@ pub struct Connection {
     /// What the host lets the buffers take.
     pub(crate) memory: MemoryGrant,
     pub(crate) config: SharedConfig,
-    pub(crate) timers: Timers,
     pub(crate) receiver: Receiver,
+    pub(crate) timers: Timers,
     pub(crate) user_timeouts: UserTimeouts,
     pub(crate) ecn: Notification,
     pub(crate) sender: Sender,
@@ -99,28 +100,23 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Fetches each line of memory that a segment is going to need which arrives, and what is asked before its
-    /// acknowledgement leaves, so that all of them are at hand when it has its turn. Nothing else comes of it.
+    /// Fetches what a segment is going to need which arrives, and what is asked before its acknowledgement leaves, so
+    /// that all of it is at hand when it has its turn. Nothing else comes of it.
     #[inline]
     pub fn warm(&self) {
-        prefetch(&self.predicted);
-        prefetch(&self.snd);
-        prefetch(&self.heard);
-        prefetch(&self.memory);
-        prefetch(&self.receiver.buffer);
-        prefetch(&self.receiver.largest_segment);
-        prefetch(&self.receiver.autotune);
-        prefetch(&self.statistics.segments_received);
-        prefetch(&self.statistics.bytes_received);
-        prefetch(&self.statistics.prediction.data);
-        prefetch(&self.timers);
-        prefetch(&self.ecn);
-        prefetch(&self.sender.probes);
-        prefetch(&self.sender.pacer);
-        prefetch(&self.sender.path);
-        prefetch(&self.sender.buffer);
-        prefetch(&self.sender.congestion);
-        prefetch(&self.sender.scoreboard);
+        prefetch_through(&self.predicted, &self.sender.rtt);
+        self.warm_counters();
+    }
+
+    /// The same for who is written to: what its segment and the acknowledgement of that are going to need.
+    #[inline]
+    pub fn warm_to_send(&self) {
+        prefetch_through(&self.predicted, &self.sender.congestion);
+        self.warm_counters();
+    }
+
+    fn warm_counters(&self) {
+        prefetch_through(&self.statistics.prediction.acks, &self.statistics.bytes_acknowledged);
     }
 
     /// The next event, if there is one.
@@ -272,6 +268,19 @@ mod tests {
         ];
         let lines_of = |arm: &[(usize, usize)]| lines(&[&both[..], arm].concat());
         assert!(lines_of(&data) <= 8, "{} lines for data", lines_of(&data));
+        // What is asked before the acknowledgement of data leaves lies behind what the data touched.
+        let answer = [
+            field!(user_timeouts),
+            field!(ecn),
+            field!(sender.usage),
+            field!(sender.held_back),
+            field!(sender.pacer),
+            field!(sender.buffer),
+            field!(sender.rtt),
+            field!(statistics.pure_acks_sent),
+        ];
+        let answered = lines(&[&both[..], &data, &answer].concat());
+        assert!(answered <= 11, "{answered} lines for data and their acknowledgement");
         // All of the sender's parts, of which one acknowledgement moves a half.
         assert!(lines_of(&ack) <= 17, "{} lines for an acknowledgement", lines_of(&ack));
     }

@@ -6,10 +6,13 @@ use crate::send::busy_time::BusyTime;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::Segment;
 
-/// Counters of one connection's life. Those that predicted segments move come first.
+/// Counters of one connection's life. Those that predicted segments move lie together, the last of `prediction` and
+/// what follows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Statistics {
+    /// Header prediction.
+    pub prediction: PredictionStatistics,
     /// Segments that came in, of every kind; those that a link has joined to one are counted one by one.
     pub segments_received: u64,
     /// Bytes of data received in order.
@@ -28,8 +31,6 @@ pub struct Statistics {
     pub acks_superseded: u64,
     /// Times that what was delivered showed that the path changes the order of segments.
     pub reorderings: u64,
-    /// Header prediction.
-    pub prediction: PredictionStatistics,
     /// Segments that a link had joined to the ones before them: header prediction has not seen them as such.
     pub segments_joined: u64,
     /// Segments with something that had been sent before.
@@ -157,15 +158,15 @@ packed!(Statistics {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PredictionStatistics {
+    misses: [u64; MissReason::ALL.len()],
+    /// Segments with data that took the slow path.
+    pub(crate) missed_data: u64,
+    /// Data segments that acknowledged something as well, answered by the fast path.
+    pub both: u64,
     /// Pure acknowledgements answered by the fast path.
     pub acks: u64,
     /// Data segments that acknowledged nothing new, answered by the fast path.
     pub data: u64,
-    /// Data segments that acknowledged something as well, answered by the fast path.
-    pub both: u64,
-    /// Segments with data that took the slow path.
-    pub(crate) missed_data: u64,
-    misses: [u64; MissReason::ALL.len()],
 }
 
 packed!(PredictionStatistics { acks, data, both, misses, missed_data });

@@ -3,29 +3,30 @@
 use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// What a timer is for.
+/// What a timer is for. Those that predicted segments set, or ask for, come last, so that their deadlines lie
+/// together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// The oldest segment in flight is overdue (RFC 6298).
-    Retransmit,
-    /// The next burst may leave.
-    Pacing,
-    /// The peer's window is closed, or too small to be worth a segment (RFC 9293 §3.8.6).
-    Persist,
-    /// Received data has waited long enough for its acknowledgement (RFC 9293 §3.8.6.3).
-    DelayedAck,
-    /// Nothing has been heard for long (RFC 9293 §3.8.4).
-    KeepAlive,
-    /// 2·MSL in TIME-WAIT have passed.
-    TimeWait,
-    /// What was written has not been acknowledged for as long as was asked for (RFC 5482).
-    UserTimeout,
-    /// A buffer has been empty for a while, or nothing has happened: the connection may rest.
-    IdleBuffers,
     /// No application holds the connection, and its patience has a limit.
     Orphan,
+    /// 2·MSL in TIME-WAIT have passed.
+    TimeWait,
+    /// Nothing has been heard for long (RFC 9293 §3.8.4).
+    KeepAlive,
+    /// What was written has not been acknowledged for as long as was asked for (RFC 5482).
+    UserTimeout,
     /// What a later segment has overtaken is lost by now (RFC 8985 §6.2).
     Reorder,
+    /// The next burst may leave.
+    Pacing,
+    /// A buffer has been empty for a while, or nothing has happened: the connection may rest.
+    IdleBuffers,
+    /// The peer's window is closed, or too small to be worth a segment (RFC 9293 §3.8.6).
+    Persist,
+    /// The oldest segment in flight is overdue (RFC 6298).
+    Retransmit,
+    /// Received data has waited long enough for its acknowledgement (RFC 9293 §3.8.6.3).
+    DelayedAck,
 }
 
 impl Timer {
@@ -46,12 +47,14 @@ impl Timer {
 
 /// The deadlines. A timer that is not set has the deadline [`Instant::NEVER`].
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub(crate) struct Timers {
-    deadlines: [Instant; Timer::COUNT],
-    floor: Floor,
     /// Delayed acknowledgements go at ticks of this length (4.3BSD: 200 ms); zero for no ticks.
     delayed_ack_tick: Duration,
-    /// Everything else but pacing expires at ticks of this length (4.3BSD: 500 ms); zero for no ticks.
+    deadlines: [Instant; Timer::COUNT],
+    floor: Floor,
+    /// Everything but pacing and delayed acknowledgements expires at ticks of this length (4.3BSD: 500 ms); zero for
+    /// no ticks.
     slow_tick: Duration,
 }
 

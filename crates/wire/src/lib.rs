@@ -101,7 +101,7 @@ pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use next_ack::{LaterAck, NextAck};
 pub use next_packet::{NextPacket, PacketOfTrain};
 pub use plain_packet::PlainPacket;
-pub use prefetch::prefetch;
+pub use prefetch::prefetch_through;
 pub use print::{FrameLine, PacketLine};
 pub use protocol::Protocol;
 pub use seq::SeqNum;

@@ -7,11 +7,14 @@ use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 /// Bytes that are fetched together.
 const LINE: usize = 64;
 
-/// Fetches what `thing` consists of, line by line, if the processor knows how. Nothing else comes of it.
+/// Fetches what lies from the begin of `first` to the end of `last`, line by line, if the processor knows how. Nothing
+/// else comes of it. They are parts of one thing, and `first` is not behind `last`, or nothing is fetched.
 #[inline(always)]
-pub fn prefetch<T>(thing: &T) {
-    for line in 0..size_of::<T>().div_ceil(LINE) {
-        fetch(core::ptr::from_ref(thing).cast::<i8>().wrapping_add(line * LINE));
+pub fn prefetch_through<A, B>(first: &A, last: &B) {
+    let (begin, last_begin) = (core::ptr::from_ref(first).addr(), core::ptr::from_ref(last).addr());
+    let length = (last_begin + size_of::<B>()).saturating_sub(begin);
+    for line in 0..length.div_ceil(LINE) {
+        fetch(core::ptr::from_ref(first).cast::<i8>().wrapping_add(line * LINE));
     }
 }
 
@@ -29,15 +32,16 @@ const fn fetch(_address: *const i8) {}
 
 #[cfg(test)]
 mod tests {
-    use super::prefetch;
+    use super::prefetch_through;
 
     #[test]
     fn anything_can_be_asked_for_and_stays_as_it_is() {
-        prefetch(&());
-        prefetch(&[0_u8; 0]);
+        prefetch_through(&(), &());
+        prefetch_through(&[0_u8; 0], &[0_u8; 0]);
         let bytes = [7; 1_000];
-        prefetch(&bytes);
-        prefetch(&bytes[999]);
+        prefetch_through(&bytes, &bytes);
+        prefetch_through(&bytes[0], &bytes[999]);
+        prefetch_through(&bytes[999], &bytes[0]);
         assert_eq!(bytes, [7; 1_000]);
     }
 }

@@ -34,7 +34,7 @@ use core::net::SocketAddrV4;
 use headers::Headers;
 use linerate_tcp::{Connection, Open, Seeds, SharedConfig, State};
 use linerate_units::Instant;
-use linerate_wire::{SeqNum, prefetch};
+use linerate_wire::{SeqNum, prefetch_through};
 
 /// Who holds a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,22 +52,20 @@ pub(crate) enum Owner {
 /// No generation of routes and neighbours.
 const NOWHERE: u64 = u64::MAX;
 
-/// A connection and what the host keeps beside it.
+/// A connection and what the host keeps beside it, of which what every segment needs comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct TcpSocket {
-    pub(crate) connection: Connection,
-    pub(crate) owner: Owner,
-    pub(crate) local: SocketAddrV4,
-    pub(crate) peer: SocketAddrV4,
-    /// Under what the table of flows has it: when it ends, long after it was hashed.
-    flow_hash: FlowHash,
-    /// Bytes of memory that the host knows its buffers to hold.
-    pub(crate) held: usize,
-    /// What the connection was last told of memory holds for this.
-    pub(crate) granted: Granted,
     headers: Headers,
     /// The generation of routes and neighbours for which the station in `headers` is right, or [`NOWHERE`].
     hop: u64,
+    /// What the connection was last told of memory holds for this.
+    pub(crate) granted: Granted,
+    /// Bytes of memory that the host knows its buffers to hold.
+    pub(crate) held: usize,
+    /// Its timer comes due by then, or nobody knows: [`Instant::NEVER`]. So the wheel is asked only for an earlier time.
+    armed: Instant,
+    pub(crate) owner: Owner,
     /// Bytes of the largest segment that the connection may want to write.
     room: u32,
     /// Is the peer this host itself?
@@ -78,8 +76,11 @@ pub(crate) struct TcpSocket {
     retired: bool,
     /// Which of its buffers were lent warm memory.
     pub(crate) lent: Lent,
-    /// Its timer comes due by then, or nobody knows: [`Instant::NEVER`]. So the wheel is asked only for an earlier time.
-    armed: Instant,
+    pub(crate) local: SocketAddrV4,
+    pub(crate) connection: Connection,
+    pub(crate) peer: SocketAddrV4,
+    /// Under what the table of flows has it: when it ends, long after it was hashed.
+    flow_hash: FlowHash,
 }
 
 /// Is a connection in this state open in the sense of `CurrEstab`?
@@ -91,13 +92,16 @@ impl TcpSocket {
     /// Fetches what a segment that arrives is going to need. May it come from a link? What a host sends to itself
     /// does not.
     pub(crate) fn warm(&self) -> bool {
+        prefetch_through(&self.headers, &self.local);
         self.connection.warm();
-        prefetch(&self.granted);
-        prefetch(&self.held);
-        prefetch(&self.hop);
-        prefetch(&self.headers);
-        prefetch(&self.lent);
         !self.is_local && !self.local.ip().is_loopback()
+    }
+
+    /// Fetches what a segment that leaves is going to need, and the acknowledgement of that.
+    #[inline]
+    pub(crate) fn warm_to_send(&self) {
+        prefetch_through(&self.headers, &self.local);
+        self.connection.warm_to_send();
     }
 
     /// Is the connection open in the sense of `CurrEstab`?

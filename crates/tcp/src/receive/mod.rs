@@ -69,18 +69,18 @@ pub(crate) struct Receiver {
     pub(crate) largest_segment: u32,
     /// The most that the window field can express.
     pub(crate) largest_window: u32,
+    /// RCV.UP while urgent data is announced that was not read yet: the number after it.
+    pub(crate) urgent: Option<SeqNum>,
+    pub(crate) assembler: Assembler,
+    pub(crate) autotune: Autotune,
+    /// Where the peer's FIN lies, once a segment has brought it.
+    pub(crate) fin: Option<SeqNum>,
     /// What has arrived twice, until an acknowledgement has told of it (RFC 2883).
     duplicate: Option<SackBlock>,
     /// Nobody will read: what arrives is acknowledged and thrown away.
     pub(crate) shut: bool,
     /// Segments out of order that no acknowledgement has answered, for a peer that can only count them.
     unanswered: u8,
-    /// RCV.UP while urgent data is announced that was not read yet: the number after it.
-    pub(crate) urgent: Option<SeqNum>,
-    /// Where the peer's FIN lies, once a segment has brought it.
-    pub(crate) fin: Option<SeqNum>,
-    pub(crate) assembler: Assembler,
-    pub(crate) autotune: Autotune,
 }
 
 packed!(Receiver {

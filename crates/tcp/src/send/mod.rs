@@ -79,36 +79,15 @@ impl SendSequence {
     }
 }
 
-/// The send buffer and everything that decides what leaves it. First comes what only losses, then what only
-/// acknowledgements touch; the rest is asked before anything leaves, be it an acknowledgement.
+/// The send buffer and everything that decides what leaves it. First comes what is asked before anything leaves, be
+/// it an acknowledgement, then what only data and their acknowledgements touch, and last what only losses and the search
+/// for the path's width do.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Sender {
-    pub(crate) prr: Prr,
-    /// What the last loss has cost, in case it was none.
-    pub(crate) undo: Option<Box<Undo>>,
-    pub(crate) rack: Rack,
-    pub(crate) rtt: RoundTrip,
-    pub(crate) account: DeliveryAccount,
-    /// What is in flight, with a peer that names what it has; empty with any other.
-    pub(crate) scoreboard: Scoreboard,
     pub(crate) usage: Usage,
-    /// Once something was written: those that wait in a flood shall not be larger for it.
-    pub(crate) busy: Option<Box<BusyTime>>,
-    /// Since when the peer has owed an answer; [`Instant::NEVER`] if it does not.
-    pub(crate) silent_since: Instant,
-    /// When the peer last acknowledged something new.
-    pub(crate) progressed: Instant,
-    /// When a segment with data last left that was no probe of a closed window.
-    pub(crate) last_sent: Instant,
     /// Bytes of TCP payload that a segment to this peer may have beside the options that every one carries.
     pub(crate) full: u32,
-    /// The end of the last segment that was sent although not full (Minshall's SND.SML).
-    pub(crate) small_end: SeqNum,
-    /// Probes since the window was last open.
-    pub(crate) probes: u32,
-    /// How often the retransmission timer has expired since the peer last acknowledged something new.
-    pub(crate) expiries: u32,
     /// Full segments that may follow the last one without being asked for anew.
     pub(crate) burst: u16,
     /// The application has closed: a FIN follows the last byte.
@@ -125,14 +104,36 @@ pub(crate) struct Sender {
     /// The network has reported that the peer cannot be reached, and it has acknowledged nothing new
     /// since.
     pub(crate) unreachable: bool,
+    /// How often the retransmission timer has expired since the peer last acknowledged something new.
+    pub(crate) expiries: u32,
+    pub(crate) pacer: Pacer,
+    pub(crate) buffer: SendBuffer,
+    pub(crate) rtt: RoundTrip,
+    /// Once something was written: those that wait in a flood shall not be larger for it.
+    pub(crate) busy: Option<Box<BusyTime>>,
     /// SND.UP while urgent data is not acknowledged: the number after it.
     pub(crate) urgent: Option<SeqNum>,
+    /// The end of the last segment that was sent although not full (Minshall's SND.SML).
+    pub(crate) small_end: SeqNum,
+    /// Probes since the window was last open.
+    pub(crate) probes: u32,
+    /// Since when the peer has owed an answer; [`Instant::NEVER`] if it does not.
+    pub(crate) silent_since: Instant,
+    /// When the peer last acknowledged something new.
+    pub(crate) progressed: Instant,
+    /// When a segment with data last left that was no probe of a closed window.
+    pub(crate) last_sent: Instant,
     pub(crate) loss: Loss,
-    pub(crate) first_flight: FirstFlight,
-    pub(crate) pacer: Pacer,
-    pub(crate) path: PathMtu,
-    pub(crate) buffer: SendBuffer,
+    pub(crate) account: DeliveryAccount,
+    pub(crate) rack: Rack,
+    /// What is in flight, with a peer that names what it has; empty with any other.
+    pub(crate) scoreboard: Scoreboard,
     pub(crate) congestion: Congestion,
+    pub(crate) prr: Prr,
+    /// What the last loss has cost, in case it was none.
+    pub(crate) undo: Option<Box<Undo>>,
+    pub(crate) first_flight: FirstFlight,
+    pub(crate) path: PathMtu,
 }
 
 packed!(Sender {
