@@ -202,6 +202,20 @@ fn who_waits_and_lets_go_waits_no_longer() {
     assert_eq!(told(&mut pair), [writers[1]]);
 }
 
+/// It rests after a while, as others do, and nobody wakes it for what it does not want any more.
+#[test]
+fn who_waits_and_says_that_it_writes_no_more_waits_no_longer() {
+    let (mut pair, listener) = pair(32 << 10);
+    let (writers, mut hogs) = waiting(&mut pair, listener, 2);
+    let now = pair.now;
+    pair.stack(Side::Right).tcp_shutdown_write(now, writers[0]).unwrap();
+    pair.run_for(Duration::from_secs(3));
+    told(&mut pair);
+    abort(&mut pair, hogs.pop().unwrap());
+    pair.stack(Side::Right).check();
+    assert_eq!(told(&mut pair), [writers[1]]);
+}
+
 /// Twenty connections write as fast as they can, and there is memory for sixteen at most: each has its turn
 /// again and again, and none is told that it can write when it cannot.
 #[test]

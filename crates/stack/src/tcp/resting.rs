@@ -168,9 +168,9 @@ impl Deref for Seen<'_> {
 }
 
 impl Stack {
-    /// Somebody wants the connection for something that is no step of it.
+    /// Somebody wants the connection for something that is perhaps no step of it.
     pub(crate) fn wake(&mut self, index: u32) {
-        if matches!(self.sockets.get(index), Some(Socket::Resting(_))) {
+        if matches!(self.sockets.get(index), Some(Socket::Resting(_) | Socket::Waiting(_))) {
             self.settle(index);
         }
     }

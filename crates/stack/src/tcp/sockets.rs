@@ -206,7 +206,9 @@ impl Stack {
     /// # Errors
     /// [`Error::Closed`].
     pub fn tcp_shutdown_write(&mut self, now: Instant, handle: TcpHandle) -> Result<(), Error> {
-        self.with_connection(now, handle, |connection| connection.shutdown_write(now))
+        self.with_connection(now, handle, |connection| connection.shutdown_write(now))?;
+        self.memory.stop_waiting(handle.index());
+        Ok(())
     }
 
     /// Closes the receiving direction: what arrives is thrown away.
