@@ -1,6 +1,9 @@
 //! A link that keeps frames until a test fetches them, and hands over those that a test puts in.
 
-use linerate_stack::{Capabilities, FrameSlots, FrameSource, Link, LinkError, RxChecksum, RxFrame, TxFrame};
+use linerate_stack::{
+    Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, PlainFrame, RxChecksum, RxFrame,
+    TxFrame,
+};
 use linerate_units::Instant;
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
@@ -15,7 +18,27 @@ struct Arrived {
     segment: Option<NonZeroU16>,
 }
 
-/// A bounded queue each way.
+/// What a host does not keep anyway, this link does not let go of.
+const WORTH_KEEPING: usize = 4 << 10;
+
+impl Arrived {
+    /// Is nothing known of it, as of what the other end has written to memory that both share?
+    const fn is_plain(&self) -> bool {
+        matches!(self.checksum, RxChecksum::Unverified)
+            && self.segment.is_none()
+            && self.bytes.len() < WORTH_KEEPING
+    }
+
+    /// Hands it over, and the memory that it lies in.
+    fn hand_over(&self, sink: &mut impl FrameSink) {
+        let &Self { at, ref bytes, checksum, segment } = self;
+        let memory = Arc::from(&bytes[..]);
+        sink.take(RxFrame { checksum, segment, memory: Some(&memory), ..RxFrame::plain(&memory, at) });
+    }
+}
+
+/// A bounded queue each way. Frames of which nothing is known are lent together, one behind the other; large ones, and
+/// those of which the link knows more, one by one, and it does not mind if the host keeps them.
 #[derive(Debug)]
 pub struct TestLink {
     capabilities: Capabilities,
@@ -58,14 +81,23 @@ impl TestLink {
 
 impl Link for TestLink {
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        self.receive_into(budget, &mut on_frame)
+    }
+
+    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
         if self.down {
             return Err(LinkError::Down);
         }
         let count = self.arrived.len().min(budget);
-        for Arrived { at, bytes, checksum, segment } in self.arrived.drain(..count) {
-            // It does not mind what a host keeps.
-            let memory = Arc::from(bytes);
-            on_frame(RxFrame { checksum, segment, memory: Some(&memory), ..RxFrame::plain(&memory, at) });
+        let frames: Vec<Arrived> = self.arrived.drain(..count).collect();
+        for run in frames.chunk_by(|one, next| one.is_plain() && next.is_plain()) {
+            if run[0].is_plain() {
+                sink.take_plain(
+                    run.iter().map(|frame| PlainFrame { bytes: &frame.bytes, arrived: frame.at }),
+                );
+            } else {
+                run[0].hand_over(sink);
+            }
         }
         Ok(count)
     }
