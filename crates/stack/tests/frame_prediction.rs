@@ -9,8 +9,9 @@ use linerate_stack::{
     Budget, Capabilities, ConnectOptions, FrameSink, Limits, Link, LinkError, ListenHandle, ListenOptions,
     Medium, PlainFrame, RxChecksum, RxFrame, Stack, StackConfig, TcpHandle, TxFrame,
 };
+use linerate_tcp::{Config, EcnRule};
 use linerate_units::{Duration, Instant};
-use linerate_wire::{MacAddress, Protocol, Sum, checksum};
+use linerate_wire::{Ecn, Ipv4Header, MacAddress, Protocol, Segment, Sum, TcpHeader, Timestamps, checksum};
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::num::NonZeroU16;
@@ -18,6 +19,8 @@ use std::num::NonZeroU16;
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PORT: u16 = 80;
+/// Where the server's host listens to itself.
+const OWN_PORT: u16 = 81;
 const IP: usize = 14;
 const TCP: usize = IP + 20;
 
@@ -44,9 +47,14 @@ impl Scene {
 
     /// The servers have receive buffers of so many bytes, and so many bytes for all of them.
     fn with_limits(receive_buffer: usize, buffer_bytes: usize) -> Self {
+        Self::by(&Config { receive_buffer: receive_buffer.into(), ..Config::modern() }, buffer_bytes)
+    }
+
+    /// All have these rules, and the servers so many bytes for the buffers of all connections.
+    fn by(rules: &Config, buffer_bytes: usize) -> Self {
         let mut servers = [true, false].map(|predicts| {
             let mut config = config(SERVER, predicts);
-            config.tcp.receive_buffer = receive_buffer.into();
+            config.tcp = *rules;
             config.limits.buffer_bytes = buffer_bytes;
             Stack::new(config, [2; 32])
         });
@@ -58,7 +66,7 @@ impl Scene {
         let now = Instant::from_nanos(1_000_000);
         Self {
             now,
-            client: Stack::new(config(CLIENT, true), [1; 32]),
+            client: Stack::new(StackConfig { tcp: *rules, ..config(CLIENT, true) }, [1; 32]),
             servers,
             listener,
             opened: Vec::new(),
@@ -68,6 +76,11 @@ impl Scene {
 
     /// Opens the connection with this number; what has had its ports before is reset.
     fn open(&mut self, number: usize) {
+        self.open_over(number, Spoil::Nothing, 0, 0);
+    }
+
+    /// The same, and each frame to the servers comes spoilt first.
+    fn open_over(&mut self, number: usize, spoil: Spoil, at: usize, value: u8) {
         let local = SocketAddrV4::new(CLIENT, 40_000 + u16::try_from(number).unwrap());
         if let Some(&handle) = self.opened.get(number) {
             self.client.tcp_abort(self.now, handle).unwrap();
@@ -80,7 +93,20 @@ impl Scene {
         } else {
             self.opened.push(handle);
         }
-        (0..4).for_each(|_| self.carry(Spoil::Nothing, 0, 0));
+        (0..4).for_each(|_| self.carry(spoil, at, value));
+    }
+
+    /// Opens a connection of the servers' host with itself: its end that writes.
+    fn open_to_itself(&mut self) -> TcpHandle {
+        let (now, door) = (self.now, SocketAddrV4::new(SERVER, OWN_PORT));
+        let [one, other] = self.servers.each_mut().map(|server| {
+            server.tcp_listen(door, &ListenOptions::default()).unwrap();
+            server.tcp_connect(now, door, &ConnectOptions::default()).unwrap()
+        });
+        assert_eq!(one, other);
+        let mut silence = Batch { frames: Vec::new(), shown: Shown::All };
+        (0..4).for_each(|_| self.turn(&mut silence, 1));
+        one
     }
 
     /// Carries what there is in both directions. Each frame to the servers comes spoilt first, and then whole.
@@ -312,6 +338,8 @@ enum Spoil {
     Joined,
     /// It comes twice.
     Twice,
+    /// A router was congested, or says with its codepoint that it could tell.
+    Mark,
 }
 
 impl Spoil {
@@ -339,6 +367,12 @@ impl Spoil {
             }
             Self::Joined => told.1 = NonZeroU16::new(u16::from(value)),
             Self::Twice => {}
+            Self::Mark => {
+                if let Some(type_of_service) = bytes.get_mut(IP + 1) {
+                    *type_of_service = if value.is_multiple_of(2) { Ecn::Ce } else { Ecn::Ect0 } as u8;
+                }
+                mend_packet(&mut bytes);
+            }
         }
         Some((bytes, told.0, told.1))
     }
@@ -366,7 +400,7 @@ fn mend_segment(bytes: &mut [u8]) {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Open(usize),
+    Open(usize, Spoil, u8),
     Write(usize, usize),
     Read,
     Wait(u64),
@@ -374,10 +408,12 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    use Spoil::{Byte, Cut, Joined, Nothing, Packet, Pad, Segment, Twice, Verified};
-    let spoil = prop::sample::select(vec![Nothing, Byte, Packet, Segment, Pad, Cut, Verified, Joined, Twice]);
+    use Spoil::{Byte, Cut, Joined, Mark, Nothing, Packet, Pad, Segment, Twice, Verified};
+    let spoil =
+        prop::sample::select(vec![Nothing, Byte, Packet, Segment, Pad, Cut, Verified, Joined, Twice, Mark]);
+    let odd = prop::sample::select(vec![Nothing, Pad, Joined, Twice, Mark]);
     prop_oneof![
-        1 => (0_usize..2).prop_map(Step::Open),
+        1 => (0_usize..2, odd, any::<u8>()).prop_map(|(number, odd, value)| Step::Open(number, odd, value)),
         4 => (0_usize..2, 1_usize..5_000).prop_map(|(number, length)| Step::Write(number, length)),
         2 => Just(Step::Read),
         1 => (0_u64..300_000_000).prop_map(Step::Wait),
@@ -391,13 +427,16 @@ proptest! {
 
     #[test]
     fn a_host_that_predicts_frames_does_what_one_does_that_judges_them_all(
+        counts_marks: bool,
         steps in prop::collection::vec(step(), 1..60),
     ) {
-        let mut scene = Scene::new();
+        let accurate_ecn = if counts_marks { EcnRule::Request } else { EcnRule::Off };
+        let rules = Config { accurate_ecn, receive_buffer: (256 << 10).into(), ..Config::modern() };
+        let mut scene = Scene::by(&rules, Limits::default().buffer_bytes);
         (0..2).for_each(|number| scene.open(number));
         for step in steps {
             match step {
-                Step::Open(number) => scene.open(number),
+                Step::Open(number, spoil, value) => scene.open_over(number, spoil, 0, value),
                 Step::Write(number, length) => {
                     let data: Vec<u8> = (0..=250).cycle().take(length).collect();
                     let _ = scene.client.tcp_write(scene.now, scene.opened[number], &data);
@@ -429,6 +468,8 @@ enum Change {
     Overtake(usize),
     /// It, and those behind it, are stamped with a time so many nanoseconds before that of the turn.
     Stamp(u64),
+    /// It is stamped with a time so many nanoseconds after that of the turn, since the link's clock is ahead.
+    StampAhead(u64),
     /// It is pushed, or it is not.
     Push,
     /// Its packet is counted.
@@ -456,6 +497,7 @@ impl Change {
                 let stamp = Instant::ZERO + (now.since(Instant::ZERO) - Duration::from_nanos(before));
                 frames[at..].iter_mut().for_each(|frame| frame.arrived = stamp);
             }
+            Self::StampAhead(after) => frames[at].arrived = now + Duration::from_nanos(after),
             Self::Push => {
                 if let Some(flags) = frames[at].bytes.get_mut(TCP + 13) {
                     *flags ^= 8;
@@ -491,12 +533,51 @@ enum TrainStep {
     Abort(usize),
     /// What is on its way has changed, and arrives, so many frames in a turn. Perhaps the servers' answers to one
     /// turn leave only after the next.
-    Carry(Vec<(usize, Change)>, usize, bool),
+    Carry(Vec<(usize, Change)>, usize, bool, Vec<Between>),
+}
+
+/// What happens to the servers between two turns, while there are frames of the same train on their way.
+#[derive(Clone, Copy, Debug)]
+enum Between {
+    Nothing,
+    Read,
+    Answer(usize, usize),
+    /// Their host sends something to itself.
+    TellItself,
+    /// A little time goes by.
+    Wait(u64),
+    Shut(usize),
+    Abort(usize),
+}
+
+impl Between {
+    fn happen(self, scene: &mut Scene, itself: TcpHandle) {
+        let now = scene.now;
+        let each = |scene: &mut Scene, call: &dyn Fn(&mut Stack)| scene.servers.iter_mut().for_each(call);
+        match self {
+            Self::Nothing => {}
+            Self::Read => scene.read(),
+            Self::Answer(number, length) => {
+                let handle = scene.accepted[number];
+                each(scene, &|server| _ = server.tcp_write(now, handle, &vec![7; length]));
+            }
+            Self::TellItself => each(scene, &|server| _ = server.tcp_write(now, itself, &[9; 300])),
+            Self::Wait(nanos) => scene.now += Duration::from_nanos(nanos),
+            Self::Shut(number) => {
+                let handle = scene.accepted[number];
+                each(scene, &|server| _ = server.tcp_shutdown_write(now, handle));
+            }
+            Self::Abort(number) => {
+                let handle = scene.accepted[number];
+                each(scene, &|server| _ = server.tcp_abort(now, handle));
+            }
+        }
+    }
 }
 
 fn train_step() -> impl Strategy<Value = TrainStep> {
-    use Spoil::{Byte, Cut, Joined, Packet, Pad, Segment, Verified};
-    let spoil = prop::sample::select(vec![Byte, Packet, Segment, Pad, Cut, Verified, Joined]);
+    use Spoil::{Byte, Cut, Joined, Mark, Packet, Pad, Segment, Verified};
+    let spoil = prop::sample::select(vec![Byte, Packet, Segment, Pad, Cut, Verified, Joined, Mark]);
     let byte = prop_oneof![4 => 0_usize..80, 1 => 0_usize..1_514];
     let change = prop_oneof![
         3 => (spoil, byte, any::<u8>()).prop_map(|(spoil, at, value)| Change::Spoil(spoil, at, value)),
@@ -504,10 +585,23 @@ fn train_step() -> impl Strategy<Value = TrainStep> {
         1 => Just(Change::Repeat),
         1 => (1_usize..5).prop_map(Change::Overtake),
         2 => (0_u64..900_000).prop_map(Change::Stamp),
+        1 => (0_u64..900_000).prop_map(Change::StampAhead),
         2 => Just(Change::Push),
         2 => any::<u8>().prop_map(Change::Identify),
     ];
     let changes = prop::collection::vec((any::<usize>(), change), 0..6);
+    let between = prop_oneof![
+        6 => Just(Between::Nothing),
+        6 => Just(Between::Read),
+        4 => (0_usize..2, prop_oneof![1_usize..4_000, 4_000_usize..40_000])
+            .prop_map(|(number, length)| Between::Answer(number, length)),
+        4 => Just(Between::TellItself),
+        4 => (0_u64..900_000).prop_map(Between::Wait),
+        1 => (0_usize..2).prop_map(Between::Shut),
+        1 => (0_usize..2).prop_map(Between::Abort),
+    ];
+    let happens = prop::collection::vec(between, 0..8);
+    let turn = prop_oneof![1 => 1_usize..6, 1 => 1_usize..70];
     prop_oneof![
         4 => (0_usize..2, 1_usize..40_000).prop_map(|(number, length)| TrainStep::Write(number, length)),
         1 => (0_usize..2, 1_usize..4_000).prop_map(|(number, length)| TrainStep::Answer(number, length)),
@@ -520,8 +614,8 @@ fn train_step() -> impl Strategy<Value = TrainStep> {
         1 => (0_usize..40).prop_map(TrainStep::Finish),
         1 => (0_usize..20).prop_map(TrainStep::Shut),
         1 => (0_usize..40).prop_map(TrainStep::Abort),
-        8 => (changes, 1_usize..70, any::<bool>())
-            .prop_map(|(changes, turn, late)| TrainStep::Carry(changes, turn, late)),
+        8 => (changes, turn, any::<bool>(), happens)
+            .prop_map(|(changes, turn, late, happens)| TrainStep::Carry(changes, turn, late, happens)),
     ]
 }
 
@@ -538,6 +632,7 @@ proptest! {
     ) {
         let mut scene = Scene::with_limits(receive_buffer, buffer_bytes);
         (0..2).for_each(|number| scene.open(number));
+        let itself = scene.open_to_itself();
         let mut under_way = Vec::new();
         for step in steps {
             let now = scene.now;
@@ -591,7 +686,7 @@ proptest! {
                         }
                     }
                 }
-                TrainStep::Carry(changes, receive, late) => {
+                TrainStep::Carry(changes, receive, late, happens) => {
                     scene.gather(&mut under_way);
                     scene.now += Duration::from_millis(1);
                     let now = scene.now;
@@ -602,10 +697,14 @@ proptest! {
                     }
                     let frames = core::mem::take(&mut under_way);
                     let mut batch = Batch { frames, shown: Shown::All };
+                    let mut happens = happens.into_iter();
                     while !batch.frames.is_empty() {
                         scene.turn(&mut batch, receive);
                         if !late {
                             scene.answer();
+                        }
+                        if let Some(between) = happens.next() {
+                            between.happen(&mut scene, itself);
                         }
                     }
                     scene.answer();
@@ -639,6 +738,131 @@ fn a_train_that_goes_on_finds_a_connection_that_expects_something_else() {
         }
         scene.answer();
     }
+}
+
+impl Scene {
+    /// Trains have come, and were read and answered: the connection is in full flow.
+    fn warm_up(&mut self) {
+        let mut batch = Batch { frames: Vec::new(), shown: Shown::All };
+        for _ in 0..10 {
+            self.now += Duration::from_millis(1);
+            self.client.tcp_write(self.now, self.opened[0], &[7; 8 * 1_448]).unwrap();
+            self.gather(&mut batch.frames);
+            self.turn(&mut batch, usize::MAX);
+            (0..3).for_each(|_| self.read());
+            self.answer();
+        }
+    }
+
+    /// The frames of the next train.
+    fn train(&mut self, segments: usize) -> Vec<Frame> {
+        self.now += Duration::from_millis(1);
+        self.client.tcp_write(self.now, self.opened[0], &vec![7; segments * 1_448]).unwrap();
+        let mut frames = Vec::new();
+        self.gather(&mut frames);
+        assert_eq!(frames.len(), segments);
+        frames
+    }
+
+    fn statistics(&mut self) -> linerate_tcp::Statistics {
+        self.servers[0].tcp(self.accepted[0]).unwrap().statistics().clone()
+    }
+}
+
+/// The same segment, sent so many milliseconds later.
+fn restamped(frame: &Frame, later: u32) -> Frame {
+    let mut bytes = frame.bytes.clone();
+    let place = bytes[TCP + TcpHeader::LENGTH + 4..].first_chunk_mut().unwrap();
+    *place = (u32::from_be_bytes(*place) + later).to_be_bytes();
+    mend_segment(&mut bytes);
+    let options = Segment::parse(&bytes[TCP..]).unwrap().options;
+    assert!(Timestamps::alone(options).is_some());
+    Frame { bytes, ..frame.clone() }
+}
+
+/// PAWS (RFC 7323 §5.3): the first segment once more, sent later, takes the timestamp on; what belongs to the train that it
+/// has interrupted is from the past then.
+#[test]
+fn a_train_is_over_with_the_first_frame_that_is_none_of_it() {
+    let mut scene = Scene::new();
+    scene.open(0);
+    scene.warm_up();
+    let mut frames = scene.train(6);
+    frames.insert(3, restamped(&frames[0], 5));
+    scene.turn(&mut Batch { frames, shown: Shown::All }, usize::MAX);
+    assert_eq!(scene.statistics().old_timestamps, 3);
+}
+
+/// Acknowledgements that wait are heard before data that come behind them, whether those acknowledge less or more.
+#[test]
+fn data_behind_an_acknowledgement_find_it_heard() {
+    for later in [false, true] {
+        let mut scene = Scene::new();
+        scene.open(0);
+        scene.warm_up();
+        let handle = scene.accepted[0];
+        let now = scene.now;
+        let answer = |scene: &mut Scene| {
+            scene.servers.each_mut().map(|server| server.tcp_write(now, handle, &[7; 2 * 1_448]))
+        };
+        let mut frames = Vec::new();
+        let mut data = if later { Vec::new() } else { scene.train(1) };
+        let _ = answer(&mut scene);
+        scene.answer();
+        scene.gather(&mut frames);
+        if later {
+            let _ = answer(&mut scene);
+            (0..2).for_each(|_| assert!(scene.answer_once()));
+            data = scene.train(1);
+        }
+        let ack = |frame: &Frame| Segment::parse(&frame.bytes[TCP..]).unwrap().ack;
+        assert!(!frames.is_empty() && later == ack(&data[0]).after(ack(frames.last().unwrap())));
+        frames.extend(data);
+        scene.turn(&mut Batch { frames, shown: Shown::All }, usize::MAX);
+    }
+}
+
+/// RFC 1122 §3.2.1.3: an address of this host is none from which something comes on the link, also where the packet before
+/// was one of the host to itself.
+#[test]
+fn nobody_on_the_link_speaks_in_a_conversation_of_the_host_with_itself() {
+    let mut scene = Scene::new();
+    scene.open(0);
+    let itself = scene.open_to_itself();
+    let mut frame = scene.train(1).remove(0);
+    let now = scene.now;
+    for server in &mut scene.servers {
+        server.tcp_write(now, itself, &[9; 300]).unwrap();
+    }
+    let local = scene.servers[0].tcp_local_addr(itself).unwrap();
+    scene.turn(&mut Batch { frames: Vec::new(), shown: Shown::All }, 1);
+    for ports in [[OWN_PORT, local.port()], [local.port(), OWN_PORT]] {
+        Ipv4Header::new(SERVER, SERVER, Protocol::TCP).emit(frame.bytes.len() - TCP, &mut frame.bytes[IP..]);
+        frame.bytes[TCP..TCP + 4].copy_from_slice(ports.map(u16::to_be_bytes).as_flattened());
+        mend_segment(&mut frame.bytes);
+        let before = scene.servers[0].counters().ip.in_header_errors;
+        scene.turn(&mut Batch { frames: vec![frame.clone()], shown: Shown::All }, 1);
+        assert_eq!(scene.servers[0].counters().ip.in_header_errors, before + 1);
+    }
+}
+
+/// An application still holds the connection that was closed; the SYN of the next one is in a frame like the last.
+#[test]
+fn a_connection_in_time_wait_that_an_application_holds_is_opened_again_by_a_frame_like_the_one_before() {
+    let mut scene = Scene::new();
+    scene.open(0);
+    let (client, server) = (scene.opened[0], scene.accepted[0]);
+    let now = scene.now;
+    for host in &mut scene.servers {
+        host.tcp_shutdown_write(now, server).unwrap();
+    }
+    scene.carry(Spoil::Nothing, 0, 0);
+    scene.client.tcp_close(now, client).unwrap();
+    (0..2).for_each(|_| scene.carry(Spoil::Nothing, 0, 0));
+    scene.opened.clear();
+    scene.now += Duration::from_secs(1);
+    scene.open(0);
+    assert_eq!(scene.accepted.len(), 2, "somebody was let in again");
 }
 
 /// More than a host has at hand.
