@@ -61,15 +61,20 @@ impl Ready {
     /// Who may send a frame now. One that has had its frames goes to the back first.
     #[inline]
     pub(crate) fn turn(&mut self) -> Option<Sender> {
-        let mut item = self.ring.first()?;
         if self.had >= FRAMES_A_TURN {
-            self.had = 0;
-            self.links.remove(&mut self.ring, item);
-            self.links.push_back(&mut self.ring, item);
-            item = self.ring.first()?;
+            self.end_turn();
         }
+        let item = self.ring.first()?;
         self.had += 1;
         Some(Sender::of(item))
+    }
+
+    #[inline(never)]
+    fn end_turn(&mut self) {
+        self.had = 0;
+        if let Some(item) = self.links.pop_front(&mut self.ring) {
+            self.links.push_back(&mut self.ring, item);
+        }
     }
 
     /// How many frames more `sender` may send in this turn. Who stands alone has no end of it.

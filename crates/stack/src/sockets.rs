@@ -114,7 +114,7 @@ impl Sockets {
 
     /// A new connection.
     #[inline(always)]
-    pub(crate) fn insert_tcp(&mut self, socket: TcpSocket) -> u32 {
+    pub(crate) fn insert_tcp(&mut self, socket: TcpSocket) -> TcpHandle {
         let socket = match self.spare.pop() {
             Some(mut spare) => {
                 *spare = socket;
@@ -122,7 +122,7 @@ impl Sockets {
             }
             None => Box::new(socket),
         };
-        self.insert(Socket::Tcp(socket)).index
+        TcpHandle(self.insert(Socket::Tcp(socket)))
     }
 
     pub(crate) fn remove(&mut self, index: u32) {
@@ -235,8 +235,7 @@ impl Sockets {
 
     /// The connection of an application.
     pub(crate) fn tcp(&self, handle: TcpHandle) -> Result<Seen<'_>, Error> {
-        let is_held = |socket: &&Socket| socket.owner() == Some(Owner::Application);
-        let socket = self.slab.get(handle.0.index).filter(is_held).filter(|_| self.slab.fits(handle.0));
+        let socket = self.slab.find(handle.0).filter(|socket| socket.owner() == Some(Owner::Application));
         socket.and_then(Socket::as_tcp).ok_or(Error::Closed)
     }
 
@@ -260,34 +259,32 @@ impl Sockets {
 
     /// The listener of an application.
     pub(crate) fn listener(&self, handle: ListenHandle) -> Result<&Listener, Error> {
-        match self.slab.get(handle.0.index) {
-            Some(Socket::Listen(listener)) if self.slab.fits(handle.0) => Ok(listener),
+        match self.slab.find(handle.0) {
+            Some(Socket::Listen(listener)) => Ok(listener),
             _ => Err(Error::Closed),
         }
     }
 
     /// The listener of an application with its number, to change.
     pub(crate) fn listener_mut(&mut self, handle: ListenHandle) -> Result<(u32, &mut Listener), Error> {
-        let fits = self.slab.fits(handle.0);
-        match self.slab.get_mut(handle.0.index) {
-            Some(Socket::Listen(listener)) if fits => Ok((handle.0.index, listener)),
+        match self.slab.find_mut(handle.0) {
+            Some(Socket::Listen(listener)) => Ok((handle.0.index, listener)),
             _ => Err(Error::Closed),
         }
     }
 
     /// The UDP socket of an application.
     pub(crate) fn udp(&self, handle: UdpHandle) -> Result<&UdpSocket, Error> {
-        match self.slab.get(handle.0.index) {
-            Some(Socket::Udp(socket)) if self.slab.fits(handle.0) => Ok(socket),
+        match self.slab.find(handle.0) {
+            Some(Socket::Udp(socket)) => Ok(socket),
             _ => Err(Error::Closed),
         }
     }
 
     /// The UDP socket of an application with its number, to change.
     pub(crate) fn udp_mut(&mut self, handle: UdpHandle) -> Result<(u32, &mut UdpSocket), Error> {
-        let fits = self.slab.fits(handle.0);
-        match self.slab.get_mut(handle.0.index) {
-            Some(Socket::Udp(socket)) if fits => Ok((handle.0.index, socket)),
+        match self.slab.find_mut(handle.0) {
+            Some(Socket::Udp(socket)) => Ok((handle.0.index, socket)),
             _ => Err(Error::Closed),
         }
     }

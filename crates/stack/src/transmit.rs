@@ -101,14 +101,10 @@ impl Stack {
             // A link that does not keep its promise gets nothing.
             return None;
         }
-        if self.burst.is_somebodys() {
-            self.tell_of_burst();
-            if self.resume_burst(now, frame.len())
-                && let Some(length) = self.next_of_burst(frame)
-            {
-                return Some(TxFrame::whole(length));
-            }
-            self.burst.forget();
+        if self.burst.is_somebodys()
+            && let Some(length) = self.go_on_with_burst(now, frame)
+        {
+            return Some(TxFrame::whole(length));
         }
         loop {
             let sender = self.ready.turn()?;
@@ -116,17 +112,35 @@ impl Stack {
                 Sender::Socket(index) => self.transmit_plainly(now, index, frame),
                 Sender::Replies => Plainly::Not,
             };
-            let turned = match plainly {
+            let frame = match plainly {
                 Plainly::Frame(frame) => return Some(self.count_frame(frame)),
-                Plainly::Nothing => Turned::Nothing,
+                Plainly::Nothing => self.pass_by(sender),
                 Plainly::Not => self.transmit_of(now, sender, frame),
             };
-            match turned {
-                Turned::Frame(frame) => return Some(self.count_frame(frame)),
-                Turned::Elsewhere => {}
-                Turned::Nothing => self.ready.remove(sender),
+            if frame.is_some() {
+                return frame;
             }
         }
+    }
+
+    /// The next frame of a burst that was interrupted, if it goes on.
+    #[inline(never)]
+    fn go_on_with_burst(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
+        self.tell_of_burst();
+        if self.resume_burst(now, frame.len())
+            && let Some(length) = self.next_of_burst(frame)
+        {
+            return Some(length);
+        }
+        self.burst.forget();
+        None
+    }
+
+    /// The sender whose turn it is has nothing to send.
+    #[inline(never)]
+    fn pass_by(&mut self, sender: Sender) -> Option<TxFrame> {
+        self.ready.remove(sender);
+        None
     }
 
     /// Has the host itself something to send?
@@ -149,14 +163,21 @@ impl Stack {
         frame
     }
 
-    /// What the sender has, whatever that is.
+    /// What the sender has, whatever that is, if it is for the link.
     #[inline(never)]
-    fn transmit_of(&mut self, now: Instant, sender: Sender, frame: &mut [u8]) -> Turned {
-        let Sender::Socket(index) = sender else { return self.transmit_reply(now, frame) };
-        match self.sockets.get(index) {
-            Some(Socket::Tcp(_)) => self.transmit_segment(now, index, frame),
-            Some(Socket::Udp(_)) => self.transmit_datagram(now, index, frame),
-            Some(Socket::Resting(_) | Socket::Waiting(_) | Socket::Listen(_)) | None => Turned::Nothing,
+    fn transmit_of(&mut self, now: Instant, sender: Sender, frame: &mut [u8]) -> Option<TxFrame> {
+        let turned = match sender {
+            Sender::Replies => self.transmit_reply(now, frame),
+            Sender::Socket(index) => match self.sockets.get(index) {
+                Some(Socket::Tcp(_)) => self.transmit_segment(now, index, frame),
+                Some(Socket::Udp(_)) => self.transmit_datagram(now, index, frame),
+                Some(Socket::Resting(_) | Socket::Waiting(_) | Socket::Listen(_)) | None => Turned::Nothing,
+            },
+        };
+        match turned {
+            Turned::Frame(frame) => Some(self.count_frame(frame)),
+            Turned::Elsewhere => None,
+            Turned::Nothing => self.pass_by(sender),
         }
     }
 

@@ -57,6 +57,7 @@ impl BufferSize {
     }
 
     /// The same, of at least one byte and at most `most`.
+    #[inline(always)]
     #[must_use]
     pub(crate) fn within(self, most: usize) -> Self {
         let most = saturated(most.clamp(1, LARGEST_BUFFER));

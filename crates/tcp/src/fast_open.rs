@@ -92,9 +92,14 @@ impl Connection {
     }
 
     /// What the try of this client has shown; `None` as long as it has shown nothing, or there was none.
+    #[inline]
     #[must_use]
     pub fn fast_open_lesson(&self) -> Option<FastOpenLesson> {
-        let fast_open = self.fast_open.as_ref()?;
+        self.fast_open.as_ref().and_then(|fast_open| self.lesson_of(fast_open))
+    }
+
+    #[cold]
+    fn lesson_of(&self, fast_open: &FastOpen) -> Option<FastOpenLesson> {
         if fast_open.lesson.is_some() || self.state != State::Closed {
             return fast_open.lesson;
         }

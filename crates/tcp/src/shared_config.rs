@@ -2,7 +2,7 @@
 
 use crate::rest::pack::{Pack, Packer, Unpacker};
 use crate::timers::Timer;
-use crate::{BufferSize, Config, Connection, KeepAlive, State};
+use crate::{BufferSize, Config, Connection, KeepAlive, LARGEST_BUFFER, State};
 use alloc::sync::Arc;
 use core::ops::Deref;
 use linerate_units::{Duration, Instant};
@@ -59,7 +59,7 @@ pub(crate) struct Preferences {
 /// What is as the configuration says takes a bit.
 impl Pack for Preferences {
     fn pack(&self, into: &mut Packer<'_>) {
-        let usual = Self::of(into.config(), None);
+        let usual = Self::of(into.config(), LARGEST_BUFFER);
         (self.send_buffer != usual.send_buffer).then_some(self.send_buffer).pack(into);
         (self.receive_buffer != usual.receive_buffer).then_some(self.receive_buffer).pack(into);
         (self.keep_alive != usual.keep_alive).then_some(self.keep_alive).pack(into);
@@ -69,7 +69,7 @@ impl Pack for Preferences {
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let usual = Self::of(from.config(), None);
+        let usual = Self::of(from.config(), LARGEST_BUFFER);
         Self {
             send_buffer: Option::unpack(from).unwrap_or(usual.send_buffer),
             receive_buffer: Option::unpack(from).unwrap_or(usual.receive_buffer),
@@ -82,14 +82,12 @@ impl Pack for Preferences {
 }
 
 impl Preferences {
-    /// Nothing was changed yet; the route lets no more than `clamp` bytes of window be offered, if it says so.
-    #[inline]
-    pub(crate) fn of(config: &Config, clamp: Option<u32>) -> Self {
-        let receive_buffer = config.receive_buffer;
+    /// Nothing was changed yet; the route lets no more than `clamp` bytes of window be offered.
+    #[inline(always)]
+    pub(crate) fn of(config: &Config, clamp: usize) -> Self {
         Self {
             send_buffer: config.send_buffer,
-            receive_buffer: clamp
-                .map_or(receive_buffer, |clamp| receive_buffer.within(clamp.max(1) as usize)),
+            receive_buffer: config.receive_buffer.within(clamp),
             keep_alive: config.keep_alive,
             linger: config.linger,
             no_delay: config.no_delay,

@@ -10,7 +10,7 @@ pub(crate) use cache::FastOpenCache;
 use crate::stack::Stack;
 use cookie::FastOpenKeys;
 use core::net::SocketAddrV4;
-use linerate_tcp::FastOpenOffer;
+use linerate_tcp::{FastOpenLesson, FastOpenOffer};
 use linerate_units::Instant;
 
 impl Stack {
@@ -35,14 +35,21 @@ impl Stack {
     }
 
     /// The SYN of a connection has been answered, or given up: what that shows is remembered.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn learn_fast_open(&mut self, index: u32) {
-        let Some(socket) = self.sockets.tcp_at(index) else { return };
-        let Some(lesson) = socket.connection.fast_open_lesson() else { return };
-        let (local, peer) = (socket.local, socket.peer);
+        if let Some(socket) = self.sockets.awake_at(index)
+            && let Some(lesson) = socket.connection.fast_open_lesson()
+        {
+            let ends = (socket.local, socket.peer);
+            self.learn(ends, &lesson);
+        }
+    }
+
+    #[cold]
+    fn learn(&mut self, (local, peer): (SocketAddrV4, SocketAddrV4), lesson: &FastOpenLesson) {
         let counted = &mut self.counted.tcp_extra;
         counted.fast_opens_active += u64::from(lesson.accepted);
         counted.fast_opens_refused += u64::from(lesson.refused);
-        counted.fast_opens_forgotten += self.fast_opens.learn(self.now, local, peer, &lesson);
+        counted.fast_opens_forgotten += self.fast_opens.learn(self.now, local, peer, lesson);
     }
 }

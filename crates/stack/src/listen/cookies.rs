@@ -79,7 +79,7 @@ impl Stack {
         let ecn = arrived.header.type_of_service.ecn();
         let grant = self.memory.grant(0, false);
         let (owner, iss) = (Owner::HalfOpen(index), Some(ack.ack - 1));
-        let connection = self.insert_tcp(owner, (local, peer), &way, config, Open::Passive, iss);
+        let connection = self.insert_tcp(owner, (local, peer), &way, config, Open::Passive, iss).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
             socket.connection.learn_from_cookie((&syn, ack, ecn), grant, arrived.arrival.at);
         }

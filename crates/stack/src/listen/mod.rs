@@ -209,7 +209,7 @@ impl Stack {
         let index = self.queues.pop_front(&mut listener.acceptable)?;
         self.wake(index);
         self.welcome(index);
-        let socket = self.sockets.tcp_at(index)?;
+        let (handle, socket) = self.sockets.awake_entry(index)?;
         socket.owner = Owner::Application;
         let (connection, peer) = (&socket.connection, socket.peer);
         // Nobody was told of what happened before there was anybody to tell.
@@ -219,7 +219,7 @@ impl Stack {
         if !events.is_empty() {
             self.events.note(index, events.bits());
         }
-        self.sockets.tcp_handle(index).zip(Some(peer))
+        Some((handle, peer))
     }
 
     /// Has connections whose SYN arrives from now on keep to `config`, or to the host's rules.
@@ -324,7 +324,7 @@ impl Stack {
         let is_fast = matches!(admission, Admission::Fast(_));
         let now = arrived.arrival.at;
         let owner = Owner::HalfOpen(index);
-        let connection = self.insert_tcp(owner, (local, peer), &way, config, Open::Passive, None);
+        let connection = self.insert_tcp(owner, (local, peer), &way, config, Open::Passive, None).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
             let opening = &mut socket.connection;
             opening.learn_from_syn(syn, now);

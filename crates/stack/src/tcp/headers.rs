@@ -7,8 +7,8 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use core::num::NonZeroU8;
 use linerate_tcp::Transmit;
 use linerate_wire::{
-    Ecn, EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, TcpHeader, TypeOfService,
-    VlanTags, checksum,
+    Ecn, EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, TcpHeader, TcpOptions,
+    TypeOfService, VlanTags, checksum,
 };
 
 const IP: usize = EthernetHeader::LENGTH;
@@ -17,6 +17,10 @@ const TCP: usize = IP + Ipv4Header::LENGTH;
 const LENGTH: usize = TCP + 4;
 /// As far as the header of TCP has no options.
 const FIXED: usize = TCP + TcpHeader::LENGTH;
+
+/// Bytes of the packet that nearly always comes first.
+#[allow(clippy::cast_possible_truncation, reason = "it is a short one")]
+const SYN_PACKET: u16 = (Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::SYN_LENGTH) as u16;
 
 /// The two bits of the type of service that tell of congestion.
 const ECN: u8 = Ecn::Ce as u8;
@@ -52,6 +56,7 @@ impl Headers {
         let last = (0, Ecn::NotEct);
         let mut headers = Self { bytes, last, ip_sum: Sum::default(), tcp_sum, segment_sum: tcp_sum };
         headers.sum_anew();
+        headers.fit_anew((SYN_PACKET, Ecn::NotEct));
         headers
     }
 
@@ -60,6 +65,7 @@ impl Headers {
         self.bytes[TCP..TCP + 2].copy_from_slice(&local.to_be_bytes());
         self.bytes[TCP + 2..].copy_from_slice(&peer.to_be_bytes());
         self.tcp_sum = self.tcp_sum.add_u16(local).add_u16(peer);
+        self.segment_sum = self.segment_sum.add_u16(local).add_u16(peer);
         self
     }
 
@@ -185,13 +191,16 @@ impl Headers {
                 headers[..LENGTH].copy_from_slice(&self.bytes);
                 headers[CHECKSUM..CHECKSUM + 2].copy_from_slice(&checksum);
             }
-            _ => {
-                let before = IP - medium;
-                frame[..LENGTH - before].copy_from_slice(&self.bytes[before..]);
-                frame[CHECKSUM - before..CHECKSUM - before + 2].copy_from_slice(&checksum);
-            }
+            _ => self.write_to_other_medium(IP - medium, checksum, frame),
         }
         total
+    }
+
+    /// The same where what stands before the IP header is `before` bytes shorter.
+    #[cold]
+    fn write_to_other_medium(&self, before: usize, checksum: [u8; 2], frame: &mut [u8]) {
+        frame[..LENGTH - before].copy_from_slice(&self.bytes[before..]);
+        frame[CHECKSUM - before..CHECKSUM - before + 2].copy_from_slice(&checksum);
     }
 }
 

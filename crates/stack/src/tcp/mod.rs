@@ -28,6 +28,7 @@ use crate::demux::{Flow, FlowHash};
 use crate::ipv4::Way;
 use crate::memory::Granted;
 use crate::ready::Sender;
+use crate::sockets::TcpHandle;
 use crate::stack::Stack;
 use crate::warm_memory::Lent;
 use core::net::SocketAddrV4;
@@ -127,7 +128,7 @@ impl Stack {
         config: SharedConfig,
         open: Open,
         iss: Option<SeqNum>,
-    ) -> u32 {
+    ) -> TcpHandle {
         let path = way.path();
         let now = self.now;
         let seeds = Seeds {
@@ -145,7 +146,7 @@ impl Stack {
         let (granted, grant) = self.memory.first_grant();
         let mut connection = Connection::open(config, path, seeds, open, now);
         connection.grant_memory(grant);
-        let index = self.sockets.insert_tcp(TcpSocket {
+        let handle = self.sockets.insert_tcp(TcpSocket {
             state: connection.state(),
             connection,
             owner,
@@ -162,8 +163,8 @@ impl Stack {
             lent: Lent::default(),
             armed: Instant::NEVER,
         });
-        self.flows.insert_hashed(flow_hash, flow, index);
-        index
+        self.flows.insert_hashed(flow_hash, flow, handle.index());
+        handle
     }
 
     /// A connection has gone from one state to another, or is about to leave the network.
@@ -256,12 +257,12 @@ impl Stack {
         let (owner, flow) = (socket.owner, Flow::new(socket.local, socket.peer));
         let flow_hash = socket.flow_hash;
         let is_waiting = socket.state == State::TimeWait;
+        let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
+        ready.remove(Sender::Socket(index));
         socket.retired = true;
         self.counted.tcp.currently_established -= u64::from(was_established);
         self.orphans -= usize::from(was_orphan);
         self.flows.remove_hashed(flow_hash, flow, index);
-        self.ready.remove(Sender::Socket(index));
-        self.local_ready.remove(Sender::Socket(index));
         if is_waiting {
             self.queues.remove(&mut self.time_wait.list, index);
         }

@@ -161,10 +161,10 @@ impl Stack {
         }
         self.counted.ip.out_requests += 1;
         self.counted.tcp.out_segments += segments as u64;
-        match sent.kind {
-            Kind::Ordinary => {}
-            Kind::Again => self.counted.tcp.retransmitted_segments += 1,
-            Kind::Reset => self.counted.tcp.out_resets += 1,
+        if sent.kind != Kind::Ordinary {
+            cold_path();
+            self.counted.tcp.retransmitted_segments += u64::from(sent.kind == Kind::Again);
+            self.counted.tcp.out_resets += u64::from(sent.kind == Kind::Reset);
         }
         let goes_on = socket.connection.wants_transmit();
         if socket.state == State::TimeWait {

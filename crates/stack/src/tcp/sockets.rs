@@ -59,15 +59,15 @@ impl Stack {
         let local = self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote, is_local)?;
         let config = self.tcp_configs.shared(options.config.as_ref());
         let offer = if options.fast_open { self.offer_fast_open(now, local, remote) } else { None };
-        let index = self.insert_tcp(Owner::Application, (local, remote), &way, config, Open::Active, None);
+        let handle = self.insert_tcp(Owner::Application, (local, remote), &way, config, Open::Active, None);
         if let Some(offer) = offer
-            && let Some(socket) = self.sockets.tcp_at(index)
+            && let Some(socket) = self.sockets.tcp_at(handle.index())
         {
             socket.connection.try_fast_open(offer);
         }
         self.counted.tcp.active_opens += 1;
-        self.call_newcomer(index);
-        self.sockets.tcp_handle(index).ok_or(Error::Closed)
+        self.call_newcomer(handle.index());
+        Ok(handle)
     }
 
     /// The port that was asked for, if no conversation with `remote` has it; else one that nobody has.

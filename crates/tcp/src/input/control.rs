@@ -74,10 +74,7 @@ impl Connection {
             }
             self.establish(now, segment.ack);
         }
-        if control.advances
-            && !self.acknowledge_syn_alone(now, segment)
-            && !self.acknowledge_fin_alone(now, segment)
-        {
+        if control.advances && !self.acknowledge_control_alone(now, segment) {
             self.acknowledge_selectively(now, segment, true);
         }
         self.update_window(segment);

@@ -36,7 +36,7 @@ impl Connection {
             if self.ecn.is_accurate() {
                 self.end_accurate_handshake(segment);
             }
-            if !self.acknowledge_syn_alone(now, segment) {
+            if !self.acknowledge_control_alone(now, segment) {
                 self.acknowledge(now, segment, 1, self.is_window_used());
             }
         } else {

@@ -228,7 +228,13 @@ impl Connection {
     }
 
     /// The word that the next segment should have; 0 if there is no telling.
+    #[inline]
     pub(crate) fn expected_header(&self) -> u16 {
+        if self.state == State::Established { self.expected_when_established() } else { 0 }
+    }
+
+    #[inline(never)]
+    fn expected_when_established(&self) -> u16 {
         if spoiler(self).is_some() {
             return 0;
         }

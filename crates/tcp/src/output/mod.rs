@@ -212,11 +212,19 @@ impl Connection {
     }
 
     /// Nothing more can leave, until something happens.
+    #[inline]
     fn fall_silent(&mut self, now: Instant) {
         let sender = &self.sender;
         if !sender.has_unsent(self.snd.nxt) && sender.scoreboard.lost() == 0 && !sender.path.is_awake() {
-            return self.say_no_more(now);
+            self.say_no_more(now);
+        } else {
+            self.hold_back(now);
         }
+    }
+
+    /// The same where there is more to be said, or again.
+    #[inline(never)]
+    fn hold_back(&mut self, now: Instant) {
         self.output_due = false;
         self.sender.probe_due = false;
         self.sender.held_back = self.is_held_back();
@@ -232,7 +240,6 @@ impl Connection {
     }
 
     /// The same where everything has been said: who has nothing to say is held back by nothing.
-    #[inline]
     fn say_no_more(&mut self, now: Instant) {
         self.output_due = false;
         self.sender.probe_due = false;

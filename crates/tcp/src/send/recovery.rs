@@ -41,10 +41,7 @@ impl Connection {
         let blocks = segment.sack_blocks();
         if blocks.is_empty() && self.is_untroubled() {
             let says_nothing_new = !segment.ack.after(self.snd.una);
-            if says_nothing_new
-                || self.acknowledge_syn_alone(now, segment)
-                || self.acknowledge_fin_alone(now, segment)
-            {
+            if says_nothing_new || self.acknowledge_control_alone(now, segment) {
                 return;
             }
         }
@@ -59,16 +56,42 @@ impl Connection {
         }
     }
 
-    /// Takes the acknowledgement of our SYN, if it acknowledges nothing else and nothing is missing. No data has
-    /// arrived: it tells of the round trip, and the window does not grow for it (RFC 5681 §3.1).
-    pub(crate) fn acknowledge_syn_alone(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
-        let syn = self.snd.iss;
-        let is_alone = self.snd.una == syn && segment.ack == syn + 1;
-        if !is_alone || !self.agreement.selective_acks || !self.is_untroubled() {
-            return false;
-        }
+    /// Takes the acknowledgement of our SYN or of our FIN, if that alone was in flight and nothing is missing. It is no
+    /// data: it tells of the round trip, and the window does not grow for it (RFC 5681 §3.1).
+    pub(crate) fn acknowledge_control_alone(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+        let is_syn = self.snd.una == self.snd.iss;
+        let departed = if is_syn {
+            let is_alone = segment.ack == self.snd.iss + 1;
+            if !is_alone || !self.agreement.selective_acks || !self.is_untroubled() {
+                return false;
+            }
+            None
+        } else {
+            let is_alone =
+                self.snd.una == self.sender.buffer.end() && self.sender.is_fin_acknowledged(segment.ack);
+            let fin = self.sender.scoreboard.flight_until(segment.ack).filter(|_| is_alone);
+            let Some(fin) = fin else { return false };
+            let (sent, again) = (fin.departure.sent, fin.departure.again);
+            self.sender.scoreboard.note_landing();
+            (!again).then_some(sent)
+        };
         self.advance_without_data(now, segment.ack);
-        self.measure_by_timestamp(now, segment);
+        if let Some(sent) = departed {
+            let (rtt, round_trip) = (&mut self.sender.rtt, now.since(sent));
+            rtt.measure(&self.config.rto, now, round_trip);
+            rtt.note_shortest(now, round_trip);
+        } else {
+            self.measure_by_timestamp(now, segment);
+        }
+        if is_syn {
+            self.note_progress_of_syn(now);
+        }
+        self.watch_what_is_left(now);
+        true
+    }
+
+    /// The congestion control hears that the handshake is over, and what was written before may leave.
+    fn note_progress_of_syn(&mut self, now: Instant) {
         let ack = Acknowledged {
             bytes: 0,
             count: 1,
@@ -82,32 +105,7 @@ impl Connection {
             sample: None,
         };
         self.sender.congestion.on_progress(&ack, false);
-        self.watch_what_is_left(now);
         self.output_due |= self.sender.has_unsent(self.snd.nxt);
-        true
-    }
-
-    /// Takes the acknowledgement of our FIN, if that alone was in flight. It is no data: nothing leaves any more that a
-    /// window would be for.
-    pub(crate) fn acknowledge_fin_alone(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
-        let is_alone =
-            self.snd.una == self.sender.buffer.end() && self.sender.is_fin_acknowledged(segment.ack);
-        if !is_alone {
-            return false;
-        }
-        let Some(fin) = self.sender.scoreboard.flight_until(segment.ack) else { return false };
-        let (sent, again) = (fin.departure.sent, fin.departure.again);
-        self.sender.scoreboard.note_landing();
-        self.advance_without_data(now, segment.ack);
-        if again {
-            self.measure_by_timestamp(now, segment);
-        } else {
-            let (rtt, round_trip) = (&mut self.sender.rtt, now.since(sent));
-            rtt.measure(&self.config.rto, now, round_trip);
-            rtt.note_shortest(now, round_trip);
-        }
-        self.watch_what_is_left(now);
-        true
     }
 
     fn take_blocks(&mut self, now: Instant, blocks: &SackBlocks, news: &mut News<'_>) {
