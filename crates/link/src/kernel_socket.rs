@@ -1,13 +1,10 @@
 //! Options of the kernel's sockets by their numbers, for programs that are told which, and what its
 //! queues hold. What the numbers mean is the caller's business.
 
-use crate::sys::socket_option;
+use crate::sys::socket_option::{self, Queue, queued_bytes};
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::AsFd;
-
-/// `SIOCOUTQNSD` of <linux/sockios.h>.
-const SIOCOUTQNSD: libc::Ioctl = 0x894b;
 
 /// Sets option `name` of `level` to the bytes `value`.
 ///
@@ -33,7 +30,7 @@ pub fn get_option(socket: impl AsFd, level: c_int, name: c_int, room: usize) -> 
 /// # Errors
 /// The kernel's word if there is no such queue.
 pub fn unread_bytes(socket: impl AsFd) -> io::Result<u64> {
-    ask(socket, libc::FIONREAD)
+    queued_bytes(socket, Queue::Unread)
 }
 
 /// Bytes that were written and not sent (`SIOCOUTQNSD`).
@@ -41,11 +38,7 @@ pub fn unread_bytes(socket: impl AsFd) -> io::Result<u64> {
 /// # Errors
 /// The kernel's word if there is no such queue.
 pub fn unsent_bytes(socket: impl AsFd) -> io::Result<u64> {
-    ask(socket, SIOCOUTQNSD)
-}
-
-fn ask(socket: impl AsFd, request: libc::Ioctl) -> io::Result<u64> {
-    socket_option::ioctl_integer(socket, request).map(|bytes| u64::try_from(bytes).unwrap_or(0))
+    queued_bytes(socket, Queue::Unsent)
 }
 
 #[cfg(test)]

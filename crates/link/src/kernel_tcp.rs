@@ -167,7 +167,7 @@ pub fn memory(socket: impl AsFd) -> io::Result<Memory> {
 /// # Errors
 /// The kernel's word if `socket` is no connected TCP socket.
 pub fn unacknowledged_bytes(socket: impl AsFd) -> io::Result<u64> {
-    socket_option::ioctl_integer(socket, libc::TIOCOUTQ).map(|bytes| u64::try_from(bytes).unwrap_or(0))
+    socket_option::queued_bytes(socket, socket_option::Queue::Unacknowledged)
 }
 
 /// Sets the largest segment that `socket` announces and sends (`TCP_MAXSEG`: the MSS option's value,

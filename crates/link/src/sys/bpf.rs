@@ -108,5 +108,5 @@ unsafe fn call(command: c_long, attributes: &Attributes) -> io::Result<i32> {
     // SAFETY: the kernel reads the attributes in their whole size; the rest is the caller's promise.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *attributes, size_of::<Attributes>()) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(i32::try_from(result).unwrap_or(-1)) }
+    if result < 0 { Err(io::Error::last_os_error()) } else { i32::try_from(result).map_err(io::Error::other) }
 }

@@ -44,13 +44,32 @@ pub(crate) fn set(socket: impl AsFd, level: c_int, name: c_int, value: &[u8]) ->
     outcome(result)
 }
 
-/// Asks the driver or protocol behind `socket` for the one integer that `request` names.
-pub(crate) fn ioctl_integer(socket: impl AsFd, request: libc::Ioctl) -> io::Result<c_int> {
+/// A queue of a socket of the kernel's TCP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Queue {
+    /// What has arrived and was not read (`SIOCINQ`).
+    Unread,
+    /// What was written and not sent (`SIOCOUTQNSD`).
+    Unsent,
+    /// What was written and not acknowledged (`SIOCOUTQ`).
+    Unacknowledged,
+}
+
+/// `SIOCOUTQNSD` of <linux/sockios.h>.
+const SIOCOUTQNSD: libc::Ioctl = 0x894b;
+
+/// How many bytes there are in this queue.
+pub(crate) fn queued_bytes(socket: impl AsFd, queue: Queue) -> io::Result<u64> {
+    let request = match queue {
+        Queue::Unread => libc::FIONREAD,
+        Queue::Unsent => SIOCOUTQNSD,
+        Queue::Unacknowledged => libc::TIOCOUTQ,
+    };
     let mut value: c_int = 0;
-    // SAFETY: the requests passed here (`SIOCOUTQ`, `SIOCOUTQNSD`, `SIOCINQ`) write one `int` through the pointer.
+    // SAFETY: each of these requests writes one `int` through the pointer, whatever the descriptor is.
     let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), request, &raw mut value) };
     outcome(result)?;
-    Ok(value)
+    Ok(u64::try_from(value).unwrap_or(0))
 }
 
 fn outcome(result: c_int) -> io::Result<()> {

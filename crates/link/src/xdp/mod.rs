@@ -141,16 +141,16 @@ impl XdpLink {
         let frame_size = frame_size(mtu).ok_or_else(too_large)?;
         let frames = u32::try_from(config.frames.next_power_of_two()).unwrap_or(u32::MAX);
         let shape = Shape { frames, frame_size };
-        let refused = |what, error: io::Error| XdpError::of(what, config, &error);
+        let refused = |what, queue, error: io::Error| XdpError::of(what, &config.interface, queue, &error);
         let program = Program::new(interface.index(), &config.addresses, end, config.in_driver)
-            .map_err(|error| refused("put a program in front of the interface", error))?;
+            .map_err(|error| refused("put a program in front of the interface", config.queue, error))?;
         let program = Arc::new(program);
         let open = |queue| {
             let (socket, zero_copy) = open_socket(interface.index(), queue, shape, config)
-                .map_err(|failed| refused(failed.what, failed.error))?;
+                .map_err(|failed| refused(failed.what, queue, failed.error))?;
             program
                 .lead(queue, socket.as_fd())
-                .map_err(|error| refused("lead frames to the socket", error))?;
+                .map_err(|error| refused("lead frames to the socket", queue, error))?;
             Ok(Self {
                 socket,
                 interface: interface.clone(),
@@ -170,8 +170,7 @@ impl XdpLink {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn probe() -> Result<(), XdpError> {
-        let nowhere = XdpConfig::new("", Ipv4Addr::UNSPECIFIED);
-        program::probe().map_err(|error| XdpError::of("put a program into the kernel", &nowhere, &error))
+        program::probe().map_err(|error| XdpError::of("put a program into the kernel", "", 0, &error))
     }
 
     /// The interface.
@@ -320,8 +319,10 @@ impl Readiness for XdpLink {
         self.socket.as_fd()
     }
 
+    /// What a driver has not taken yet leaves when it is asked again. Nobody would do so before the host has something else
+    /// to do, which may be a retransmission.
     fn wants_room(&self) -> bool {
-        self.starved
+        self.starved || self.socket.wants_call()
     }
 
     fn is_ready(&mut self) -> bool {
@@ -410,8 +411,8 @@ pub enum XdpError {
 }
 
 impl XdpError {
-    fn of(what: &'static str, config: &XdpConfig, error: &io::Error) -> Self {
-        let (name, queue) = (config.interface.clone(), config.queue);
+    fn of(what: &'static str, interface: &str, queue: u32, error: &io::Error) -> Self {
+        let name = interface.to_owned();
         match error.raw_os_error().unwrap_or(0) {
             libc::EPERM | libc::EACCES => Self::Forbidden { what },
             libc::EAFNOSUPPORT => Self::NoXdp,

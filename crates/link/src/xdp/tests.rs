@@ -163,6 +163,8 @@ fn what_cannot_be_is_refused_with_the_remedy() {
         assert_eq!(refused(&XdpConfig { addresses: Vec::new(), ..config() }), XdpError::Addresses(0));
         let error = refused(&XdpConfig { queue: 9, ..config() });
         assert!(error.to_string().contains("no queue 9"), "{error}");
+        let error = XdpLink::open_queues(&config(), 2).unwrap_err();
+        assert!(error.to_string().contains("no queue 1"), "not the first one, which is there: {error}");
         near.set_mtu(Bytes::new(9_000)).unwrap();
         assert!(refused(&config()).to_string().contains("3822 or less"));
     });

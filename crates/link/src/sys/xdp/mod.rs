@@ -195,7 +195,7 @@ impl XdpSocket {
     pub(crate) fn send(&mut self) -> io::Result<()> {
         self.transmit.publish();
         for _ in 0..KICKS {
-            if self.transmit.is_empty() || !self.transmit.needs_wakeup() {
+            if !self.wants_call() {
                 return Ok(());
             }
             // SAFETY: no memory is passed.
@@ -214,9 +214,14 @@ impl XdpSocket {
         Ok(())
     }
 
-    /// Is everything with the kernel that can be?
+    /// Has the kernel not taken everything that is to be sent?
     pub(crate) fn has_unsent(&self) -> bool {
         !self.transmit.is_empty()
+    }
+
+    /// Does the rest of it leave only if the kernel is called once more?
+    pub(crate) fn wants_call(&self) -> bool {
+        self.has_unsent() && self.transmit.needs_wakeup()
     }
 
     /// Lost for want of room for them, invalid as we have described them, lost because the receive ring was full,

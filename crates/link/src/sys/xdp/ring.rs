@@ -164,6 +164,12 @@ impl<T: Copy> Incoming<T> {
 
 #[cfg(test)]
 impl<T: Copy> Outgoing<T> {
+    /// The kernel says whether it has to be called.
+    pub(super) fn kernel_sleeps(&mut self, sleeps: bool) {
+        let Self(ring) = self;
+        ring.index(ring.flags).store(if sleeps { NEEDS_WAKEUP } else { 0 }, Ordering::Relaxed);
+    }
+
     /// The kernel reads all entries that it is shown.
     pub(super) fn kernel_reads(&mut self) -> Vec<T> {
         let Self(ring) = self;

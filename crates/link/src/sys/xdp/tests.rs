@@ -5,10 +5,15 @@ use std::os::unix::net::UnixDatagram;
 
 const SHAPE: Shape = Shape { frames: 4, frame_size: 2_048 };
 
-/// A socket over rings in memory of their own, with all frames in their places.
+/// A socket over rings in memory of their own, with all frames in their places, which nobody hears call.
 fn alone() -> XdpSocket {
+    calling(UnixDatagram::unbound().unwrap())
+}
+
+/// The same, whose calls are empty messages to the other end of `pair`.
+fn calling(pair: UnixDatagram) -> XdpSocket {
     let mut socket = XdpSocket {
-        socket: UnixDatagram::unbound().unwrap().into(),
+        socket: pair.into(),
         receive: Incoming(Ring::alone(SHAPE.frames)),
         fill: Outgoing(Ring::alone(SHAPE.frames)),
         transmit: Outgoing(Ring::alone(SHAPE.frames)),
@@ -94,4 +99,24 @@ fn what_was_sent_is_taken_back_and_what_was_not_is_not() {
     socket.completion.kernel_writes(sent[0]);
     assert!(socket.reclaim());
     assert_eq!(socket.free, sent, "no more than there are");
+}
+
+#[test]
+fn what_the_kernel_has_not_taken_leaves_when_it_is_called_again_and_it_is_known_when_it_has_to_be() {
+    let (ours, kernel) = UnixDatagram::pair().unwrap();
+    kernel.set_nonblocking(true).unwrap();
+    let calls = || std::iter::from_fn(|| kernel.recv(&mut [0]).ok()).count();
+    let mut socket = calling(ours);
+    assert!(socket.offer().is_some() && !socket.wants_call());
+    socket.commit(60);
+    socket.transmit.kernel_sleeps(true);
+    socket.send().unwrap();
+    assert_eq!(calls(), KICKS, "no more of them, though it has taken nothing");
+    assert!(socket.has_unsent() && socket.wants_call());
+    socket.transmit.kernel_sleeps(false);
+    socket.send().unwrap();
+    assert!(socket.has_unsent() && !socket.wants_call(), "a driver at work goes on by itself");
+    socket.transmit.kernel_sleeps(true);
+    assert_eq!((calls(), socket.transmit.kernel_reads().len()), (0, 1));
+    assert!(!socket.has_unsent() && !socket.wants_call());
 }
