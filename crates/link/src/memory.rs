@@ -148,13 +148,13 @@ impl<C: Clock> Link for MemoryLink<C> {
         if budget == 0 {
             return Ok(0);
         }
-        let arrived = Instant::from_nanos;
-        let frames = self.receiver.frames(budget);
-        if frames.is_empty() {
+        if !self.receiver.has_frame() {
             // Asked in this order: what was sent before the other end went is seen by then.
             let is_down = self.receiver.is_abandoned() && !self.receiver.has_frame();
             return if is_down { Err(LinkError::Down) } else { Ok(0) };
         }
+        let arrived = Instant::from_nanos;
+        let frames = self.receiver.frames(budget);
         match self.config.checksum {
             RxChecksum::Unverified => {
                 sink.take_plain(frames.map(|(bytes, stamp)| PlainFrame { bytes, arrived: arrived(stamp) }));
@@ -189,13 +189,14 @@ impl<C: Clock> Link for MemoryLink<C> {
     /// The frames of a host bear the time of its turn.
     #[inline]
     fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
-        if self.sender.is_abandoned() {
-            return Err(LinkError::Down);
-        }
         self.starved = false;
-        // A host that only hears has nothing to send in most of its turns.
+        // A host that only hears has nothing to send in most of its turns, and learns that the other end is gone when it
+        // looks for frames.
         if !source.has_frames() {
             return Ok(0);
+        }
+        if self.sender.is_abandoned() {
+            return Err(LinkError::Down);
         }
         let mut slots = Slots { stamp: source.now().as_nanos(), left: budget, link: self };
         source.fill_all(&mut slots);

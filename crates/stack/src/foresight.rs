@@ -103,7 +103,9 @@ impl Stack {
     /// Are there so many connections, those in TIME-WAIT not counted, that it is worth to look ahead?
     #[inline]
     pub(crate) fn looks_ahead(&self) -> bool {
-        self.flows.len() - self.time_wait.len() >= MANY && self.predicts_frames
+        let flows = self.flows.len();
+        // Most hosts have so few that nothing else need be asked.
+        flows >= MANY && flows - self.time_wait.len() >= MANY && self.predicts_frames
     }
 
     /// Takes in what `link` has, and looks at it before that.

@@ -164,27 +164,33 @@ impl Stack {
     /// As for [`Host::turn`].
     #[inline]
     pub fn turn(&mut self, link: &mut impl Link, budget: Budget, now: Instant) -> Result<Turn, LinkError> {
-        if self.capabilities().offloads.super_packet > 0 {
-            self.turn_outwards(link, (budget.receive, budget.timers, budget.transmit), now)
-        } else {
-            self.pass(link, budget, now)
+        if self.capabilities().offloads.super_packet > 0 || self.looks_ahead() {
+            // Part by part: a whole budget would go through memory in every turn.
+            return self.turn_otherwise(link, (budget.receive, budget.timers, budget.transmit), now);
         }
+        self.warm_memory.end();
+        let received = link.receive_into(budget.receive, &mut Turning { stack: self, now });
+        self.pass(received, link, budget, now)
     }
 
-    /// Frames out, and only then frames in, and timers.
-    ///
-    /// The parts of the budget are given one by one, here and to whoever else is called: together they would go through
-    /// memory in every turn.
+    /// The same on a link with super-frames: frames out, and only then frames in, and timers. Or of a host with so many
+    /// connections that it looks ahead.
     #[inline(never)]
-    fn turn_outwards(
+    fn turn_otherwise(
         &mut self,
         link: &mut impl Link,
         (receive, timers, transmit): (usize, usize, usize),
         now: Instant,
     ) -> Result<Turn, LinkError> {
         let budget = Budget { receive, timers, transmit };
-        let out = self.pass(link, Budget { receive: 0, timers: 0, ..budget }, now);
-        let turn = self.pass(link, Budget { transmit: 0, ..budget }, now)?;
+        if self.capabilities().offloads.super_packet == 0 {
+            let received = self.receive(link, receive, now);
+            return self.pass(received, link, budget, now);
+        }
+        let nothing = self.receive(link, 0, now);
+        let out = self.pass(nothing, link, Budget { receive: 0, timers: 0, transmit }, now);
+        let received = self.receive(link, receive, now);
+        let turn = self.pass(received, link, Budget { transmit: 0, ..budget }, now)?;
         let Turn { transmitted, blocked, .. } = out?;
         let Turn { received, timers, .. } = turn;
         let spent = received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
@@ -193,15 +199,25 @@ impl Stack {
         Ok(Turn { transmitted, blocked, next, more, ..turn })
     }
 
-    /// Frames in, timers, frames out.
-    #[inline(always)]
-    fn pass(&mut self, link: &mut impl Link, budget: Budget, now: Instant) -> Result<Turn, LinkError> {
-        let received = if self.looks_ahead() {
-            self.receive_foreseen(link, budget.receive, now)
+    /// Frames in, of which something may be known before they are taken in.
+    fn receive(&mut self, link: &mut impl Link, budget: usize, now: Instant) -> Result<usize, LinkError> {
+        if self.looks_ahead() {
+            self.receive_foreseen(link, budget, now)
         } else {
             self.warm_memory.end();
-            link.receive_into(budget.receive, &mut Turning { stack: self, now })
-        };
+            link.receive_into(budget, &mut Turning { stack: self, now })
+        }
+    }
+
+    /// Frames were taken in: timers, and frames out.
+    #[inline(always)]
+    fn pass(
+        &mut self,
+        received: Result<usize, LinkError>,
+        link: &mut impl Link,
+        budget: Budget,
+        now: Instant,
+    ) -> Result<Turn, LinkError> {
         // Asked at once, so that nothing has to be kept of an error that there hardly ever is.
         let received = match received {
             Ok(received) => received,

@@ -162,17 +162,14 @@ impl Consumer {
     /// The next frame and its stamp, as one of [several](Self::frames).
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(&[u8], u64)> {
-        self.frames(1).next()
+        if self.has_frame() { self.frames(1).next() } else { None }
     }
 
-    /// The next frames, `most` at most, where the producer wrote them, each with its stamp. Their slots stay this
-    /// end's until [`Consumer::release`], also of those that are not looked at.
+    /// The frames that were [there](Self::has_frame) when that was asked last, `most` at most, where the producer wrote
+    /// them, each with its stamp. Their slots stay this end's until [`Consumer::release`], also of those that are not
+    /// looked at.
     #[inline]
     pub(crate) fn frames(&mut self, most: usize) -> Frames<'_> {
-        if self.tail_seen.wrapping_sub(self.head) < most {
-            // Acquire: pairs with the release in `publish`; the frames are there.
-            self.tail_seen = self.shared.tail.0.load(Ordering::Acquire);
-        }
         let next = self.head;
         self.head = next.wrapping_add(self.tail_seen.wrapping_sub(next).min(most));
         Frames { shared: &self.shared, next, end: self.head }
@@ -257,20 +254,12 @@ pub(crate) struct Frames<'a> {
     end: usize,
 }
 
-impl Frames<'_> {
-    /// Is there no more?
-    #[inline(always)]
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.next == self.end
-    }
-}
-
 impl<'a> Iterator for Frames<'a> {
     type Item = (&'a [u8], u64);
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_empty() {
+        if self.next == self.end {
             return None;
         }
         let index = self.next;
