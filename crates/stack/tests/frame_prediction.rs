@@ -764,6 +764,14 @@ impl Scene {
         frames
     }
 
+    /// The servers write so many segments.
+    fn tell(&mut self, segments: usize) {
+        let (now, handle, data) = (self.now, self.accepted[0], vec![7; segments * 1_448]);
+        for server in &mut self.servers {
+            assert_eq!(server.tcp_write(now, handle, &data), Ok(data.len()));
+        }
+    }
+
     fn statistics(&mut self) -> linerate_tcp::Statistics {
         self.servers[0].tcp(self.accepted[0]).unwrap().statistics().clone()
     }
@@ -793,32 +801,109 @@ fn a_train_is_over_with_the_first_frame_that_is_none_of_it() {
     assert_eq!(scene.statistics().old_timestamps, 3);
 }
 
-/// Acknowledgements that wait are heard before data that come behind them, whether those acknowledge less or more.
+/// The same of an acknowledgement that waits: it is heard before data that come behind it, whether those acknowledge less
+/// or more.
 #[test]
 fn data_behind_an_acknowledgement_find_it_heard() {
     for later in [false, true] {
         let mut scene = Scene::new();
         scene.open(0);
         scene.warm_up();
-        let handle = scene.accepted[0];
-        let now = scene.now;
-        let answer = |scene: &mut Scene| {
-            scene.servers.each_mut().map(|server| server.tcp_write(now, handle, &[7; 2 * 1_448]))
-        };
-        let mut frames = Vec::new();
-        let mut data = if later { Vec::new() } else { scene.train(1) };
-        let _ = answer(&mut scene);
+        scene.tell(2);
         scene.answer();
+        let mut frames = Vec::new();
         scene.gather(&mut frames);
+        assert_eq!(frames.len(), 1);
         if later {
-            let _ = answer(&mut scene);
+            scene.tell(2);
             (0..2).for_each(|_| assert!(scene.answer_once()));
-            data = scene.train(1);
         }
-        let ack = |frame: &Frame| Segment::parse(&frame.bytes[TCP..]).unwrap().ack;
-        assert!(!frames.is_empty() && later == ack(&data[0]).after(ack(frames.last().unwrap())));
+        let mut data = scene.train(1);
+        if !later {
+            let place = data[0].bytes[TCP + 8..].first_chunk_mut().unwrap();
+            *place = (u32::from_be_bytes(*place) - 2 * 1_448).to_be_bytes();
+            mend_segment(&mut data[0].bytes);
+        }
         frames.extend(data);
+        let before = scene.statistics();
         scene.turn(&mut Batch { frames, shown: Shown::All }, usize::MAX);
+        assert_eq!(scene.statistics().prediction.acks - before.prediction.acks, 1);
+    }
+}
+
+/// An acknowledgement for each of so many pairs of segments, which come together.
+fn acknowledgements(scene: &mut Scene, pairs: usize) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    for _ in 0..pairs {
+        scene.tell(2);
+        scene.answer();
+        scene.now += Duration::from_micros(10);
+        scene.gather(&mut frames);
+    }
+    assert_eq!(frames.len(), pairs);
+    frames
+}
+
+/// RFC 9768 §3.2.2: what a router has marked is counted, whichever acknowledgement it is.
+#[test]
+fn a_marked_acknowledgement_waits_for_none_and_none_for_it() {
+    let mut scene = Scene::new();
+    scene.open(0);
+    scene.warm_up();
+    let mut frames = acknowledgements(&mut scene, 3);
+    let (marked, ..) = Spoil::Mark.apply(&frames[1].bytes, 0, 0).unwrap();
+    frames[1].bytes = marked;
+    scene.turn(&mut Batch { frames, shown: Shown::All }, usize::MAX);
+    assert_eq!(scene.servers[0].counters().tcp_extra.marked_segments, 1);
+}
+
+/// What a link stamps with a time that has not come yet has come now.
+#[test]
+fn stamps_of_a_clock_that_is_ahead_are_those_of_the_turn() {
+    let ahead = Duration::from_millis(40);
+    let mut scene = Scene::new();
+    scene.open(0);
+    scene.warm_up();
+    let mut frames = acknowledgements(&mut scene, 3);
+    let now = scene.now;
+    frames[2].arrived = now + ahead;
+    scene.turn(&mut Batch { frames, shown: Shown::All }, usize::MAX);
+    // A train goes on after a while in which the host has heard nothing.
+    let mut frames = scene.train(9);
+    let now = scene.now;
+    frames[6].arrived = now + ahead;
+    let mut batch = Batch { frames, shown: Shown::All };
+    scene.turn(&mut batch, 3);
+    batch.frames.iter_mut().take(3).for_each(|frame| frame.arrived = now + Duration::from_micros(1));
+    scene.now += Duration::from_millis(1);
+    scene.turn(&mut batch, 3);
+    scene.now += Duration::from_millis(1);
+    scene.turn(&mut batch, 3);
+}
+
+/// What the connection may take has changed: another one holds memory now, or as much has gone through this one as it
+/// holds.
+#[test]
+fn a_train_that_goes_on_is_told_of_other_memory() {
+    for is_warm in [false, true] {
+        let mut scene = Scene::new();
+        (0..2).for_each(|number| scene.open(number));
+        if is_warm {
+            scene.warm_up();
+        }
+        let frames = scene.train(9);
+        let mut batch = Batch { frames, shown: Shown::All };
+        while !batch.frames.is_empty() {
+            scene.turn(&mut batch, 3);
+            if is_warm {
+                let (now, handle) = (scene.now, scene.accepted[1]);
+                scene.servers.iter_mut().for_each(|server| {
+                    assert_eq!(server.tcp_write(now, handle, &[7; 9_000]), Ok(9_000));
+                });
+            } else {
+                (0..3).for_each(|_| scene.read());
+            }
+        }
     }
 }
 
@@ -841,7 +926,7 @@ fn nobody_on_the_link_speaks_in_a_conversation_of_the_host_with_itself() {
         frame.bytes[TCP..TCP + 4].copy_from_slice(ports.map(u16::to_be_bytes).as_flattened());
         mend_segment(&mut frame.bytes);
         let before = scene.servers[0].counters().ip.in_header_errors;
-        scene.turn(&mut Batch { frames: vec![frame.clone()], shown: Shown::All }, 1);
+        scene.arrive(&frame.bytes, frame.checksum, None);
         assert_eq!(scene.servers[0].counters().ip.in_header_errors, before + 1);
     }
 }
