@@ -129,18 +129,24 @@ impl Demux {
     }
 
     /// The socket of a flow that is not the one of an arrived packet.
+    #[inline]
     pub(crate) fn get(&self, flow: Flow) -> Option<u32> {
-        if self.table.is_empty() {
-            return None;
-        }
+        if self.table.is_empty() { None } else { self.get_among(flow) }
+    }
+
+    #[inline(never)]
+    fn get_among(&self, flow: Flow) -> Option<u32> {
         self.last(flow).or_else(|| self.find(hash(&self.hasher, flow), flow).map(|entry| entry.socket))
     }
 
     /// Does nobody have the flow? It is perhaps about to be entered.
+    #[inline]
     pub(crate) fn is_free(&mut self, flow: Flow) -> bool {
-        if self.table.is_empty() {
-            return true;
-        }
+        self.table.is_empty() || self.is_free_among(flow)
+    }
+
+    #[inline(never)]
+    fn is_free_among(&mut self, flow: Flow) -> bool {
         let own = self.hash(flow);
         self.find(own, flow).is_none()
     }

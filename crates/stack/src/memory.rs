@@ -216,11 +216,17 @@ impl Memory {
     }
 
     /// Nobody writes to the connection any more.
+    #[inline]
     pub(crate) fn stop_waiting(&mut self, connection: u32) {
         if self.writers.contains(connection) {
-            self.changes += 1;
-            self.writers.remove(&mut self.waiting, connection);
+            self.leave_waiting(connection);
         }
+    }
+
+    #[cold]
+    fn leave_waiting(&mut self, connection: u32) {
+        self.changes += 1;
+        self.writers.remove(&mut self.waiting, connection);
     }
 
     /// An application waits to write to the connection.

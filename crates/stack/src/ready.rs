@@ -96,7 +96,7 @@ impl Ready {
         if self.ring.begins_with(sender.item()) {
             self.had = 0;
             self.links.remove(&mut self.ring, sender.item());
-        } else if self.contains(sender) {
+        } else {
             self.leave_out_of_turn(sender);
         }
     }
@@ -104,7 +104,9 @@ impl Ready {
     /// Somebody whose turn it is not wants to send no more.
     #[cold]
     fn leave_out_of_turn(&mut self, sender: Sender) {
-        self.links.remove(&mut self.ring, sender.item());
+        if self.contains(sender) {
+            self.links.remove(&mut self.ring, sender.item());
+        }
     }
 
     /// Does the sender stand in the ring?

@@ -48,8 +48,13 @@ impl WarmMemory {
     #[inline]
     pub(crate) fn end(&mut self) {
         if self.is_on {
-            *self = Self::new();
+            self.give_back();
         }
+    }
+
+    #[cold]
+    fn give_back(&mut self) {
+        *self = Self::new();
     }
 
     /// An application is about to write.

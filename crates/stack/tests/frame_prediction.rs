@@ -715,6 +715,52 @@ proptest! {
     }
 }
 
+/// What may come first in answer to a SYN: these control bits, and what is acknowledged beyond that.
+const ANSWERS: [(u8, u8); 12] = [
+    (0x12, 0),
+    (0x12, 1),
+    (0x52, 0),
+    (0x02, 0),
+    (0x02, 1),
+    (0x10, 0),
+    (0x10, 1),
+    (0x04, 0),
+    (0x14, 0),
+    (0x14, 1),
+    (0x11, 0),
+    (0x00, 0),
+];
+
+#[test]
+fn an_answer_to_a_syn_is_taken_on_the_short_way_as_on_the_long_one() {
+    let door = SocketAddrV4::new(CLIENT, 90);
+    for (bits, beyond) in ANSWERS {
+        let mut scene = Scene::new();
+        scene.open(0);
+        scene.client.tcp_listen(door, &ListenOptions::default()).unwrap();
+        let now = scene.now;
+        let [one, other] = scene.servers.each_mut().map(|server| {
+            let opened = server.tcp_connect(now, door, &ConnectOptions::default());
+            opened.unwrap()
+        });
+        assert_eq!(one, other);
+        scene.accepted.push(one);
+        scene.answer();
+        let mut frames = Vec::new();
+        scene.gather(&mut frames);
+        let whole = &frames[0].bytes;
+        let mut odd = whole.clone();
+        odd[TCP + 13] = bits;
+        odd[TCP + 11] = odd[TCP + 11].wrapping_add(beyond);
+        mend_segment(&mut odd);
+        scene.now += Duration::from_millis(1);
+        scene.arrive(&odd, RxChecksum::Unverified, None);
+        scene.answer();
+        scene.arrive(whole, RxChecksum::Unverified, None);
+        (0..4).for_each(|_| scene.carry(Spoil::Nothing, 0, 0));
+    }
+}
+
 #[test]
 fn a_train_that_goes_on_finds_a_connection_that_expects_something_else() {
     let mut scene = Scene::new();

@@ -31,6 +31,7 @@ use crate::ready::Sender;
 use crate::sockets::TcpHandle;
 use crate::stack::Stack;
 use crate::warm_memory::Lent;
+use core::hint::cold_path;
 use core::net::SocketAddrV4;
 use headers::Headers;
 use linerate_tcp::{Connection, Open, Seeds, SharedConfig, State};
@@ -258,15 +259,22 @@ impl Stack {
         let flow_hash = socket.flow_hash;
         let is_waiting = socket.state == State::TimeWait;
         let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
-        ready.remove(Sender::Socket(index));
+        if ready.contains(Sender::Socket(index)) {
+            cold_path();
+            ready.remove(Sender::Socket(index));
+        }
         socket.retired = true;
         self.counted.tcp.currently_established -= u64::from(was_established);
         self.orphans -= usize::from(was_orphan);
         self.flows.remove_hashed(flow_hash, flow, index);
         if is_waiting {
+            cold_path();
             self.queues.remove(&mut self.time_wait.list, index);
         }
-        self.leave_listener(owner, index);
+        if let Owner::HalfOpen(_) | Owner::Acceptable(_) = owner {
+            cold_path();
+            self.leave_listener(owner, index);
+        }
         if owner != Owner::Application {
             self.drop_connection(index);
         }

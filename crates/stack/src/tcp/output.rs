@@ -143,6 +143,7 @@ impl Stack {
             Finish::Link => socket.connection.poll_transmit_uncut(now, room),
         };
         let Some(sent) = sent else {
+            cold_path();
             self.settle(index);
             return Plainly::Nothing;
         };

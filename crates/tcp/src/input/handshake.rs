@@ -7,6 +7,7 @@ use linerate_units::Instant;
 use linerate_wire::{Segment, TcpFlags};
 
 impl Connection {
+    #[inline(always)]
     pub(super) fn handle_in_syn_sent(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         let flags = segment.flags();
         let acks = flags.contains(TcpFlags::ACK);

@@ -79,9 +79,11 @@ impl RoundTrip {
     /// The timeout that applies now, backoff included.
     #[inline]
     pub(crate) fn timeout(&self, limits: &RtoLimits) -> Duration {
-        if self.backoff == 0 {
-            return self.rto;
-        }
+        if self.backoff == 0 { self.rto } else { self.doubled_timeout(limits) }
+    }
+
+    #[cold]
+    fn doubled_timeout(&self, limits: &RtoLimits) -> Duration {
         (self.rto * (1 << self.backoff.min(16))).min(limits.maximum)
     }
 
@@ -172,8 +174,7 @@ impl RoundTrip {
     /// the next timeout as long as the last one was in vain, up to the longest. So (5.7) holds here as it
     /// does without timestamps: what is new is measured. (In milliseconds, as timestamps are.)
     fn sample(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
-        let has_expired = self.expired != Instant::ZERO;
-        if has_expired && (now - round_trip).as_millis() < self.expired.as_millis() {
+        if self.expired != Instant::ZERO && self.has_left_before_expiry(now - round_trip) {
             return;
         }
         // Longer than any timeout can be; then nothing below can overflow, and nothing has to ask.
@@ -188,6 +189,11 @@ impl RoundTrip {
         let rto = self.smoothed + limits.granularity.max(Duration::from_nanos(variation * 4));
         self.rto = rto.max(limits.minimum).min(limits.maximum);
         self.backoff = 0;
+    }
+
+    #[cold]
+    fn has_left_before_expiry(&self, sent: Instant) -> bool {
+        sent.as_millis() < self.expired.as_millis()
     }
 }
 
