@@ -59,7 +59,7 @@ impl Stack {
             // Read once more: what stands in registers would have to be put aside for the sum.
             let Ok(segment) = Segment::parse(packet.segment()) else { return };
             socket.connection.handle_data_in_place(self.now, &segment, segment.payload.len(), 1);
-            if concerned!(self).settle(index, socket) == Settled::Not {
+            if concerned!(self).settle_predicted(index, socket) == Settled::Not {
                 self.follow(index);
             }
             return;
@@ -107,7 +107,9 @@ impl Stack {
         let Some(disposition) = socket.connection.handle_predicted_data(self.now, &segment) else {
             return self.give_unpredicted(index, packet);
         };
-        if disposition != Disposition::Accepted || concerned!(self).settle(index, socket) == Settled::Not {
+        if disposition != Disposition::Accepted
+            || concerned!(self).settle_predicted(index, socket) == Settled::Not
+        {
             self.follow_segment(self.now, index, disposition);
         }
     }

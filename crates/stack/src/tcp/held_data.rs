@@ -183,7 +183,7 @@ impl Stack {
             && let Some(socket) = self.sockets.awake_at(index)
         {
             socket.connection.handle_data_in_place(self.now, &last, held.next.length(), held.count);
-            settled = concerned!(self).settle(index, socket);
+            settled = concerned!(self).settle_predicted(index, socket);
         }
         let is_one = held.count == 1 && !held.is_resumed;
         held.count = 0;

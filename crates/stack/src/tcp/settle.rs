@@ -64,6 +64,18 @@ impl Concerned<'_> {
         Settled::Yes
     }
 
+    /// The same after a segment as predicted, which leaves the state as it is, and tells nothing of the way.
+    #[inline(always)]
+    pub(super) fn settle_predicted(self, index: u32, socket: &mut TcpSocket) -> Settled {
+        if socket.concerns(self.memory) {
+            return Settled::Not;
+        }
+        debug_assert!(!socket.is_elsewhere() && !socket.connection.events().intersects(OF_THE_WAY));
+        socket.arm(index, self.timers);
+        self.note(index, socket);
+        Settled::Yes
+    }
+
     /// The same after an application has read or written, which leaves the state as it is, and of which it need not be
     /// told.
     #[inline(always)]

@@ -5,7 +5,7 @@ use super::{Owner, Seen, TcpSocket};
 use crate::demux::Flow;
 use crate::error::Error;
 use crate::interface::Audience;
-use crate::sockets::TcpHandle;
+use crate::sockets::{Sockets, TcpHandle};
 use crate::stack::Stack;
 use crate::warm_memory::WarmMemory;
 use alloc::borrow::Cow;
@@ -125,10 +125,13 @@ impl Stack {
         write: impl FnOnce(&mut Connection) -> Result<usize, linerate_tcp::Error>,
     ) -> Result<usize, Error> {
         self.pass_time(now);
-        let taken = self.use_connection(handle, |warm, socket| {
-            warm.lend_to_send(socket);
-            write(&mut socket.connection)
-        })?;
+        let taken = self.use_connection(
+            |sockets| sockets.tcp_mut(handle),
+            |warm, socket| {
+                warm.lend_to_send(socket);
+                write(&mut socket.connection)
+            },
+        )?;
         if taken == 0 && has_data {
             self.wait_to_write(handle)?;
         }
@@ -153,38 +156,42 @@ impl Stack {
     #[inline]
     pub fn tcp_read(&mut self, now: Instant, handle: TcpHandle, into: &mut [u8]) -> Result<usize, Error> {
         self.pass_time(now);
-        if let Some(socket) = self.sockets.awake_of(handle)
-            && socket.connection.has_nothing_to_read()
-            && !into.is_empty()
-        {
+        let Some(socket) = self.sockets.awake_of(handle) else { return self.read_at_rest(now, handle, into) };
+        if socket.connection.has_nothing_to_read() && !into.is_empty() {
             // Nothing follows from that: who reads all that there is asks once more than there is something.
             return Err(Error::WouldBlock);
         }
-        self.read_what_is_there(now, handle, into)
+        self.read_what_is_there(now, handle.index(), into)
     }
 
+    /// Reads from a connection that is woken for it, if it may be read from.
+    #[cold]
+    fn read_at_rest(&mut self, now: Instant, handle: TcpHandle, into: &mut [u8]) -> Result<usize, Error> {
+        let (index, _) = self.sockets.tcp_mut(handle)?;
+        self.read_what_is_there(now, index, into)
+    }
+
+    /// Reads from the connection with this number, which is awake and which the application holds.
     #[inline(never)]
-    fn read_what_is_there(
-        &mut self,
-        now: Instant,
-        handle: TcpHandle,
-        into: &mut [u8],
-    ) -> Result<usize, Error> {
-        self.use_connection(handle, |warm, socket| {
-            let count = socket.connection.read(now, into);
-            warm.take_back_read(socket);
-            count
-        })
+    fn read_what_is_there(&mut self, now: Instant, index: u32, into: &mut [u8]) -> Result<usize, Error> {
+        self.use_connection(
+            |sockets| Ok((index, sockets.awake_at(index).ok_or(Error::Closed)?)),
+            |warm, socket| {
+                let count = socket.connection.read(now, into);
+                warm.take_back_read(socket);
+                count
+            },
+        )
     }
 
     /// Reads from a connection or writes to it, and does what follows from that.
     #[inline(always)]
     fn use_connection(
         &mut self,
-        handle: TcpHandle,
+        find: impl FnOnce(&mut Sockets) -> Result<(u32, &mut TcpSocket), Error>,
         step: impl FnOnce(&mut WarmMemory, &mut TcpSocket) -> Result<usize, linerate_tcp::Error>,
     ) -> Result<usize, Error> {
-        let (index, socket) = self.sockets.tcp_mut(handle)?;
+        let (index, socket) = find(&mut self.sockets)?;
         self.memory.supply(socket);
         let count = step(&mut self.warm_memory, socket);
         if concerned!(self).settle_use(index, socket) == Settled::Not {
