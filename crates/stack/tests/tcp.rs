@@ -2,16 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_stack::{ConnectOptions, Error, Event, ListenOptions, Medium, Route, RxFrame, TcpHandle};
+use linerate_stack::{ConnectOptions, Error, Event, ListenOptions, Medium, Route, TcpHandle};
 use linerate_tcp::{Config, EcnRule, Error as TcpError, Event as TcpEvent, State};
 use linerate_testkit::transfer::{established, listen};
 use linerate_testkit::{Fate, Network, Pair, Setup, Side, Transfer};
 use linerate_units::Duration;
-use linerate_wire::{
-    Ecn, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Segment, TcpFlags, TypeOfService,
-};
+use linerate_wire::{Ecn, Ipv4Packet, Segment, TypeOfService};
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::num::NonZeroU8;
 use std::rc::Rc;
 
 fn pair() -> Pair {
@@ -49,6 +48,27 @@ fn who_reads_for_nothing_of_a_connection_at_rest_leaves_it_one_that_is_looked_af
     let now = pair.now;
     assert_eq!(pair.stack(Side::Left).tcp_read(now, left, &mut [0]), Err(Error::WouldBlock));
     pair.stack(Side::Left).check();
+}
+
+#[test]
+fn a_connection_that_has_rested_has_its_packets_treated_as_before() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let (left, _) = established(&mut pair, listener);
+    pair.stack(Side::Left).tcp_set_ttl(left, NonZeroU8::new(9).unwrap()).unwrap();
+    pair.stack(Side::Left).tcp_set_type_of_service(left, TypeOfService::from_byte(0xb8)).unwrap();
+    pair.run_for(Duration::from_secs(10));
+    let last = Rc::new(RefCell::new(None));
+    let noted = Rc::clone(&last);
+    pair.observe(move |_, side, frame| {
+        if let (Side::Left, Ok(packet)) = (side, Ipv4Packet::parse(&frame[14..])) {
+            *noted.borrow_mut() = Some((packet.header.ttl, packet.header.type_of_service.byte()));
+        }
+    });
+    let now = pair.now;
+    assert_eq!(pair.stack(Side::Left).tcp_write(now, left, b"awake"), Ok(5));
+    pair.run_for(Duration::from_millis(10));
+    assert_eq!(last.take(), Some((9, 0xb8)));
 }
 
 #[test]
@@ -417,79 +437,6 @@ fn who_is_held_in_time_wait_is_not_asked_again_and_again() {
         turns += 1;
         assert!(turns < 100, "{turns} timers by {now:?}");
     }
-    pair.stack(Side::Left).check();
-}
-
-/// The right end of a connection, whose left one has closed it and is not told of the right one's FIN: the frame with that,
-/// which the network keeps.
-fn fin_under_way(pair: &mut Pair) -> Vec<u8> {
-    let listener = listen(pair);
-    let (left, right) = established(pair, listener);
-    let now = pair.now;
-    pair.stack(Side::Left).tcp_close(now, left).unwrap();
-    pair.run_for(Duration::from_millis(10));
-    let kept = Rc::new(RefCell::new(Vec::new()));
-    let keeps = Rc::clone(&kept);
-    pair.set_filter(move |_, side, frame| {
-        let flags = Segment::parse(Ipv4Packet::parse(&frame[14..]).ok()?.payload).ok()?.flags();
-        if side == Side::Left || !flags.contains(TcpFlags::FIN) {
-            return None;
-        }
-        *keeps.borrow_mut() = frame.to_vec();
-        Some(Fate::Lose)
-    });
-    let now = pair.now;
-    pair.stack(Side::Right).tcp_close(now, right).unwrap();
-    pair.turn();
-    kept.take()
-}
-
-/// The link has no room for it. Nothing but the timer of TIME-WAIT is left to end the connection.
-#[test]
-fn time_wait_whose_acknowledgement_cannot_leave_ends_in_its_time() {
-    let mut pair = pair();
-    let fin = fin_under_way(&mut pair);
-    let (start, stack) = (pair.now, pair.stack(Side::Left));
-    stack.handle_frame(start, RxFrame::plain(&fin, start));
-    stack.check();
-    assert!(stack.wants_transmit());
-    let end = start + Config::modern().msl * 2;
-    let mut now = start;
-    while now < end + Duration::from_secs(5) {
-        now = stack.poll_timeout().min(end + Duration::from_secs(5));
-        stack.handle_timeout(now, 9);
-        stack.check();
-    }
-    assert!(!stack.wants_transmit(), "who is over has nothing to say");
-}
-
-/// Nothing is kept of it but what TIME-WAIT needs, which is looked at for a report that nobody can believe: the router says
-/// that as much as was sent would pass.
-#[test]
-fn a_report_about_a_connection_in_time_wait_leaves_it_one_that_is_looked_after() {
-    let mut pair = pair();
-    let fin = fin_under_way(&mut pair);
-    let last = Rc::new(RefCell::new(Vec::new()));
-    let noted = Rc::clone(&last);
-    pair.observe(move |_, side, frame| {
-        if side == Side::Left {
-            *noted.borrow_mut() = frame.to_vec();
-        }
-    });
-    let now = pair.now;
-    pair.host(Side::Left).link_mut().put(now, fin);
-    pair.run_for(Duration::from_secs(10));
-    let (quoted, now) = (last.take(), pair.now);
-    let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_500 };
-    let report = IcmpMessage::Error { error, quote: Quote::of(&quoted[14..]).unwrap() };
-    let mut frame = vec![0; 34 + report.length()];
-    frame[..14].copy_from_slice(&quoted[..14]);
-    frame[..6].copy_from_slice(&quoted[6..12]);
-    frame[6..12].copy_from_slice(&quoted[..6]);
-    report.emit(&mut frame[34..]);
-    Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::ICMP)
-        .emit(report.length(), &mut frame[14..]);
-    pair.stack(Side::Left).handle_frame(now, RxFrame::plain(&frame, now));
     pair.stack(Side::Left).check();
 }
 

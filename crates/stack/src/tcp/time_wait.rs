@@ -50,12 +50,14 @@ pub(crate) struct TimeWait {
     latest: Instant,
     /// How long after the end of the first the queue's timer comes due.
     late: Duration,
+    /// How many were passed over since one was found that does nothing but wait. All of them: there is none.
+    passed: usize,
 }
 
 impl TimeWait {
     /// Nobody waits; it takes so long as a rule.
     pub(crate) fn new(span: Duration) -> Self {
-        Self { list: List::EMPTY, latest: Instant::ZERO, late: span / LONGER }
+        Self { list: List::EMPTY, latest: Instant::ZERO, late: span / LONGER, passed: 0 }
     }
 
     /// How many wait.
@@ -89,25 +91,30 @@ impl Stack {
         self.queues.push_back(&mut self.time_wait.list, index);
     }
 
-    /// Ends those at the front of the queue whose time has come.
+    /// Ends those at the front of the queue whose time has come. Who is found to do something else stands behind the others
+    /// then, until all have been asked, or one is found whose time has not come.
     pub(super) fn end_queued(&mut self, now: Instant) {
-        let count = self.time_wait.len();
-        let mut has_ended = false;
-        for _ in 0..count.min(AT_A_TIME) {
+        for _ in 0..AT_A_TIME {
             let Some(first) = self.time_wait.list.first() else { break };
             match self.sockets.waits_until(first) {
-                Some(end) if end <= now => has_ended |= self.end_waiting(first),
-                Some(end) => return self.timers.arm(TcpTimer::Queue, end + self.time_wait.late),
-                None => self.pass_over(now, first),
+                Some(end) => {
+                    self.time_wait.passed = 0;
+                    if end > now {
+                        return self.timers.arm(TcpTimer::Queue, end + self.time_wait.late);
+                    }
+                    self.end_waiting(first);
+                }
+                None if self.time_wait.passed < self.time_wait.len() => self.pass_over(now, first),
+                None => break,
             }
         }
+        if self.time_wait.passed < self.time_wait.len() {
+            return self.timers.arm(TcpTimer::Queue, now);
+        }
+        // Whoever does nothing but wait from now on says so.
+        self.time_wait.passed = 0;
         if self.time_wait.list.is_empty() {
             self.time_wait.latest = Instant::ZERO;
-        } else if has_ended {
-            self.timers.arm(TcpTimer::Queue, now);
-        } else if count > AT_A_TIME {
-            // Others have timers of their own, and are asked again after a while: perhaps somebody waits behind them.
-            self.timers.arm(TcpTimer::Queue, now + self.time_wait.late / LONGER);
         }
     }
 
@@ -116,6 +123,7 @@ impl Stack {
     fn pass_over(&mut self, now: Instant, index: u32) {
         self.move_back(index);
         self.expire_connection(now, index);
+        self.time_wait.passed += usize::from(self.queues.contains(index));
         if let Some(socket) = self.sockets.awake_at(index) {
             self.timers.arm(TcpTimer::Of(index), socket.connection.poll_timeout());
         }

@@ -1,0 +1,202 @@
+//! TIME-WAIT: it ends in its time, whoever stands in the queue before it and whatever happens meanwhile, and is looked
+//! after for as long.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_stack::{ConnectOptions, Error, ListenHandle, RxFrame, TcpHandle};
+use linerate_tcp::Config;
+use linerate_testkit::transfer::listen;
+use linerate_testkit::{Fate, Pair, Setup, Side};
+use linerate_units::Duration;
+use linerate_wire::{IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Segment, TcpFlags};
+use std::cell::RefCell;
+use std::net::SocketAddrV4;
+use std::rc::Rc;
+
+fn pair() -> Pair {
+    Pair::new(&Setup::default(), |_, _| {})
+}
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+/// From this port of the left host, by rules with this MSL in seconds.
+fn options(port: u16, msl: u64) -> ConnectOptions {
+    let config = Some(Config { msl: seconds(msl), ..Config::modern() });
+    ConnectOptions {
+        local: Some(SocketAddrV4::new(Side::Left.address(), port)),
+        config,
+        ..ConnectOptions::default()
+    }
+}
+
+/// Opens a connection from this port: both ends.
+fn open(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64) -> (TcpHandle, TcpHandle) {
+    let (now, door) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
+    let left = pair.stack(Side::Left).tcp_connect(now, door, &options(port, msl)).unwrap();
+    pair.run_for(Duration::from_millis(10));
+    (left, pair.stack(Side::Right).tcp_accept(listener).unwrap().0)
+}
+
+/// A connection from this port is in TIME-WAIT, and its application still holds it, or does not.
+fn wait(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64, is_held: bool) {
+    let (left, right) = open(pair, listener, port, msl);
+    let now = pair.now;
+    if is_held {
+        pair.stack(Side::Left).tcp_shutdown_write(now, left).unwrap();
+    } else {
+        pair.stack(Side::Left).tcp_close(now, left).unwrap();
+    }
+    pair.run_for(Duration::from_millis(10));
+    let now = pair.now;
+    pair.stack(Side::Right).tcp_close(now, right).unwrap();
+    pair.run_for(Duration::from_millis(10));
+}
+
+/// Does a connection from this port still wait?
+fn waits(pair: &mut Pair, port: u16) -> bool {
+    let (now, door) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
+    match pair.stack(Side::Left).tcp_connect(now, door, &options(port, 30)) {
+        Ok(handle) => {
+            pair.stack(Side::Left).tcp_abort(now, handle).unwrap();
+            false
+        }
+        Err(error) => {
+            assert!(matches!(error, Error::AddressInUse(_)), "{error}");
+            true
+        }
+    }
+}
+
+/// How much longer than it has to be TIME-WAIT may be in a queue, and a second.
+const LONGER: Duration = Duration::from_millis(60_000 / 16 + 1_000);
+
+#[test]
+fn those_who_come_together_end_together_however_many_they_are() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let ports = 5_000..5_040;
+    ports.clone().for_each(|port| wait(&mut pair, listener, port, 30, false));
+    assert!(ports.clone().all(|port| waits(&mut pair, port)));
+    pair.run_for(seconds(60) + LONGER);
+    let left: Vec<u16> = ports.filter(|&port| waits(&mut pair, port)).collect();
+    assert_eq!(left, []);
+}
+
+/// They have timers of their own, and stand before those who have not.
+#[test]
+fn those_who_are_held_for_longer_keep_nobody_behind_them_waiting() {
+    for held in [1, 40] {
+        let mut pair = pair();
+        let listener = listen(&mut pair);
+        (5_000..5_000 + held).for_each(|port| wait(&mut pair, listener, port, 200, true));
+        wait(&mut pair, listener, 6_000, 30, false);
+        pair.run_for(seconds(59));
+        assert!(waits(&mut pair, 6_000) && waits(&mut pair, 5_000));
+        pair.run_for(seconds(1) + LONGER);
+        assert!(!waits(&mut pair, 6_000) && waits(&mut pair, 5_000), "behind {held}");
+    }
+}
+
+/// The right end of a connection, whose left one has closed it and is not told of the right one's FIN: the frame with that,
+/// which the network keeps.
+fn fin_under_way(pair: &mut Pair, listener: ListenHandle, msl: u64) -> Vec<u8> {
+    let (left, right) = open(pair, listener, 5_000, msl);
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_close(now, left).unwrap();
+    pair.run_for(Duration::from_secs(10));
+    let kept = Rc::new(RefCell::new(Vec::new()));
+    let keeps = Rc::clone(&kept);
+    pair.set_filter(move |_, side, frame| {
+        let flags = Segment::parse(Ipv4Packet::parse(&frame[14..]).ok()?.payload).ok()?.flags();
+        if side == Side::Left || !flags.contains(TcpFlags::FIN) {
+            return None;
+        }
+        *keeps.borrow_mut() = frame.to_vec();
+        Some(Fate::Lose)
+    });
+    let now = pair.now;
+    pair.stack(Side::Right).tcp_close(now, right).unwrap();
+    pair.turn();
+    kept.take()
+}
+
+/// RFC 9293 §3.10.7.4: its time begins anew, and that of nobody else.
+#[test]
+fn who_hears_the_fin_again_waits_behind_those_who_have_come_since() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let fin = fin_under_way(&mut pair, listener, 30);
+    let now = pair.now;
+    pair.host(Side::Left).link_mut().put(now, fin.clone());
+    pair.run_for(Duration::from_millis(10));
+    pair.set_filter(|_, _, _| None);
+    wait(&mut pair, listener, 5_001, 30, false);
+    pair.run_for(seconds(30));
+    let now = pair.now;
+    pair.host(Side::Left).link_mut().put(now, fin);
+    pair.run_for(seconds(30) + LONGER);
+    assert!(waits(&mut pair, 5_000) && !waits(&mut pair, 5_001));
+    pair.run_for(seconds(30));
+    assert!(!waits(&mut pair, 5_000));
+}
+
+/// The link has no room for it, so that it stays awake: whether it stands in the queue, or would end before others there and
+/// has a timer of its own, it ends, also where none of its busy life is left.
+#[test]
+fn one_whose_acknowledgement_cannot_leave_ends_in_its_time() {
+    for (before, msl) in [(None, 30), (None, 1), (Some(30), 1)] {
+        let mut pair = pair();
+        let listener = listen(&mut pair);
+        if let Some(longer) = before {
+            wait(&mut pair, listener, 5_001, longer, false);
+        }
+        let fin = fin_under_way(&mut pair, listener, msl);
+        let (start, stack) = (pair.now, pair.stack(Side::Left));
+        stack.handle_frame(start, RxFrame::plain(&fin, start));
+        stack.check();
+        assert!(stack.wants_transmit());
+        let end = start + seconds(2 * msl) + LONGER;
+        while pair.now < end {
+            let stack = pair.stack(Side::Left);
+            let now = stack.poll_timeout().min(end);
+            stack.handle_timeout(now, 9);
+            stack.check();
+            pair.now = now;
+        }
+        assert!(!pair.stack(Side::Left).wants_transmit(), "who is over has nothing to say");
+        assert!(!waits(&mut pair, 5_000), "after {before:?}");
+    }
+}
+
+/// Nothing is kept of it but what TIME-WAIT needs, which is looked at for a report that nobody can believe: the router says
+/// that as much as was sent would pass.
+#[test]
+fn a_report_about_a_connection_in_time_wait_leaves_it_one_that_is_looked_after() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let fin = fin_under_way(&mut pair, listener, 30);
+    let last = Rc::new(RefCell::new(Vec::new()));
+    let noted = Rc::clone(&last);
+    pair.observe(move |_, side, frame| {
+        if side == Side::Left {
+            *noted.borrow_mut() = frame.to_vec();
+        }
+    });
+    let now = pair.now;
+    pair.host(Side::Left).link_mut().put(now, fin);
+    pair.run_for(Duration::from_secs(10));
+    let (quoted, now) = (last.take(), pair.now);
+    let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_500 };
+    let report = IcmpMessage::Error { error, quote: Quote::of(&quoted[14..]).unwrap() };
+    let mut frame = vec![0; 34 + report.length()];
+    frame[..14].copy_from_slice(&quoted[..14]);
+    frame[..6].copy_from_slice(&quoted[6..12]);
+    frame[6..12].copy_from_slice(&quoted[..6]);
+    report.emit(&mut frame[34..]);
+    Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::ICMP)
+        .emit(report.length(), &mut frame[14..]);
+    pair.stack(Side::Left).handle_frame(now, RxFrame::plain(&frame, now));
+    pair.stack(Side::Left).check();
+}
