@@ -977,6 +977,23 @@ fn nobody_on_the_link_speaks_in_a_conversation_of_the_host_with_itself() {
     }
 }
 
+/// The same where a host with many connections looks at what comes next.
+#[test]
+fn nobody_on_the_link_is_foreseen_to_speak_in_a_conversation_of_the_host_with_itself() {
+    let mut scene = Scene::new();
+    (0..MANY).for_each(|number| scene.open(number));
+    let itself = scene.open_to_itself();
+    let local = scene.servers[0].tcp_local_addr(itself).unwrap();
+    let honest = scene.train(1).remove(0);
+    let mut forged = honest.clone();
+    Ipv4Header::new(SERVER, SERVER, Protocol::TCP).emit(honest.bytes.len() - TCP, &mut forged.bytes[IP..]);
+    let ports = [local.port(), OWN_PORT].map(u16::to_be_bytes);
+    forged.bytes[TCP..TCP + 4].copy_from_slice(ports.as_flattened());
+    mend_segment(&mut forged.bytes);
+    scene.turn(&mut Batch { frames: vec![honest, forged], shown: Shown::All }, usize::MAX);
+    assert_eq!(scene.servers[0].counters().ip.in_header_errors, 1);
+}
+
 /// An application still holds the connection that was closed; the SYN of the next one is in a frame like the last.
 #[test]
 fn a_connection_in_time_wait_that_an_application_holds_is_opened_again_by_a_frame_like_the_one_before() {
