@@ -40,7 +40,7 @@ fn open(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64) -> (TcpHan
 }
 
 /// A connection from this port is in TIME-WAIT, and its application still holds it, or does not.
-fn wait(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64, is_held: bool) {
+fn wait(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64, is_held: bool) -> TcpHandle {
     let (left, right) = open(pair, listener, port, msl);
     let now = pair.now;
     if is_held {
@@ -52,6 +52,7 @@ fn wait(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64, is_held: b
     let now = pair.now;
     pair.stack(Side::Right).tcp_close(now, right).unwrap();
     pair.run_for(Duration::from_millis(10));
+    left
 }
 
 /// Does a connection from this port still wait?
@@ -77,7 +78,9 @@ fn those_who_come_together_end_together_however_many_they_are() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let ports = 5_000..5_040;
-    ports.clone().for_each(|port| wait(&mut pair, listener, port, 30, false));
+    for port in ports.clone() {
+        wait(&mut pair, listener, port, 30, false);
+    }
     assert!(ports.clone().all(|port| waits(&mut pair, port)));
     pair.run_for(seconds(60) + LONGER);
     let left: Vec<u16> = ports.filter(|&port| waits(&mut pair, port)).collect();
@@ -90,12 +93,62 @@ fn those_who_are_held_for_longer_keep_nobody_behind_them_waiting() {
     for held in [1, 40] {
         let mut pair = pair();
         let listener = listen(&mut pair);
-        (5_000..5_000 + held).for_each(|port| wait(&mut pair, listener, port, 200, true));
+        for port in 5_000..5_000 + held {
+            wait(&mut pair, listener, port, 200, true);
+        }
         wait(&mut pair, listener, 6_000, 30, false);
         pair.run_for(seconds(59));
         assert!(waits(&mut pair, 6_000) && waits(&mut pair, 5_000));
         pair.run_for(seconds(1) + LONGER);
         assert!(!waits(&mut pair, 6_000) && waits(&mut pair, 5_000), "behind {held}");
+    }
+}
+
+/// Forty that are held, behind one that has just ended, and so many timers have come due since. Perhaps one stands behind
+/// them that does nothing but wait.
+fn passing_over(timers: usize, is_another_behind: bool) -> (Pair, Vec<TcpHandle>) {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    wait(&mut pair, listener, 6_000, 30, false);
+    let held = (5_000..5_040).map(|port| wait(&mut pair, listener, port, 40, true)).collect();
+    if is_another_behind {
+        wait(&mut pair, listener, 6_001, 40, false);
+    }
+    while waits(&mut pair, 6_000) {
+        let stack = pair.stack(Side::Left);
+        let now = stack.poll_timeout();
+        stack.handle_timeout(now, 1);
+        pair.now = now;
+    }
+    let now = pair.now;
+    for _ in 0..timers {
+        pair.stack(Side::Left).handle_timeout(now, 1);
+    }
+    (pair, held)
+}
+
+#[test]
+fn who_is_let_go_while_others_are_passed_over_is_not_forgotten() {
+    for timers in 0..5 {
+        let (mut pair, held) = passing_over(timers, false);
+        let now = pair.now;
+        pair.stack(Side::Left).tcp_close(now, held[0]).unwrap();
+        pair.run_for(seconds(20) + LONGER);
+        assert!(!waits(&mut pair, 5_000), "let go after {timers} timers");
+    }
+}
+
+/// Fewer are left then than were passed over.
+#[test]
+fn who_stands_behind_many_that_end_while_they_are_passed_over_is_not_forgotten() {
+    for timers in 0..5 {
+        let (mut pair, held) = passing_over(timers, true);
+        let now = pair.now;
+        for &handle in &held[..30] {
+            pair.stack(Side::Left).tcp_abort(now, handle).unwrap();
+        }
+        pair.run_for(seconds(20) + LONGER);
+        assert!(!waits(&mut pair, 6_001), "behind those that end after {timers} timers");
     }
 }
 

@@ -197,7 +197,7 @@ impl Stack {
         let (is_over, is_orphan) = (socket.connection.is_released(), socket.is_orphan());
         self.counted.tcp.established_resets += u64::from(is_open(before));
         if before == State::TimeWait {
-            self.queues.remove(&mut self.time_wait.list, index);
+            self.leave_time_wait(index);
             self.orphans += usize::from(is_orphan);
         }
         if is_over {
@@ -269,7 +269,7 @@ impl Stack {
         self.flows.remove_hashed(flow_hash, flow, index);
         if is_waiting {
             cold_path();
-            self.queues.remove(&mut self.time_wait.list, index);
+            self.leave_time_wait(index);
         }
         if let Owner::HalfOpen(_) | Owner::Acceptable(_) = owner {
             cold_path();

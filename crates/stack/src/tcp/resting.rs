@@ -225,7 +225,7 @@ impl Stack {
     pub(crate) fn end_waiting(&mut self, index: u32) -> bool {
         let Some(Socket::Waiting(socket)) = self.sockets.get(index) else { return false };
         self.flows.remove_hashed(socket.flow_hash, socket.flow(), index);
-        self.queues.remove(&mut self.time_wait.list, index);
+        self.leave_time_wait(index);
         self.memory.forget(index, 0);
         self.sockets.remove(index);
         true

@@ -50,7 +50,7 @@ pub(crate) struct TimeWait {
     latest: Instant,
     /// How long after the end of the first the queue's timer comes due.
     late: Duration,
-    /// How many were passed over since one was found that does nothing but wait. All of them: there is none.
+    /// How many were passed over since somebody came, went, or was found to do nothing but wait. All of them: nobody does.
     passed: usize,
 }
 
@@ -79,10 +79,18 @@ impl Stack {
             return;
         }
         self.time_wait.latest = end;
+        self.time_wait.passed = 0;
         if self.time_wait.list.last() != Some(index) {
             self.move_back(index);
         }
         self.timers.arm(TcpTimer::Queue, end + self.time_wait.late);
+    }
+
+    /// TIME-WAIT of one of the queue is over.
+    #[inline]
+    pub(super) fn leave_time_wait(&mut self, index: u32) {
+        self.queues.remove(&mut self.time_wait.list, index);
+        self.time_wait.passed = 0;
     }
 
     /// Puts one of the queue behind all others.
