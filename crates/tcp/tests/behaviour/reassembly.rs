@@ -266,9 +266,22 @@ fn a_fin_before_data_that_has_arrived_is_not_believed() {
     let mut host = modern();
     host.send(". 101:201(100) ack 1");
     host.send("F. 51:51(0) ack 1");
+    host.send("F. 1:1(0) ack 1");
     host.send(". 1:101(100) ack 1");
     assert_eq!(host.connection.state(), State::Established);
     host.read(200);
+}
+
+#[test]
+fn of_two_fins_the_one_that_has_come_first_is_believed() {
+    let mut host = modern();
+    host.send("F. 101:101(0) ack 1");
+    host.send("F. 1:1(0) ack 1");
+    assert_eq!(host.connection.state(), State::Established);
+    host.send(". 1:101(100) ack 1");
+    assert_eq!(host.connection.state(), State::CloseWait);
+    host.read(100);
+    assert_eq!(host.read_nothing(), Ok(0));
 }
 
 /// RFC 9293 §3.4: numbers are a circle, and every script here crosses its end. A window across the
