@@ -1,6 +1,7 @@
 //! Everything of this crate that the compiler cannot check: memory shared by two threads, the
 //! system calls that take raw memory. Each file hands out an interface that is safe to use.
 
+mod barrier;
 pub(crate) mod bpf;
 pub(crate) mod ethtool;
 mod mapping;

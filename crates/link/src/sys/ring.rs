@@ -5,12 +5,14 @@
 //! cache lines of its own, and each end works with a copy of the other's index and looks at the real
 //! one only when the copy says full or empty, so that a batch of frames moves two cache lines of
 //! bookkeeping and no more. Nothing here waits; how a sleeping end is told is the caller's business,
-//! that it must be told is answered by [`Producer::publish`] and [`Consumer::release`].
+//! that it must be told is answered by [`Producer::publish`] and [`Consumer::release`]. As long as the reader has
+//! never slept, frames are shown by a store, and by an exchange from then on.
 
+use super::barrier;
 use std::cell::UnsafeCell;
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
 /// Bytes of a cache line; slots begin on one.
 const LINE: usize = 64;
@@ -28,7 +30,10 @@ pub(crate) fn ring(capacity: usize, room: usize) -> (Producer, Consumer) {
     let shared = Arc::new(Shared {
         tail: OwnLines(AtomicUsize::new(0)),
         head: OwnLines(AtomicUsize::new(0)),
-        flags: OwnLines(Flags::default()),
+        flags: OwnLines(Flags {
+            consumer_has_slept: AtomicBool::new(!barrier::is_possible()),
+            ..Flags::default()
+        }),
         memory: (0..slots * lines_per_slot).map(|_| UnsafeCell::new(Line([0; LINE]))).collect(),
         stride: lines_per_slot * LINE,
         mask: slots - 1,
@@ -84,9 +89,20 @@ impl Producer {
             return false;
         }
         self.published = self.tail;
-        // Release: the frames are in memory before the index that shows them; and in order: see `wakes`.
-        self.shared.tail.0.store(self.tail, Ordering::SeqCst);
-        wakes(&self.shared.flags.0.consumer_asleep)
+        let Shared { tail, flags, .. } = &*self.shared;
+        // Release: the frames are in memory before the index that shows them.
+        if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
+            tail.0.store(self.tail, Ordering::Release);
+            // Nothing but the compiler is kept from asking too early: the processor is by the barrier that the consumer makes
+            // between its announcement that it is about to sleep for the first time and its last look at the index.
+            compiler_fence(Ordering::SeqCst);
+            if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
+                return false;
+            }
+        }
+        // In order, too: see `wakes`.
+        tail.0.store(self.tail, Ordering::SeqCst);
+        wakes(&flags.0.consumer_asleep)
     }
 
     /// Announces that this end sleeps until there is room. False, and nothing announced, if there is
@@ -228,9 +244,11 @@ impl Consumer {
     /// Announces that this end sleeps until a frame comes. False, and nothing announced, if one is
     /// there already.
     pub(crate) fn fall_asleep(&mut self) -> bool {
-        falls_asleep(&self.shared.flags.0.consumer_asleep, || {
-            self.head != self.shared.tail.0.load(Ordering::SeqCst)
-        })
+        let flags = &self.shared.flags.0;
+        if !flags.consumer_has_slept.swap(true, Ordering::Relaxed) {
+            barrier::make();
+        }
+        falls_asleep(&flags.consumer_asleep, || self.head != self.shared.tail.0.load(Ordering::SeqCst))
     }
 
     /// Takes the announcement back.
@@ -375,6 +393,9 @@ impl Shared {
 /// can keep.
 #[derive(Debug, Default)]
 struct Flags {
+    /// Until it has, which it never does where one thread has both ends, nobody need be woken, and frames are shown by a
+    /// store alone. True from the beginning where the system makes no [barriers](barrier) for others.
+    consumer_has_slept: AtomicBool,
     consumer_asleep: AtomicBool,
     producer_asleep: AtomicBool,
     consumer_gone: AtomicBool,
@@ -527,6 +548,41 @@ mod tests {
         }
         writer.join().unwrap();
         assert!(consumer.next().is_none());
+    }
+
+    /// The first frame of each of many rings is shown by a store alone, while the consumer is about to sleep for the first
+    /// time: two threads that meet at each of them.
+    #[test]
+    fn who_sleeps_for_the_first_time_does_not_sleep_over_a_frame() {
+        let rings: Vec<_> = (0..FRAMES).map(|_| ring(1, 8)).collect();
+        let (producers, consumers): (Vec<_>, Vec<_>) = rings.into_iter().unzip();
+        let arrived = Arc::new(AtomicUsize::new(0));
+        let meet = |arrived: &AtomicUsize, round: usize| {
+            arrived.fetch_add(1, Ordering::SeqCst);
+            while arrived.load(Ordering::SeqCst) < 2 * (round + 1) {
+                thread::yield_now();
+            }
+        };
+        let same = Arc::clone(&arrived);
+        let writer = thread::spawn(move || {
+            let mut wakes = Vec::new();
+            let mut kept = Vec::new();
+            for (round, mut producer) in producers.into_iter().enumerate() {
+                put(&mut producer, b"1", 0);
+                meet(&same, round);
+                wakes.push(producer.publish());
+                kept.push(producer);
+            }
+            wakes
+        });
+        let mut sleeps = Vec::new();
+        for (round, mut consumer) in consumers.into_iter().enumerate() {
+            meet(&arrived, round);
+            sleeps.push(consumer.fall_asleep());
+        }
+        let wakes = writer.join().unwrap();
+        let forgotten = sleeps.iter().zip(wakes).filter(|&(&sleeps, wakes)| sleeps && !wakes).count();
+        assert_eq!(forgotten, 0);
     }
 
     #[test]
