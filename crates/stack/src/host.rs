@@ -168,8 +168,7 @@ impl Stack {
             // Part by part: a whole budget would go through memory in every turn.
             return self.turn_otherwise(link, (budget.receive, budget.timers, budget.transmit), now);
         }
-        self.warm_memory.end();
-        let received = link.receive_into(budget.receive, &mut Turning { stack: self, now });
+        let received = self.receive_unforeseen(link, budget.receive, now);
         self.pass(received, link, budget, now)
     }
 
@@ -204,9 +203,20 @@ impl Stack {
         if self.looks_ahead() {
             self.receive_foreseen(link, budget, now)
         } else {
-            self.warm_memory.end();
-            link.receive_into(budget, &mut Turning { stack: self, now })
+            self.receive_unforeseen(link, budget, now)
         }
+    }
+
+    /// Frames in, each of which is looked at when it has its turn.
+    #[inline(always)]
+    fn receive_unforeseen(
+        &mut self,
+        link: &mut impl Link,
+        budget: usize,
+        now: Instant,
+    ) -> Result<usize, LinkError> {
+        self.warm_memory.end();
+        link.receive_into(budget, &mut Turning { stack: self, now })
     }
 
     /// Frames were taken in: timers, and frames out.

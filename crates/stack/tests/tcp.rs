@@ -409,37 +409,6 @@ fn every_connection_in_time_wait_ends_in_its_time() {
     }
 }
 
-/// Whom an application still holds stands in the queue, too, and has a timer of its own: nobody turns for it.
-#[test]
-fn who_is_held_in_time_wait_is_not_asked_again_and_again() {
-    let mut pair = pair();
-    let listener = listen(&mut pair);
-    for is_held in [false, true, true] {
-        let (left, right) = established(&mut pair, listener);
-        let now = pair.now;
-        if is_held {
-            pair.stack(Side::Left).tcp_shutdown_write(now, left).unwrap();
-        } else {
-            pair.stack(Side::Left).tcp_close(now, left).unwrap();
-        }
-        pair.run_for(Duration::from_millis(10));
-        let now = pair.now;
-        pair.stack(Side::Right).tcp_close(now, right).unwrap();
-        pair.run_for(Duration::from_secs(20));
-    }
-    // The first one's time comes to its end, then those of the others.
-    let (mut turns, end) = (0, pair.now + Duration::from_secs(120));
-    while pair.now < end {
-        let next = pair.stack(Side::Left).poll_timeout().min(end);
-        pair.now = pair.now.max(next);
-        let now = pair.now;
-        pair.stack(Side::Left).handle_timeout(now, 1);
-        turns += 1;
-        assert!(turns < 100, "{turns} timers by {now:?}");
-    }
-    pair.stack(Side::Left).check();
-}
-
 #[test]
 fn too_many_connections_in_time_wait_end_the_oldest() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.time_wait = 3);

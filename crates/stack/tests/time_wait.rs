@@ -104,6 +104,28 @@ fn those_who_are_held_for_longer_keep_nobody_behind_them_waiting() {
     }
 }
 
+/// Whom an application still holds stands in the queue, too, and has a timer of its own: nobody turns for it.
+#[test]
+fn who_is_held_in_time_wait_is_not_asked_again_and_again() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    for (port, is_held) in (5_000..).zip([false, true, true]) {
+        wait(&mut pair, listener, port, 30, is_held);
+        pair.run_for(seconds(20));
+    }
+    // The first one's time comes to its end, then those of the others.
+    let (mut turns, end) = (0, pair.now + seconds(120));
+    while pair.now < end {
+        let next = pair.stack(Side::Left).poll_timeout().min(end);
+        pair.now = pair.now.max(next);
+        let now = pair.now;
+        pair.stack(Side::Left).handle_timeout(now, 1);
+        turns += 1;
+        assert!(turns < 100, "{turns} timers by {now:?}");
+    }
+    pair.stack(Side::Left).check();
+}
+
 /// Forty that are held, behind one that has just ended, and so many timers have come due since. Perhaps one stands behind
 /// them that does nothing but wait.
 fn passing_over(timers: usize, is_another_behind: bool) -> (Pair, Vec<TcpHandle>) {

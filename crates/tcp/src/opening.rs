@@ -66,14 +66,8 @@ impl Connection {
     /// acknowledges the SYN-ACK and bore `ecn`. The connection is what the SYN and that segment would have made of
     /// it, except that it knows nothing of the round trip: the timestamp that comes back had bits of the cookie
     /// in it.
-    pub fn learn_from_cookie(
-        &mut self,
-        (syn, ack, ecn): (&Segment<'_>, &Segment<'_>, Ecn),
-        grant: MemoryGrant,
-        now: Instant,
-    ) {
+    pub fn learn_from_cookie(&mut self, (syn, ack, ecn): (&Segment<'_>, &Segment<'_>, Ecn), now: Instant) {
         self.learn_from_syn(syn, now);
-        self.grant_memory(grant);
         // The SYN-ACK that left when the SYN came.
         let _ = self.poll_transmit(now, &mut [0; TcpHeader::MAX_LENGTH]);
         let _ = self.handle_segment_bearing(now, ack, ecn);

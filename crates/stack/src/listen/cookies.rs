@@ -77,11 +77,10 @@ impl Stack {
         let may_be = config.accurate_ecn != EcnRule::Off && !kept.keeps_ecn();
         let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);
         let ecn = arrived.header.type_of_service.ecn();
-        let grant = self.memory.grant(0, false);
         let (owner, iss) = (Owner::HalfOpen(index), Some(ack.ack - 1));
         let connection = self.insert_tcp(owner, (local, peer), &way, config, Open::Passive, iss).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
-            socket.connection.learn_from_cookie((&syn, ack, ecn), grant, arrived.arrival.at);
+            socket.connection.learn_from_cookie((&syn, ack, ecn), arrived.arrival.at);
         }
         self.counted.tcp.passive_opens += 1;
         self.counted.tcp_extra.syn_cookies_received += 1;

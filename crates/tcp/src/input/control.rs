@@ -96,8 +96,7 @@ impl Connection {
     /// Is it an acknowledgement or a FIN, of the size that is agreed on, without data and the next in order?
     #[inline(always)]
     fn is_plain(&self, segment: &Segment<'_>) -> bool {
-        let words: u16 = if self.timestamps.on { 8 } else { 5 };
-        segment.offset_and_flags & !OPEN == (words << 12 | TcpFlags::ACK.bits())
+        segment.offset_and_flags & !OPEN == self.plain_header()
             && segment.payload.is_empty()
             && segment.seq == self.rcv.nxt
     }

@@ -725,9 +725,8 @@ fn a_connection_that_a_cookie_opens_is_in_the_mode_that_its_first_acknowledgemen
         let ack = segment(TcpFlags::ACK | TcpFlags::of_ace(ace), 8, 101);
         let seeds = Seeds { initial_sequence: SeqNum::new(100), timestamp_offset: 0 };
         let now = linerate_units::Instant::ZERO + secs(1);
-        let grant = linerate_tcp::MemoryGrant::UNLIMITED;
         let mut opened = Connection::open(ACCEPT.into(), Path::ipv4(1_500), seeds, Open::Passive, now);
-        opened.learn_from_cookie((&syn, &ack, Ecn::NotEct), grant, now);
+        opened.learn_from_cookie((&syn, &ack, Ecn::NotEct), now);
         assert_eq!(opened.state(), State::Established);
         assert_eq!(opened.information().accurate_ecn.map(|counts| counts.delivered), Some(delivered));
     }
