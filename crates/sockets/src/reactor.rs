@@ -66,6 +66,8 @@ impl<L: Link + Readiness> Reactor<L> {
             }
             if let Some(why) = state.leaving {
                 Self::take_leave(&mut state, link, budget);
+                // Before anybody else has the lock, who would find a connection that was aborted and not hear why.
+                state.finish(why, shared.turned());
                 return why;
             }
             let now = state.now();

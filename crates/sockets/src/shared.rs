@@ -150,7 +150,7 @@ impl State {
     }
 
     /// Ends everything, and wakes everybody to hear why.
-    fn finish(&mut self, end: End, turned: &Condvar) {
+    pub(crate) fn finish(&mut self, end: End, turned: &Condvar) {
         self.end.get_or_insert(end);
         self.registry.wake_everybody();
         turned.notify_all();
