@@ -190,7 +190,7 @@ impl<C: Clock> Link for MemoryLink<C> {
     }
 
     /// The frames of a host bear the time of its turn.
-    #[inline]
+    #[inline(always)]
     fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
         self.starved = false;
         // A host that only hears has nothing to send in most of its turns, and learns that the other end is gone when it
