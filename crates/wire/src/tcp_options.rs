@@ -189,19 +189,26 @@ impl TcpOptions {
     #[must_use]
     pub fn parse(field: &[u8]) -> Self {
         // Nearly every field: read at once, and not octet by octet.
-        match Timestamps::alone(field) {
-            Some(timestamps) => Self { timestamps: Some(timestamps), ..Self::default() },
-            None => Self::of_syn(field).unwrap_or_else(|| {
-                let mut options = Self::default();
-                options.note_all(field);
-                options
-            }),
+        if let Some(timestamps) = Timestamps::alone(field) {
+            return Self { timestamps: Some(timestamps), ..Self::default() };
         }
+        if let Some((mss, window_scale, timestamps)) = Self::of_syn(field) {
+            return Self {
+                mss: Some(mss),
+                window_scale: Some(window_scale),
+                sack_permitted: true,
+                timestamps: Some(timestamps),
+                ..Self::default()
+            };
+        }
+        let mut options = Self::default();
+        options.note_all(field);
+        options
     }
 
     /// Reads the field of nearly every SYN: five words, in the order in which we write them or in that of Linux.
     #[inline(always)]
-    fn of_syn(field: &[u8]) -> Option<Self> {
+    fn of_syn(field: &[u8]) -> Option<(u16, u8, Timestamps)> {
         let field: &[u8; Self::SYN_LENGTH] = field.try_into().ok()?;
         let words: &[[u8; 4]; 5] = field.as_chunks().0.try_into().ok()?;
         let [first, a, b, c, d] = words.map(u32::from_be_bytes);
@@ -211,13 +218,7 @@ impl TcpOptions {
             && scale >> 8 == WINDOW_SCALE_PREFIX
             && kinds == PERMITTED_AND_TIMESTAMPS;
         #[allow(clippy::cast_possible_truncation, reason = "the last octets of both")]
-        is_usual.then(|| Self {
-            mss: Some(first as u16),
-            window_scale: Some(scale as u8),
-            sack_permitted: true,
-            timestamps: Some(Timestamps { value, echo }),
-            ..Self::default()
-        })
+        is_usual.then_some((first as u16, scale as u8, Timestamps { value, echo }))
     }
 
     fn note_all(&mut self, field: &[u8]) {

@@ -130,7 +130,11 @@ impl Stack {
             }
             self.counted.ip.out_requests += 1;
             self.counted.tcp.out_segments += 1;
-            socket.arm(index, &mut self.timers);
+            if socket.state == State::TimeWait {
+                self.settle_in_time_wait(index);
+            } else {
+                socket.arm(index, &mut self.timers);
+            }
             let ready = if is_local { &mut self.local_ready } else { &mut self.ready };
             ready.remove(Sender::Socket(index));
             return Plainly::Frame(TxFrame::whole(length));

@@ -124,8 +124,11 @@ impl Connection {
 
     #[inline(always)]
     fn poll_rest(&mut self, now: Instant, bytes: &mut [u8], finish: Finish) -> Option<Transmit> {
-        if !self.output_due || self.predicted == 0 {
+        if !self.output_due {
             return None;
+        }
+        if self.predicted == 0 {
+            return self.send_control(now, finish, bytes).map(Transmit::from);
         }
         let rest = self.predict_output()?;
         Some(self.send_predicted(now, rest, finish, bytes))
@@ -137,23 +140,6 @@ impl Connection {
             return None;
         }
         self.calm.0 = false;
-        if self.predicted == 0 {
-            self.poll_unusual(now, finish, bytes)
-        } else {
-            self.poll_chosen(now, finish, bytes)
-        }
-    }
-
-    /// The same of a connection that predicts no header: it may be one that is being opened, or closed.
-    #[inline(never)]
-    fn poll_unusual(&mut self, now: Instant, finish: Finish, bytes: &mut [u8]) -> Option<Transmit> {
-        if self.first_due {
-            if let Some(sent) = self.send_first_syn(now, bytes) {
-                return Some(sent);
-            }
-        } else if let Some(sent) = self.send_last(now, finish, bytes) {
-            return Some(sent);
-        }
         self.poll_chosen(now, finish, bytes)
     }
 

@@ -48,6 +48,25 @@ const HEADER: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 /// Bytes of that of nearly every SYN.
 const SYN_HEADER: usize = TcpHeader::LENGTH + TcpOptions::SYN_LENGTH;
 
+/// A segment that opens or closes a connection, and that was written: few enough words for registers, where a
+/// [`Transmit`] would be written to memory, and read from there in others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Control {
+    /// Bytes of its data.
+    length: u32,
+    sum: Sum,
+    ecn: Ecn,
+    is_syn: bool,
+}
+
+impl From<Control> for Transmit {
+    #[inline(always)]
+    fn from(Control { length, sum, ecn, is_syn }: Control) -> Self {
+        let header = if is_syn { SYN_HEADER } else { HEADER };
+        Self { length: header + length as usize, ecn, ..Self::without_data(header, sum) }
+    }
+}
+
 /// What may be due in the name of ECN.
 const OF_ECN: Past = Past::OPTION_WITH_DATA.union(Past::CWR_DUE);
 
@@ -164,12 +183,24 @@ impl Connection {
         self.write_rest(seq, rest, sum, finish, bytes)
     }
 
-    /// The same for a connection that is being closed, if it may send no other segment either.
+    /// The only segment that may leave now, if that is plain to see, of a connection that predicts no header: of one that
+    /// is being opened, or closed.
+    #[inline(never)]
+    pub(super) fn send_control(&mut self, now: Instant, finish: Finish, bytes: &mut [u8]) -> Option<Control> {
+        if self.first_due { self.send_first_syn(now, bytes) } else { self.send_last(now, finish, bytes) }
+    }
+
     #[inline(always)]
-    pub(super) fn send_last(&mut self, now: Instant, finish: Finish, bytes: &mut [u8]) -> Option<Transmit> {
+    fn send_last(&mut self, now: Instant, finish: Finish, bytes: &mut [u8]) -> Option<Control> {
         let (rest, fin) = self.predict_last_output()?;
         if !fin {
-            return Some(self.send_predicted(now, rest, finish, bytes));
+            self.ack_is_said(now);
+            let sum = self.send_ack(now, bytes);
+            return Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: false });
+        }
+        if rest.length > 0 && finish != Finish::Nothing {
+            // Whoever takes it may want to gather its data.
+            return None;
         }
         let seq = self.snd.nxt;
         let pushed = if rest.length > 0 { TcpFlags::PSH } else { TcpFlags::empty() };
@@ -178,13 +209,14 @@ impl Connection {
         let sum = self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::FIN | pushed, bytes);
         self.remember_told(self.rcv.nxt);
         self.say_no_more(now);
-        Some(self.write_rest(seq, rest, sum, finish, bytes))
+        let Transmit { sum, ecn, .. } = self.write_rest(seq, rest, sum, finish, bytes);
+        Some(Control { length: rest.length, sum, ecn, is_syn: false })
     }
 
     /// Our SYN, or SYN-ACK, that leaves for the first time, with the options that nearly all have and with nothing else to
     /// be told; nothing may leave after it.
     #[inline(always)]
-    pub(super) fn send_first_syn(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
+    fn send_first_syn(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Control> {
         let answers = match self.state {
             State::SynSent => false,
             State::SynReceived => true,
@@ -216,7 +248,7 @@ impl Connection {
             self.remember_told(self.rcv.nxt);
         }
         self.fall_silent(now);
-        Some(Transmit::without_data(SYN_HEADER, sum))
+        Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: true })
     }
 
     /// Writes the data of a segment whose header is there, with this sum, and is remembered: what is known of it
