@@ -40,6 +40,15 @@ impl Flow {
         Self { addresses: u64::from_ne_bytes(words[0]), ports: u32::from_ne_bytes(ports[0]) }
     }
 
+    /// All of it, as it stands there.
+    #[inline(always)]
+    pub(crate) fn bytes(self) -> [u8; 12] {
+        let mut ends = [0; 12];
+        ends[..8].copy_from_slice(&self.addresses.to_ne_bytes());
+        ends[8..].copy_from_slice(&self.ports.to_ne_bytes());
+        ends
+    }
+
     /// The addresses, as they stand there.
     pub(crate) const fn addresses(&self) -> [u8; 8] {
         self.addresses.to_ne_bytes()
@@ -267,11 +276,8 @@ impl Demux {
 }
 
 fn hash(hasher: &SipHasher13, flow: Flow) -> FlowHash {
-    let mut key = [0; 12];
-    key[..8].copy_from_slice(&flow.addresses.to_ne_bytes());
-    key[8..].copy_from_slice(&flow.ports.to_ne_bytes());
     #[allow(clippy::cast_possible_truncation, reason = "any 32 of the bits do")]
-    let half = hasher.hash(&key) as u32;
+    let half = hasher.hash(&flow.bytes()) as u32;
     FlowHash(half)
 }
 

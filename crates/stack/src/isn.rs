@@ -1,6 +1,7 @@
 //! Initial sequence numbers that a third party cannot guess (RFC 6528), and the offset that hides
 //! the clock in timestamps (RFC 7323 §5.4).
 
+use crate::demux::Flow;
 use crate::keys::Keys;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use linerate_units::Instant;
@@ -30,13 +31,8 @@ impl InitialNumbers {
     /// microseconds: the numbers of one four-tuple only ever grow, so that a new incarnation of it
     /// does not take old segments for its own, and say nothing about those of another.
     //= rfc6528#3
-    pub(crate) fn sequence(&self, now: Instant, local: SocketAddrV4, remote: SocketAddrV4) -> SeqNum {
-        let mut key = [0; 12];
-        key[..4].copy_from_slice(&local.ip().octets());
-        key[4..6].copy_from_slice(&local.port().to_be_bytes());
-        key[6..10].copy_from_slice(&remote.ip().octets());
-        key[10..].copy_from_slice(&remote.port().to_be_bytes());
-        SeqNum::new(low_half(now.as_nanos() / 4_000)) + low_half(self.sequence.hash(&key))
+    pub(crate) fn sequence(&self, now: Instant, flow: Flow) -> SeqNum {
+        SeqNum::new(low_half(now.as_nanos() / 4_000)) + low_half(self.sequence.hash(&flow.bytes()))
     }
 
     /// What is added to the clock in timestamps. It is the same for all connections of two hosts,
@@ -73,8 +69,8 @@ mod tests {
     fn the_numbers_of_a_four_tuple_grow_by_one_in_four_microseconds() {
         let numbers = InitialNumbers::new(&Keys::new([1; 32]));
         let begin = Instant::ZERO + Duration::from_secs(9_000);
-        let first = numbers.sequence(begin, at(1, 80), at(2, 5_000));
-        let later = numbers.sequence(begin + Duration::from_millis(1), at(1, 80), at(2, 5_000));
+        let first = numbers.sequence(begin, Flow::new(at(1, 80), at(2, 5_000)));
+        let later = numbers.sequence(begin + Duration::from_millis(1), Flow::new(at(1, 80), at(2, 5_000)));
         assert_eq!(later - first, 250);
     }
 
@@ -82,10 +78,10 @@ mod tests {
     fn another_four_tuple_or_another_secret_gives_unrelated_numbers() {
         let numbers = InitialNumbers::new(&Keys::new([1; 32]));
         let other = InitialNumbers::new(&Keys::new([2; 32]));
-        let number = numbers.sequence(Instant::ZERO, at(1, 80), at(2, 5_000));
-        assert_ne!(number, numbers.sequence(Instant::ZERO, at(1, 80), at(2, 5_001)));
-        assert_ne!(number, numbers.sequence(Instant::ZERO, at(2, 5_000), at(1, 80)));
-        assert_ne!(number, other.sequence(Instant::ZERO, at(1, 80), at(2, 5_000)));
+        let number = numbers.sequence(Instant::ZERO, Flow::new(at(1, 80), at(2, 5_000)));
+        assert_ne!(number, numbers.sequence(Instant::ZERO, Flow::new(at(1, 80), at(2, 5_001))));
+        assert_ne!(number, numbers.sequence(Instant::ZERO, Flow::new(at(2, 5_000), at(1, 80))));
+        assert_ne!(number, other.sequence(Instant::ZERO, Flow::new(at(1, 80), at(2, 5_000))));
     }
 
     #[test]

@@ -132,8 +132,9 @@ impl Stack {
     ) -> TcpHandle {
         let path = way.path();
         let now = self.now;
+        let flow = Flow::new(local, peer);
         let seeds = Seeds {
-            initial_sequence: iss.unwrap_or_else(|| self.numbers.sequence(now, local, peer)),
+            initial_sequence: iss.unwrap_or_else(|| self.numbers.sequence(now, flow)),
             timestamp_offset: self.numbers.timestamp_offset(local, peer),
         };
         let is_local = self.interface.is_ours(*peer.ip());
@@ -142,7 +143,6 @@ impl Stack {
             *recent = HostHeaders::new(*local.ip(), *peer.ip());
         }
         let (headers, hop) = recent.with_ports(local.port(), peer.port());
-        let flow = Flow::new(local, peer);
         let flow_hash = self.flows.hash(flow);
         let (granted, grant) = self.memory.first_grant();
         let mut connection = Connection::open(config, path, seeds, open, now);
