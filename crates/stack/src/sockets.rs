@@ -112,16 +112,15 @@ impl Sockets {
         self.slab.insert(socket)
     }
 
+    /// The place in memory of a connection that is over, which is still in it.
+    #[inline(always)]
+    pub(crate) fn take_spare(&mut self) -> Option<Box<TcpSocket>> {
+        self.spare.pop()
+    }
+
     /// A new connection.
     #[inline(always)]
-    pub(crate) fn insert_tcp(&mut self, socket: TcpSocket) -> TcpHandle {
-        let socket = match self.spare.pop() {
-            Some(mut spare) => {
-                *spare = socket;
-                spare
-            }
-            None => Box::new(socket),
-        };
+    pub(crate) fn insert_tcp(&mut self, socket: Box<TcpSocket>) -> TcpHandle {
         TcpHandle(self.insert(Socket::Tcp(socket)))
     }
 

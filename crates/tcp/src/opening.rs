@@ -39,6 +39,94 @@ pub enum Open {
     Passive,
 }
 
+/// Writes down once what a connection begins with, but for its rules: for one that is made, and for one that is over
+/// and whose place is used again.
+macro_rules! begins {
+    (($config:ident, $path:ident, $seeds:ident, $open:ident, $now:ident) {
+        $(let $name:ident = $known:expr;)*
+    } Self {
+        $($field:ident: $value:expr,)*
+    }) => {
+        impl Connection {
+            /// Either open, for whoever wants to put the connection into its place before anything else happens to it. A
+            /// passive one is told of its SYN next, by [`Connection::learn_from_syn`].
+            #[must_use]
+            pub fn open(
+                config: SharedConfig,
+                $path: Path,
+                $seeds: Seeds,
+                $open: Open,
+                $now: Instant,
+            ) -> Self {
+                let $config = &config;
+                $(let $name = $known;)*
+                Self { $($field: $value,)* config }
+            }
+
+            /// The same in the place of a connection that is over: what both have in common, their rules and the memory
+            /// they lie in, stays where it is.
+            pub fn reopen(
+                &mut self,
+                $config: &SharedConfig,
+                $path: Path,
+                $seeds: Seeds,
+                $open: Open,
+                $now: Instant,
+            ) {
+                if !self.config.is_the_same($config) {
+                    self.config = $config.clone();
+                }
+                $(let $name = $known;)*
+                $(self.$field = $value;)*
+            }
+        }
+    };
+}
+
+begins!((config, path, seeds, open, now) {
+    let clamp = path.window_clamp.map_or(LARGEST_BUFFER, |clamp| clamp.max(1) as usize);
+    let preferences = Preferences::of(config, clamp);
+    let receive_buffer = preferences.receive_buffer;
+    let iss = seeds.initial_sequence;
+} Self {
+    predicted: 0,
+    state: match open {
+        Open::Active => State::SynSent,
+        Open::Passive => State::SynReceived,
+    },
+    events: Events::empty(),
+    ack_due: false,
+    challenge_due: false,
+    output_due: true,
+    keep_alive_due: false,
+    rcv: ReceiveSequence::new(SeqNum::new(0)),
+    snd: SendSequence::new(iss),
+    timestamps: TimestampState::new(seeds.timestamp_offset),
+    heard: now,
+    acks: AckPolicy::new(config.acks),
+    agreement: Agreement::offer(config, receive_buffer.most()),
+    first_due: true,
+    calm: Calm(false),
+    memory: MemoryGrant::UNLIMITED,
+    receiver: Receiver::new(receive_buffer, u32::from(DEFAULT_PEER_MSS), now),
+    timers: Timers::new(config.delayed_ack_tick, config.slow_tick),
+    user_timeouts: UserTimeouts::new(config.user_timeout, config.user_timeout_option),
+    ecn: Notification::new(config.ecn, config.accurate_ecn),
+    sender: Sender::new(config, iss, u32::from(DEFAULT_PEER_MSS), path.search(), now),
+    statistics: Statistics::default(),
+    next_challenge: now,
+    keep_alive_probed: now,
+    preferences: preferences,
+    path: path,
+    fast_open: None,
+    keep_alive_probes: 0,
+    reset_due: None,
+    active: open == Open::Active,
+    released: false,
+    error: None,
+    offered: None,
+});
+
 impl Connection {
     /// An active open: the SYN leaves at the next [`Connection::poll_transmit`].
     #[must_use]
@@ -72,55 +160,6 @@ impl Connection {
         let _ = self.poll_transmit(now, &mut [0; TcpHeader::MAX_LENGTH]);
         let _ = self.handle_segment_bearing(now, ack, ecn);
         self.sender.rtt = RoundTrip::new(&self.config.rto);
-    }
-
-    /// Either open, for whoever wants to put the connection into its place before anything else happens to it. A
-    /// passive one is told of its SYN next, by [`Connection::learn_from_syn`].
-    #[must_use]
-    pub fn open(config: SharedConfig, path: Path, seeds: Seeds, open: Open, now: Instant) -> Self {
-        let clamp = path.window_clamp.map_or(LARGEST_BUFFER, |clamp| clamp.max(1) as usize);
-        let preferences = Preferences::of(&config, clamp);
-        let receive_buffer = preferences.receive_buffer;
-        let iss = seeds.initial_sequence;
-        Self {
-            predicted: 0,
-            state: match open {
-                Open::Active => State::SynSent,
-                Open::Passive => State::SynReceived,
-            },
-            events: Events::empty(),
-            ack_due: false,
-            challenge_due: false,
-            output_due: true,
-            rcv: ReceiveSequence::new(SeqNum::new(0)),
-            snd: SendSequence::new(iss),
-            timestamps: TimestampState::new(seeds.timestamp_offset),
-            heard: now,
-            acks: AckPolicy::new(config.acks),
-            receiver: Receiver::new(receive_buffer, u32::from(DEFAULT_PEER_MSS), now),
-            timers: Timers::new(config.delayed_ack_tick, config.slow_tick),
-            statistics: Statistics::default(),
-            sender: Sender::new(&config, iss, u32::from(DEFAULT_PEER_MSS), path.search(), now),
-            agreement: Agreement::offer(&config, receive_buffer.most()),
-            memory: MemoryGrant::UNLIMITED,
-            ecn: Notification::new(config.ecn, config.accurate_ecn),
-            user_timeouts: UserTimeouts::new(config.user_timeout, config.user_timeout_option),
-            config,
-            preferences,
-            path,
-            keep_alive_probes: 0,
-            keep_alive_probed: now,
-            keep_alive_due: false,
-            first_due: true,
-            calm: Calm(false),
-            reset_due: None,
-            next_challenge: now,
-            active: open == Open::Active,
-            fast_open: None,
-            released: false,
-            error: None,
-            offered: None,
-        }
     }
 
     /// Takes from the peer's SYN what it says of the peer (RFC 9293 §3.10.7.2, §3.10.7.3).
@@ -198,5 +237,69 @@ impl Connection {
     #[cold]
     fn has_opened_window(&self) -> bool {
         self.acks.on_read(&self.received())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_units::Duration;
+
+    const PATH: Path = Path::ipv4(1_500);
+
+    fn seeds(number: u32) -> Seeds {
+        Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: number }
+    }
+
+    /// Everything that either has to say reaches the other.
+    fn exchange(now: Instant, ends: [&mut Connection; 2]) {
+        let [one, other] = ends;
+        let mut frame = [0; 1_480];
+        for _ in 0..10 {
+            while let Some(sent) = one.poll_transmit(now, &mut frame) {
+                let segment = Segment::parse(&frame[..sent.length]).expect("a segment");
+                let _ = other.handle_segment(now, &segment);
+            }
+            while let Some(sent) = other.poll_transmit(now, &mut frame) {
+                let segment = Segment::parse(&frame[..sent.length]).expect("a segment");
+                let _ = one.handle_segment(now, &segment);
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_opened_in_the_place_of_another_is_as_anybody_who_is_opened() {
+        let wild = Config {
+            accurate_ecn: crate::EcnRule::Request,
+            congestion: CongestionName::Bbr,
+            keep_alive: Some(crate::KeepAlive::default()),
+            user_timeout: Some(Duration::from_secs(9)),
+            ..Config::modern()
+        };
+        let (mut now, mut frame) = (Instant::ZERO + Duration::from_secs(7), [0; 1_480]);
+        for before in [Config::modern(), wild, Config::bsd_reno()].map(SharedConfig::from) {
+            let mut client = Connection::connect(before.clone(), PATH, seeds(1), now);
+            let syn = client.poll_transmit(now, &mut frame).expect("a SYN");
+            let segment = Segment::parse(&frame[..syn.length]).expect("a segment");
+            let mut server = Connection::accept(before.clone(), PATH, seeds(2), &segment, now);
+            exchange(now, [&mut server, &mut client]);
+            assert!(client.events().contains(Events::CONNECTED));
+            for _ in 0..3 {
+                client.write(now, &[7; 20_000]).expect("an open connection");
+                now += Duration::from_millis(3);
+                exchange(now, [&mut client, &mut server]);
+            }
+            client.handle_icmp(now, crate::IcmpReport::SoftError { quoted: client.snd.una });
+            server.abort(now);
+            exchange(now, [&mut server, &mut client]);
+            for after in [before.clone(), Config::modern().into()] {
+                for open in [Open::Active, Open::Passive] {
+                    for mut over in [client.clone(), server.clone()] {
+                        over.reopen(&after, PATH, seeds(9), open, now);
+                        assert_eq!(over, Connection::open(after.clone(), PATH, seeds(9), open, now));
+                    }
+                }
+            }
+        }
     }
 }

@@ -12,6 +12,13 @@ use linerate_units::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct SharedConfig(Arc<Config>);
 
+impl SharedConfig {
+    /// Is it the very same one?
+    pub(crate) fn is_the_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl Deref for SharedConfig {
     type Target = Config;
 
@@ -23,7 +30,7 @@ impl Deref for SharedConfig {
 
 impl PartialEq for SharedConfig {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+        self.is_the_same(other) || self.0 == other.0
     }
 }
 

@@ -22,7 +22,8 @@ impl Stack {
             self.drop_syn(index);
             return;
         };
-        let config = self.config_of(index);
+        let rules = self.rules_of(index);
+        let config = self.tcp_configs.shared(rules).clone();
         let is_accurate = config.accurate_ecn != EcnRule::Off && syn.flags().asks_for_accurate_ecn();
         let kept = Kept::of(syn, config.timestamps, is_accurate);
         let offset = self.numbers.timestamp_offset(local, peer);
@@ -71,14 +72,14 @@ impl Stack {
             self.refuse_cookie(index, true);
             return false;
         }
-        let config = self.config_of(index);
+        let rules = self.rules_of(index);
         let mut field = [0; 40];
         // Only who was answered so counts like this (RFC 9768 §5.1).
-        let may_be = config.accurate_ecn != EcnRule::Off && !kept.keeps_ecn();
+        let may_be = self.tcp_configs.shared(rules).accurate_ecn != EcnRule::Off && !kept.keeps_ecn();
         let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);
         let ecn = arrived.header.type_of_service.ecn();
         let (owner, iss) = (Owner::HalfOpen(index), Some(ack.ack - 1));
-        let connection = self.insert_tcp(owner, (local, peer), &way, config, Open::Passive, iss).index();
+        let connection = self.insert_tcp(owner, (local, peer), &way, rules, Open::Passive, iss).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
             socket.connection.learn_from_cookie((&syn, ack, ecn), arrived.arrival.at);
         }

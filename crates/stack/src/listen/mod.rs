@@ -19,12 +19,12 @@ use crate::ipv4::Arrived;
 use crate::list::List;
 use crate::sockets::{ListenHandle, Socket, TcpHandle};
 use crate::stack::Stack;
-use crate::tcp::Owner;
+use crate::tcp::{Owner, Rules};
 use alloc::boxed::Box;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::ops::AddAssign;
 use fast_open::{Admission, Pending};
-use linerate_tcp::{Config, Events, Open, SharedConfig};
+use linerate_tcp::{Config, Events, Open};
 use linerate_units::Instant;
 use linerate_wire::Segment;
 
@@ -319,12 +319,12 @@ impl Stack {
             self.drop_syn(index);
             return;
         };
-        let config = self.config_of(index);
+        let rules = self.rules_of(index);
         let (Admission::Ordinary(cookie) | Admission::Fast(cookie)) = admission;
         let is_fast = matches!(admission, Admission::Fast(_));
         let now = arrived.arrival.at;
         let owner = Owner::HalfOpen(index);
-        let connection = self.insert_tcp(owner, (local, peer), &way, config, Open::Passive, None).index();
+        let connection = self.insert_tcp(owner, (local, peer), &way, rules, Open::Passive, None).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
             let opening = &mut socket.connection;
             opening.learn_from_syn(syn, now);
@@ -352,9 +352,9 @@ impl Stack {
     }
 
     /// The rules of a listener's connections.
-    fn config_of(&mut self, index: u32) -> SharedConfig {
+    fn rules_of(&mut self, index: u32) -> Rules {
         let own = self.sockets.listener_at(index).and_then(|listener| listener.options.config.as_ref());
-        self.tcp_configs.shared(own)
+        self.tcp_configs.choose(own)
     }
 
     /// Counts a SYN that comes to nothing.

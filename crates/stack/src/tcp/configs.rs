@@ -10,6 +10,15 @@ pub(crate) struct TcpConfigs {
     last: Option<(Config, SharedConfig)>,
 }
 
+/// The rules of a connection that is about to be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rules {
+    /// The host's own.
+    Usual,
+    /// Those that were asked for last.
+    Last,
+}
+
 impl TcpConfigs {
     /// The rules of connections for which nobody has asked for others.
     pub(crate) fn new(usual: &Config) -> Self {
@@ -18,22 +27,27 @@ impl TcpConfigs {
 
     /// The rules of a connection for which `own` were asked for, if any were.
     #[inline]
-    pub(crate) fn shared(&mut self, own: Option<&Config>) -> SharedConfig {
+    pub(crate) fn choose(&mut self, own: Option<&Config>) -> Rules {
         match own {
-            Some(own) => self.shared_by_wish(own),
-            None => self.usual.clone(),
+            Some(own) => self.choose_by_wish(own),
+            None => Rules::Usual,
         }
     }
 
     #[inline(never)]
-    fn shared_by_wish(&mut self, own: &Config) -> SharedConfig {
-        match &self.last {
-            Some((wish, shared)) if wish == own => shared.clone(),
-            _ => {
-                let shared = SharedConfig::from(own);
-                self.last = Some((*own, shared.clone()));
-                shared
-            }
+    fn choose_by_wish(&mut self, own: &Config) -> Rules {
+        if self.last.as_ref().is_none_or(|(wish, _)| wish != own) {
+            self.last = Some((*own, SharedConfig::from(own)));
+        }
+        Rules::Last
+    }
+
+    /// The rules that were chosen last.
+    #[inline]
+    pub(crate) fn shared(&self, rules: Rules) -> &SharedConfig {
+        match (rules, &self.last) {
+            (Rules::Last, Some((_, last))) => last,
+            (Rules::Last, None) | (Rules::Usual, _) => &self.usual,
         }
     }
 }

@@ -14,7 +14,7 @@ mod settle;
 mod sockets;
 mod time_wait;
 
-pub(crate) use configs::TcpConfigs;
+pub(crate) use configs::{Rules, TcpConfigs};
 pub(crate) use familiar::StationHeader;
 pub(crate) use headers::HostHeaders;
 pub(crate) use held_ack::HeldAck;
@@ -31,10 +31,11 @@ use crate::ready::Sender;
 use crate::sockets::TcpHandle;
 use crate::stack::Stack;
 use crate::warm_memory::Lent;
+use alloc::boxed::Box;
 use core::hint::cold_path;
-use core::net::SocketAddrV4;
+use core::net::{Ipv4Addr, SocketAddrV4};
 use headers::Headers;
-use linerate_tcp::{Connection, Open, Seeds, SharedConfig, State};
+use linerate_tcp::{Connection, Open, Seeds, State};
 use linerate_units::Instant;
 use linerate_wire::{SeqNum, prefetch_through};
 
@@ -106,6 +107,29 @@ impl TcpSocket {
         self.connection.warm_to_send();
     }
 
+    /// A connection, beside which nothing is kept yet.
+    #[cold]
+    fn around(connection: Connection) -> Box<Self> {
+        let nobody = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+        Box::new(Self {
+            headers: Headers::new(nobody, nobody),
+            hop: NOWHERE,
+            granted: Granted::NOTHING,
+            held: 0,
+            armed: Instant::NEVER,
+            owner: Owner::Nobody,
+            room: 0,
+            is_local: false,
+            state: connection.state(),
+            retired: false,
+            lent: Lent::default(),
+            local: nobody,
+            connection,
+            peer: nobody,
+            flow_hash: FlowHash::NONE,
+        })
+    }
+
     /// Is the connection open in the sense of `CurrEstab`?
     fn is_established(&self) -> bool {
         !self.retired && is_open(self.state)
@@ -118,15 +142,15 @@ impl TcpSocket {
 }
 
 impl Stack {
-    /// Opens a connection. Whoever asks for that tells it of its SYN where it stays then, and settles it: a
-    /// connection is more than a kilobyte, and each move of it costs as much as two hashes. It begins with `iss`,
-    /// or with a number that nobody can guess. Nobody has its flow yet.
+    /// Opens a connection, in the place of one that is over if there is one: a connection is more than a kilobyte, and
+    /// each move of it costs as much as two hashes. Whoever asks for that tells it of its SYN where it stays then, and
+    /// settles it. It begins with `iss`, or with a number that nobody can guess. Nobody has its flow yet.
     pub(crate) fn insert_tcp(
         &mut self,
         owner: Owner,
         (local, peer): (SocketAddrV4, SocketAddrV4),
         way: &Way,
-        config: SharedConfig,
+        rules: Rules,
         open: Open,
         iss: Option<SeqNum>,
     ) -> TcpHandle {
@@ -142,28 +166,25 @@ impl Stack {
         if !recent.are_between(local, peer) {
             *recent = HostHeaders::new(*local.ip(), *peer.ip());
         }
-        let (headers, hop) = recent.with_ports(local.port(), peer.port());
         let flow_hash = self.flows.hash(flow);
         let (granted, grant) = self.memory.first_grant();
-        let mut connection = Connection::open(config, path, seeds, open, now);
-        connection.grant_memory(grant);
-        let handle = self.sockets.insert_tcp(TcpSocket {
-            state: connection.state(),
-            connection,
-            owner,
-            local,
-            peer,
-            flow_hash,
-            held: 0,
-            granted,
-            headers,
-            hop,
-            room: u32::try_from(path.link_payload).unwrap_or(u32::MAX),
-            is_local,
-            retired: false,
-            lent: Lent::default(),
-            armed: Instant::NEVER,
-        });
+        let config = self.tcp_configs.shared(rules);
+        let mut socket = match self.sockets.take_spare() {
+            Some(mut spare) => {
+                spare.connection.reopen(config, path, seeds, open, now);
+                spare
+            }
+            None => TcpSocket::around(Connection::open(config.clone(), path, seeds, open, now)),
+        };
+        socket.connection.grant_memory(grant);
+        (socket.headers, socket.hop) = recent.with_ports(local.port(), peer.port());
+        (socket.granted, socket.held, socket.lent) = (granted, 0, Lent::default());
+        (socket.local, socket.peer, socket.flow_hash) = (local, peer, flow_hash);
+        (socket.owner, socket.state, socket.retired) = (owner, socket.connection.state(), false);
+        socket.room = u32::try_from(path.link_payload).unwrap_or(u32::MAX);
+        socket.is_local = is_local;
+        socket.armed = Instant::NEVER;
+        let handle = self.sockets.insert_tcp(socket);
         self.flows.insert_hashed(flow_hash, flow, handle.index());
         handle
     }

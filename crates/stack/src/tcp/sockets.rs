@@ -57,9 +57,9 @@ impl Stack {
         // What this host sends to itself stays in the shard, whoever's flow it would be on the link.
         let is_local = audience == Audience::Us;
         let local = self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote, is_local)?;
-        let config = self.tcp_configs.shared(options.config.as_ref());
+        let rules = self.tcp_configs.choose(options.config.as_ref());
         let offer = if options.fast_open { self.offer_fast_open(now, local, remote) } else { None };
-        let handle = self.insert_tcp(Owner::Application, (local, remote), &way, config, Open::Active, None);
+        let handle = self.insert_tcp(Owner::Application, (local, remote), &way, rules, Open::Active, None);
         if let Some(offer) = offer
             && let Some(socket) = self.sockets.tcp_at(handle.index())
         {
