@@ -53,8 +53,8 @@ impl Socket {
     const fn owner(&self) -> Option<Owner> {
         match self {
             Self::Tcp(socket) => Some(socket.owner),
-            Self::Resting(socket) => Some(socket.owner),
-            Self::Waiting(socket) => Some(socket.owner),
+            Self::Resting(socket) => Some(socket.owner()),
+            Self::Waiting(socket) => Some(socket.owner()),
             Self::Listen(_) | Self::Udp(_) => None,
         }
     }
@@ -198,17 +198,20 @@ impl Sockets {
         }
     }
 
-    /// Of the connection with this number nothing is kept but `record`.
+    /// Of the connection with this number only that is kept which TIME-WAIT needs, if that is all that is left of it: when
+    /// it is over.
     #[inline(always)]
-    pub(crate) fn put_to_wait(&mut self, index: u32, record: RestingSocket<Waiting>) {
-        let record = match self.spare_records.pop() {
-            Some(mut spare) => {
-                *spare = record;
-                spare
-            }
-            None => Box::new(record),
-        };
-        self.put_to_rest(index, Socket::Waiting(record));
+    pub(crate) fn put_to_wait(&mut self, index: u32) -> Option<Instant> {
+        let place = self.slab.get_mut(index)?;
+        let Socket::Tcp(socket) = place else { return None };
+        let record = match self.spare_records.last_mut() {
+            Some(spare) => spare.keep(socket).then(|| self.spare_records.pop())?,
+            None => RestingSocket::<Waiting>::of(socket),
+        }?;
+        let end = record.deadline();
+        let awake = core::mem::replace(place, Socket::Waiting(record));
+        self.keep_spare(awake);
+        Some(end)
     }
 
     /// When TIME-WAIT of the connection with this number is over, if nothing else is kept of it.

@@ -46,7 +46,13 @@ impl Kept for Waiting {
 #[derive(Debug)]
 pub(crate) struct RestingSocket<C = Resting> {
     connection: C,
-    pub(crate) owner: Owner,
+    beside: Beside,
+}
+
+/// What is kept beside its connection.
+#[derive(Debug)]
+struct Beside {
+    owner: Owner,
     local: SocketAddrV4,
     peer: SocketAddrV4,
     flow_hash: FlowHash,
@@ -63,18 +69,26 @@ impl RestingSocket {
         // The host says what it grants before each step that may take memory.
         socket.connection.grant_memory(MemoryGrant::UNLIMITED);
         socket.granted = Granted::NOTHING;
-        Some(Self::with_kept(socket.connection.rest()?, socket))
+        Some(Self { connection: socket.connection.rest()?, beside: Beside::of(socket) })
     }
 }
 
 impl RestingSocket<Waiting> {
     /// What there is to keep of `socket` in TIME-WAIT, if nobody holds it.
+    #[cold]
+    pub(crate) fn of(socket: &TcpSocket) -> Option<Box<Self>> {
+        let connection = socket.connection.wait_out().filter(|_| socket.only_waits())?;
+        Some(Box::new(Self { connection, beside: Beside::of(socket) }))
+    }
+
+    /// The same in the place of another record, which is over. False if there is more to keep; then nothing has changed.
     #[inline(always)]
-    fn of(socket: &TcpSocket) -> Option<Self> {
-        if socket.owner != Owner::Nobody || socket.retired || socket.held > 0 {
-            return None;
+    pub(crate) fn keep(&mut self, socket: &TcpSocket) -> bool {
+        let keeps = socket.only_waits() && socket.connection.wait_out_in(&mut self.connection);
+        if keeps {
+            self.beside = Beside::of(socket);
         }
-        Some(Self::with_kept(socket.connection.wait_out()?, socket))
+        keeps
     }
 
     /// When TIME-WAIT is over.
@@ -83,15 +97,21 @@ impl RestingSocket<Waiting> {
     }
 
     fn flow(&self) -> Flow {
-        Flow::new(self.local, self.peer)
+        Flow::new(self.beside.local, self.beside.peer)
     }
 }
 
-impl<C: Kept> RestingSocket<C> {
+impl TcpSocket {
+    /// Is it of nobody's concern but the network's? Whether TIME-WAIT is all that is left is the connection's to say.
+    fn only_waits(&self) -> bool {
+        self.owner == Owner::Nobody && !self.retired && self.held == 0
+    }
+}
+
+impl Beside {
     #[inline(always)]
-    fn with_kept(connection: C, socket: &TcpSocket) -> Self {
+    fn of(socket: &TcpSocket) -> Self {
         Self {
-            connection,
             owner: socket.owner,
             local: socket.local,
             peer: socket.peer,
@@ -102,24 +122,32 @@ impl<C: Kept> RestingSocket<C> {
             state: socket.state,
         }
     }
+}
+
+impl<C: Kept> RestingSocket<C> {
+    /// Who holds it.
+    pub(crate) const fn owner(&self) -> Owner {
+        self.beside.owner
+    }
 
     /// The socket as it was. Its way to the peer is looked up anew.
     fn with(&self, connection: Connection) -> TcpSocket {
-        let mut headers = Headers::new(self.local, self.peer);
-        headers.set_service(self.service);
+        let kept = &self.beside;
+        let mut headers = Headers::new(kept.local, kept.peer);
+        headers.set_service(kept.service);
         TcpSocket {
             connection,
-            owner: self.owner,
-            local: self.local,
-            peer: self.peer,
-            flow_hash: self.flow_hash,
+            owner: kept.owner,
+            local: kept.local,
+            peer: kept.peer,
+            flow_hash: kept.flow_hash,
             held: 0,
             granted: Granted::NOTHING,
             headers,
             hop: NOWHERE,
-            room: self.room,
-            is_local: self.is_local,
-            state: self.state,
+            room: kept.room,
+            is_local: kept.is_local,
+            state: kept.state,
             retired: false,
             lent: Lent::default(),
             armed: Instant::NEVER,
@@ -203,10 +231,7 @@ impl Stack {
     /// A connection is in TIME-WAIT: if it has said all, and nobody holds it, only that is kept of it which
     /// TIME-WAIT needs.
     pub(crate) fn wait_out(&mut self, index: u32) -> bool {
-        let Some(socket) = self.sockets.awake_at(index) else { return false };
-        let Some(waiting) = RestingSocket::<Waiting>::of(socket) else { return false };
-        let end = waiting.deadline();
-        self.sockets.put_to_wait(index, waiting);
+        let Some(end) = self.sockets.put_to_wait(index) else { return false };
         self.burst.forget();
         self.queue_for_end(index, end);
         true
@@ -224,7 +249,7 @@ impl Stack {
     /// False if it is not such a one.
     pub(crate) fn end_waiting(&mut self, index: u32) -> bool {
         let Some(Socket::Waiting(socket)) = self.sockets.get(index) else { return false };
-        self.flows.remove_hashed(socket.flow_hash, socket.flow(), index);
+        self.flows.remove_hashed(socket.beside.flow_hash, socket.flow(), index);
         self.leave_time_wait(index);
         self.memory.forget(index, 0);
         self.sockets.remove(index);

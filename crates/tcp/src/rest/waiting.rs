@@ -16,6 +16,12 @@ use linerate_units::Instant;
 #[derive(Clone, Debug)]
 pub struct Waiting {
     config: SharedConfig,
+    numbers: Numbers,
+}
+
+/// What is left but for the rules.
+#[derive(Clone, Debug)]
+struct Numbers {
     path: Path,
     rcv: ReceiveSequence,
     snd: SendSequence,
@@ -39,11 +45,25 @@ impl Connection {
 
     /// What there is to keep of it in TIME-WAIT, once it has said all and the application has let go.
     #[must_use]
-    #[inline(always)]
     pub fn wait_out(&self) -> Option<Waiting> {
+        Some(Waiting { config: self.config.clone(), numbers: self.numbers()? })
+    }
+
+    /// The same in the place of another record, which is over. False if there is more to keep; then nothing has changed.
+    #[inline(always)]
+    pub fn wait_out_in(&self, record: &mut Waiting) -> bool {
+        let Some(numbers) = self.numbers() else { return false };
+        if !record.config.is_the_same(&self.config) {
+            record.config = self.config.clone();
+        }
+        record.numbers = numbers;
+        true
+    }
+
+    #[inline(always)]
+    fn numbers(&self) -> Option<Numbers> {
         let deadline = self.waits_until().filter(|_| !self.output_due)?;
-        Some(Waiting {
-            config: self.config.clone(),
+        Some(Numbers {
             path: self.path,
             rcv: self.rcv.clone(),
             snd: self.snd.clone(),
@@ -62,35 +82,36 @@ impl Waiting {
     /// When TIME-WAIT is over.
     #[must_use]
     pub const fn deadline(&self) -> Instant {
-        self.deadline
+        self.numbers.deadline
     }
 
     /// A connection that answers as the one in TIME-WAIT would.
     #[must_use]
     pub fn look(&self) -> Connection {
+        let kept = &self.numbers;
         // The last number of ours is the FIN's, and nothing lies before it any more.
-        let initial_sequence = self.snd.max - 2;
-        let seeds = Seeds { initial_sequence, timestamp_offset: self.timestamps.offset() };
+        let initial_sequence = kept.snd.max - 2;
+        let seeds = Seeds { initial_sequence, timestamp_offset: kept.timestamps.offset() };
         let mut connection =
-            Connection::open(self.config.clone(), self.path, seeds, Open::Passive, self.heard);
+            Connection::open(self.config.clone(), kept.path, seeds, Open::Passive, kept.heard);
         connection.state = State::TimeWait;
-        connection.rcv = self.rcv.clone();
-        connection.snd = self.snd.clone();
-        connection.timestamps = self.timestamps.clone();
-        connection.agreement = self.agreement.clone();
-        connection.next_challenge = self.next_challenge;
+        connection.rcv = kept.rcv.clone();
+        connection.snd = kept.snd.clone();
+        connection.timestamps = kept.timestamps.clone();
+        connection.agreement = kept.agreement.clone();
+        connection.next_challenge = kept.next_challenge;
         connection.sender.fin = true;
-        connection.sender.scoreboard.clear(self.snd.max);
-        connection.receiver.buffer.set_capacity(self.receive_capacity, 0);
-        connection.receiver.largest_segment = self.segment;
-        connection.receiver.largest_window = u32::from(u16::MAX) << self.agreement.receive_shift;
+        connection.sender.scoreboard.clear(kept.snd.max);
+        connection.receiver.buffer.set_capacity(kept.receive_capacity, 0);
+        connection.receiver.largest_segment = kept.segment;
+        connection.receiver.largest_window = u32::from(u16::MAX) << kept.agreement.receive_shift;
         connection.receiver.shut();
         connection.ecn.forget();
         connection.user_timeouts.due = false;
         connection.first_due = false;
         connection.output_due = false;
         connection.released = true;
-        connection.timers.set_deadline(Timer::TimeWait, self.deadline);
+        connection.timers.set_deadline(Timer::TimeWait, kept.deadline);
         connection
     }
 

@@ -51,6 +51,10 @@ fn a_connection_that_somebody_holds_or_that_goes_on_is_kept_whole() {
     host.expect(". 2:2(0) ack 2");
     assert_eq!(host.connection.state(), State::TimeWait);
     assert!(host.connection.wait_out().is_none(), "its application may still ask");
+    let mut record = kept(&in_time_wait(&Config::modern()));
+    let before = record.look();
+    assert!(!host.connection.wait_out_in(&mut record));
+    assert_eq!(record.look(), before, "and what was kept in that place stays");
     host.application(Connection::close);
     assert!(host.connection.wait_out().is_some());
 }
@@ -120,6 +124,8 @@ proptest! {
         let config = Config { timestamps, selective_acks, time_wait_outlives_resets, ..Config::modern() };
         let host = in_time_wait(&config);
         let (mut whole, mut waiting, mut now) = (host.connection.clone(), kept(&host), host.now);
+        // The record of another, with other rules, in whose place the next is kept.
+        let mut record = kept(&in_time_wait(&Config { msl: secs(3), ..config }));
         let (peer, own) = (host.peer_number(2), host.number(102));
         let (heard, clock) = (host.clock(), host.stamp_at(now));
         for arriving in arrivals {
@@ -153,9 +159,11 @@ proptest! {
             if expected.0 == Disposition::OpenAgain || whole.state() == State::Closed {
                 break;
             }
-            waiting = woken.wait_out().expect("all was said");
+            prop_assert!(woken.wait_out_in(&mut record));
             let kept = whole.wait_out().expect("all was said");
-            prop_assert_eq!(waiting.deadline(), kept.deadline());
+            prop_assert_eq!(record.deadline(), kept.deadline());
+            prop_assert_eq!(record.look(), woken.wait_out().expect("all was said").look());
+            waiting = record.clone();
         }
     }
 }
