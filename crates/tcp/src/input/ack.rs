@@ -148,7 +148,10 @@ impl Connection {
     /// The same from a peer that names what it has, and names nothing now.
     #[inline]
     fn acknowledge_in_order(&mut self, now: Instant, segment: &Segment<'_>, count: u32, limited: bool) {
-        if self.is_untroubled() && self.take_landing(now, segment.ack, count) {
+        let is_landing = self.is_untroubled()
+            && (self.take_landing(now, segment.ack, count)
+                || self.take_landing_of_part(now, segment.ack, count));
+        if is_landing {
             return;
         }
         let mut news = self.listen_to(segment, count, limited);

@@ -8,7 +8,7 @@ use super::loss::{Loss, Phase};
 use super::probe::TailProbe;
 use super::prr::Prr;
 use super::rack::{Rack, Tolerance};
-use super::scoreboard::{Stretch, Verdict};
+use super::scoreboard::{Landing, Stretch, Verdict};
 use super::undo::Undo;
 use crate::Connection;
 use crate::congestion::{Acknowledged, FastRecovery};
@@ -168,25 +168,45 @@ impl Connection {
     }
 
     /// The same of an acknowledgement of the whole flight, which header prediction knows to be all there is to it, if
-    /// that left at one time and for the first time: then it is its own oldest and its own newest, nothing of it came
-    /// out of order, and what it tells is read where it lies.
+    /// that left at one time and for the first time: then it is its own oldest and its own newest.
     #[inline(always)]
     pub(crate) fn take_landing(&mut self, now: Instant, ack: SeqNum, count: u32) -> bool {
+        self.land::<true>(now, ack, count)
+    }
+
+    /// The same where a part of the flight stays under way, or it left at several times.
+    #[inline(never)]
+    pub(crate) fn take_landing_of_part(&mut self, now: Instant, ack: SeqNum, count: u32) -> bool {
+        self.land::<false>(now, ack, count)
+    }
+
+    /// Nothing is missing, and nothing of what arrives was sent again: so nothing of it came out of order, and what it tells
+    /// is read where it lies.
+    #[inline(always)]
+    fn land<const WHOLE: bool>(&mut self, now: Instant, ack: SeqNum, count: u32) -> bool {
         let full = self.full_segment();
         let sender = &mut self.sender;
-        let Some(flight) = sender.scoreboard.flight_until(ack).filter(|flight| !flight.departure.again)
-        else {
-            return false;
+        let landing = if WHOLE {
+            let flight = sender.scoreboard.flight_until(ack).filter(|flight| !flight.departure.again);
+            flight.map(|flight| Landing { oldest: flight, newest: flight })
+        } else {
+            sender.scoreboard.landing_until(ack)
         };
-        let bytes = flight.length();
+        let Some(Landing { oldest, newest }) = landing else { return false };
+        let bytes = ack - oldest.left;
         // Nothing is missing, so all of the flight is on its way.
-        let limited = sender.is_window_used(bytes, full, self.snd.nxt);
-        let round_trip = now.since(flight.departure.sent);
-        sender.rtt.measure(&self.config.rto, now, round_trip);
+        let flight = if WHOLE { bytes } else { sender.scoreboard.in_flight() };
+        let limited = sender.is_window_used(flight, full, self.snd.nxt);
+        sender.rtt.measure(&self.config.rto, now, now.since(oldest.departure.sent));
+        let round_trip = now.since(newest.departure.sent);
         let shortest = sender.rtt.note_shortest(now, round_trip);
-        sender.rack.note_landing(&flight.departure, flight.right, round_trip);
-        let sample = sender.account.settle(now, &flight.departure, bytes, Some(shortest));
-        sender.scoreboard.note_landing();
+        sender.rack.note_landing(&newest.departure, ack, round_trip);
+        let sample = sender.account.settle(now, &newest.departure, bytes, Some(shortest));
+        if WHOLE {
+            sender.scoreboard.note_landing();
+        } else {
+            sender.scoreboard.note_landing_until(ack);
+        }
         self.advance(now, ack);
         let news = Acknowledged {
             bytes,
@@ -197,7 +217,7 @@ impl Connection {
             smoothed: self.sender.rtt.smoothed(),
             round_trip: Some(round_trip),
             lost: 0,
-            in_flight: 0,
+            in_flight: flight - bytes,
             sample,
         };
         self.sender.congestion.on_progress(&news, limited);

@@ -42,6 +42,15 @@ impl Stretch {
     }
 }
 
+/// What arrives with one acknowledgement, in order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Landing<'a> {
+    /// The stretch that left first.
+    pub(crate) oldest: &'a Stretch,
+    /// The one that left last.
+    pub(crate) newest: &'a Stretch,
+}
+
 /// The stretches from `snd.una` to `snd.nxt`, in order and without gaps.
 ///
 /// Invariant: `sacked` and `lost` are the sums of the stretches of that fate.
@@ -197,7 +206,28 @@ impl Scoreboard {
         self.stretches.alone().filter(|_| self.span.1 == ack)
     }
 
+    /// What an acknowledgement of everything before `ack` tells of, if nothing is missing, and if nothing of that was sent
+    /// again: then all of it left in the order of its numbers.
+    #[inline]
+    pub(crate) fn landing_until(&self, ack: SeqNum) -> Option<Landing<'_>> {
+        debug_assert!(self.is_clean(), "a landing while something is missing");
+        if ack.after(self.span.1) {
+            return None;
+        }
+        let mut landed = self.stretches.iter().take_while(|stretch| stretch.left.before(ack));
+        let oldest = landed.next().filter(|first| !first.departure.again)?;
+        let newest = landed.try_fold(oldest, |_, next| (!next.departure.again).then_some(next))?;
+        Some(Landing { oldest, newest })
+    }
+
     /// It has arrived, and leaves the scoreboard.
+    #[inline]
+    pub(crate) fn note_landing_until(&mut self, ack: SeqNum) {
+        self.stretches.forget_until(ack);
+        self.span.0 = ack;
+    }
+
+    /// [The whole flight](Self::flight_until) has arrived, and leaves the scoreboard.
     #[inline]
     pub(crate) fn note_landing(&mut self) {
         self.stretches.forget_alone();

@@ -80,6 +80,17 @@ impl Stretches {
         self.alone = None;
     }
 
+    /// Everything before `seq` leaves.
+    pub(super) fn forget_until(&mut self, seq: SeqNum) {
+        while let Some(first) = self.front_mut() {
+            if first.right.after(seq) {
+                first.left = first.left.later(seq);
+                return;
+            }
+            self.pop_front();
+        }
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Stretch> {
         self.alone.iter().chain(&self.queue)
     }
@@ -96,6 +107,8 @@ impl Stretches {
     }
 
     /// All of them, to be cut and joined.
+    // Drawn in, it is paid for with registers by whoever only appends.
+    #[inline(never)]
     pub(super) fn all(&mut self) -> &mut VecDeque<Stretch> {
         if self.alone.is_some() {
             self.queue.extend(self.alone.take());

@@ -73,6 +73,37 @@ fn a_named_block_is_news_once() {
     board.check(START + 450, START + 500);
 }
 
+/// What a landing tells is what the scoreboard's own account of the same acknowledgement does.
+#[test]
+fn a_landing_tells_what_an_acknowledgement_of_the_same_number_does() {
+    for ack in [100, 150, 200, 250, 499, 500].map(|offset| START + offset) {
+        let (mut board, mut twin, mut news) = (five(), five(), delivery());
+        twin.acknowledge(ack, &mut news);
+        let landing = board.landing_until(ack).unwrap();
+        assert_eq!(ack - landing.oldest.left, news.bytes);
+        assert_eq!(Some(landing.oldest.departure.sent), news.oldest_original);
+        let newest = news.newest.unwrap();
+        assert_eq!((landing.newest.departure, ack), (newest.departure, newest.end));
+        assert!(!news.reordered);
+        board.note_landing_until(ack);
+        assert_eq!(board, twin, "{ack}");
+        board.check(ack, START + 500);
+    }
+}
+
+#[test]
+fn what_was_sent_again_or_never_is_no_landing() {
+    let mut board = five();
+    board.note_sent(START + 200, START + 300, again(9));
+    for (offset, lands) in [(100, true), (200, true), (201, false), (300, false), (500, false)] {
+        assert_eq!(board.landing_until(START + offset).is_some(), lands, "{offset}");
+    }
+    board.note_landing_until(START + 200);
+    assert_eq!(board.landing_until(START + 250), None);
+    assert_eq!(five().landing_until(START + 501), None, "beyond all that has left");
+    assert_eq!(Scoreboard::new(START).landing_until(START + 1), None);
+}
+
 #[test]
 fn a_block_outside_the_flight_or_inside_out_means_nothing() {
     let mut board = five();
