@@ -9,6 +9,7 @@
 //! hashed last is remembered, found or not, and who was entered last is who comes next.
 
 use crate::foresight::Foresight;
+use core::hash::{Hash, Hasher};
 use core::net::{Ipv4Addr, SocketAddrV4};
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
@@ -40,15 +41,6 @@ impl Flow {
         Self { addresses: u64::from_ne_bytes(words[0]), ports: u32::from_ne_bytes(ports[0]) }
     }
 
-    /// All of it, as it stands there.
-    #[inline(always)]
-    pub(crate) fn bytes(self) -> [u8; 12] {
-        let mut ends = [0; 12];
-        ends[..8].copy_from_slice(&self.addresses.to_ne_bytes());
-        ends[8..].copy_from_slice(&self.ports.to_ne_bytes());
-        ends
-    }
-
     /// The addresses, as they stand there.
     pub(crate) const fn addresses(&self) -> [u8; 8] {
         self.addresses.to_ne_bytes()
@@ -57,6 +49,15 @@ impl Flow {
     /// What is bound at an address of ours and talks to anyone.
     pub(crate) fn bound(local: SocketAddrV4) -> Self {
         Self::new(local, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))
+    }
+}
+
+/// In two words.
+impl Hash for Flow {
+    #[inline(always)]
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u64(self.addresses);
+        hasher.write_u32(self.ports);
     }
 }
 
@@ -275,9 +276,14 @@ impl Demux {
     }
 }
 
+/// By a hasher that is made of the keys anew: nothing was written to it before, and so nothing has to be asked.
+#[inline(never)]
 fn hash(hasher: &SipHasher13, flow: Flow) -> FlowHash {
+    let (one, other) = hasher.keys();
+    let mut hasher = SipHasher13::new_with_keys(one, other);
+    flow.hash(&mut hasher);
     #[allow(clippy::cast_possible_truncation, reason = "any 32 of the bits do")]
-    let half = hasher.hash(&flow.bytes()) as u32;
+    let half = hasher.finish() as u32;
     FlowHash(half)
 }
 

@@ -149,6 +149,7 @@ impl Stack {
     }
 
     /// The way to a destination: this host itself, all hosts on the link, or along a route.
+    #[inline(always)]
     pub(crate) fn way_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<Way, Error> {
         match self.known_course(destination) {
             Some(course) => self.way_along(now, &course),
@@ -171,6 +172,7 @@ impl Stack {
         self.way_along(now, &course)
     }
 
+    #[inline(always)]
     fn way_along(&self, now: Instant, course: &Course) -> Result<Way, Error> {
         let known = self.path_mtus.get(now, course.destination);
         let link_mtu = self.interface.capabilities.mtu.min(course.mtu.unwrap_or(LOCAL_MTU)).min(LOCAL_MTU);

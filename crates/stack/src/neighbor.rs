@@ -307,7 +307,7 @@ impl Neighbors {
         let expires = now + REACHABLE;
         let waiting = PacketQueue::new(self.limits.waiting_bytes);
         let entry = Neighbor { address, state, station, used: false, asked: 0, expires, waiting };
-        let index = self.entries.insert(entry).index;
+        let index = self.entries.insert(entry).index();
         self.table.insert(address, index);
         self.timers.arm(index, expires);
         self.join_order(index, false);

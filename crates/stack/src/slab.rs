@@ -2,12 +2,36 @@
 //! one that they were made for.
 
 use alloc::vec::Vec;
+use core::fmt;
 
-/// The place of a thing, and which of the things that were there in turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Key {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
+/// The place of a thing, and which of the things that were there in turn: one word, since names are passed on through
+/// memory, and what was written in two pieces is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key(u64);
+
+impl Key {
+    #[inline]
+    fn new(index: u32, generation: u32) -> Self {
+        Self(u64::from(index) << 32 | u64::from(generation))
+    }
+
+    /// The place.
+    #[inline]
+    pub(crate) const fn index(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "the lower half")]
+    const fn generation(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({}, {})", self.index(), self.generation())
+    }
 }
 
 /// Places for things.
@@ -34,7 +58,7 @@ impl<T> Slab<T> {
         let index = self.free.pop().unwrap_or_else(|| self.make_slot());
         let slot = &mut self.slots[index as usize];
         slot.content = Some(thing);
-        Key { index, generation: slot.generation }
+        Key::new(index, slot.generation)
     }
 
     /// Takes a thing out. Keys that were made for it fit nothing any more.
@@ -59,22 +83,22 @@ impl<T> Slab<T> {
     /// The thing that the key was made for, if it is still there.
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<&T> {
-        let slot = self.slots.get(key.index as usize)?;
-        if slot.generation == key.generation { slot.content.as_ref() } else { None }
+        let slot = self.slots.get(key.index() as usize)?;
+        if slot.generation == key.generation() { slot.content.as_ref() } else { None }
     }
 
     /// The same, to change.
     #[inline]
     pub(crate) fn find_mut(&mut self, key: Key) -> Option<&mut T> {
-        let slot = self.slots.get_mut(key.index as usize)?;
-        if slot.generation == key.generation { slot.content.as_mut() } else { None }
+        let slot = self.slots.get_mut(key.index() as usize)?;
+        if slot.generation == key.generation() { slot.content.as_mut() } else { None }
     }
 
     /// The thing at a place, and its key.
     #[inline]
     pub(crate) fn entry(&self, index: u32) -> Option<(Key, &T)> {
         let slot = self.slots.get(index as usize)?;
-        slot.content.as_ref().map(|thing| (Key { index, generation: slot.generation }, thing))
+        slot.content.as_ref().map(|thing| (Key::new(index, slot.generation), thing))
     }
 
     /// The same, to change.
@@ -82,7 +106,7 @@ impl<T> Slab<T> {
     pub(crate) fn entry_mut(&mut self, index: u32) -> Option<(Key, &mut T)> {
         let slot = self.slots.get_mut(index as usize)?;
         let generation = slot.generation;
-        slot.content.as_mut().map(|thing| (Key { index, generation }, thing))
+        slot.content.as_mut().map(|thing| (Key::new(index, generation), thing))
     }
 
     /// The key of the thing at a place.
@@ -117,12 +141,12 @@ mod tests {
         let mut slab = Slab::new();
         let first = slab.insert('a');
         let second = slab.insert('b');
-        assert_eq!(slab.remove(first.index), Some('a'));
-        assert_eq!(slab.remove(first.index), None);
+        assert_eq!(slab.remove(first.index()), Some('a'));
+        assert_eq!(slab.remove(first.index()), None);
         let third = slab.insert('c');
-        assert_eq!(third.index, first.index);
+        assert_eq!(third.index(), first.index());
         assert_eq!([first, second, third].map(|key| slab.find(key)), [None, Some(&'b'), Some(&'c')]);
-        assert_eq!(slab.key(third.index), Some(third));
+        assert_eq!(slab.key(third.index()), Some(third));
         assert_eq!(slab.iter().map(|(_, thing)| *thing).collect::<alloc::string::String>(), "cb");
         assert_eq!((slab.len(), slab.get(9)), (2, None));
     }

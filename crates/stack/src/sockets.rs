@@ -18,7 +18,7 @@ pub struct TcpHandle(pub(crate) Key);
 impl TcpHandle {
     /// The place of the connection. Another one may have it later.
     pub(crate) const fn index(self) -> u32 {
-        self.0.index
+        self.0.index()
     }
 }
 
@@ -245,7 +245,7 @@ impl Sockets {
     #[inline]
     pub(crate) fn tcp_mut(&mut self, handle: TcpHandle) -> Result<(u32, &mut TcpSocket), Error> {
         match self.slab.find_mut(handle.0).and_then(|socket| socket.awake(self.now)) {
-            Some(socket) if socket.owner == Owner::Application => Ok((handle.0.index, socket)),
+            Some(socket) if socket.owner == Owner::Application => Ok((handle.0.index(), socket)),
             _ => Err(Error::Closed),
         }
     }
@@ -270,7 +270,7 @@ impl Sockets {
     /// The listener of an application with its number, to change.
     pub(crate) fn listener_mut(&mut self, handle: ListenHandle) -> Result<(u32, &mut Listener), Error> {
         match self.slab.find_mut(handle.0) {
-            Some(Socket::Listen(listener)) => Ok((handle.0.index, listener)),
+            Some(Socket::Listen(listener)) => Ok((handle.0.index(), listener)),
             _ => Err(Error::Closed),
         }
     }
@@ -286,7 +286,7 @@ impl Sockets {
     /// The UDP socket of an application with its number, to change.
     pub(crate) fn udp_mut(&mut self, handle: UdpHandle) -> Result<(u32, &mut UdpSocket), Error> {
         match self.slab.find_mut(handle.0) {
-            Some(Socket::Udp(socket)) => Ok((handle.0.index, socket)),
+            Some(Socket::Udp(socket)) => Ok((handle.0.index(), socket)),
             _ => Err(Error::Closed),
         }
     }

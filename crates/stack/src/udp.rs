@@ -228,7 +228,7 @@ impl Stack {
     /// Makes a socket that is bound to `local`, which is free.
     pub(crate) fn insert_udp(&mut self, local: SocketAddrV4, options: &UdpOptions) -> u32 {
         let socket = Socket::Udp(alloc::boxed::Box::new(UdpSocket::new(local, options)));
-        let index = self.sockets.insert(socket).index;
+        let index = self.sockets.insert(socket).index();
         self.datagrams.insert(Flow::bound(local), index);
         index
     }

@@ -185,7 +185,7 @@ impl Stack {
             pending: Pending::default(),
             counted: ListenStatistics::default(),
         };
-        let index = self.sockets.insert(Socket::Listen(Box::new(listener))).index;
+        let index = self.sockets.insert(Socket::Listen(Box::new(listener))).index();
         self.listeners.insert(Flow::bound(local), index);
         self.sockets.listen_handle(index).ok_or(Error::Closed)
     }

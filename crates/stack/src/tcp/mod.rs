@@ -314,6 +314,7 @@ impl Stack {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         socket.owner = Owner::Nobody;
         if socket.retired {
+            cold_path();
             self.drop_connection(index);
             return;
         }
