@@ -16,6 +16,7 @@ use linerate_stack::{
     RxFrame, TxFrame,
 };
 use linerate_units::{Clock, Instant, Rate};
+use std::hint::cold_path;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use thiserror::Error;
@@ -199,6 +200,7 @@ impl<C: Clock> Link for MemoryLink<C> {
             return Ok(0);
         }
         if self.sender.is_abandoned() {
+            cold_path();
             return Err(LinkError::Down);
         }
         let mut slots = Slots { stamp: source.now().as_nanos(), left: budget, link: self };

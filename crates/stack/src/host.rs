@@ -4,6 +4,7 @@ use crate::link::{
     FrameSink, FrameSlots, FrameSource, LentFrame, Link, LinkError, PlainFrame, RxFrame, TxFrame,
 };
 use crate::stack::Stack;
+use core::hint::cold_path;
 use linerate_units::Instant;
 
 /// How much one turn does of each kind before it returns.
@@ -254,7 +255,11 @@ impl Stack {
     #[inline(always)]
     fn serve(&mut self, receive: usize, timers: usize, now: Instant) -> (usize, usize) {
         self.end_batch();
-        let local = if self.has_local() { self.handle_local(now, receive) } else { 0 };
+        let mut local = 0;
+        if self.has_local() {
+            cold_path();
+            local = self.handle_local(now, receive);
+        }
         (local, self.handle_timeout(now, timers))
     }
 

@@ -5,6 +5,7 @@
 //! questions gets its share of the link and no more.
 
 use crate::list::{Links, List};
+use core::hint::cold_path;
 
 /// Frames that a sender may send in one turn. A few in a row keep its memory warm, and the receiver's
 /// question "the same flow as before?" answered with yes.
@@ -62,6 +63,7 @@ impl Ready {
     #[inline]
     pub(crate) fn turn(&mut self) -> Option<Sender> {
         if self.had >= FRAMES_A_TURN {
+            cold_path();
             self.end_turn();
         }
         let item = self.ring.first()?;

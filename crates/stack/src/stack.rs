@@ -35,6 +35,7 @@ use crate::transmit::{Gathering, Reply};
 use crate::warm_memory::WarmMemory;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::hint::cold_path;
 use core::net::Ipv4Addr;
 use linerate_units::Instant;
 use linerate_wire::Ipv4Cidr;
@@ -238,7 +239,11 @@ impl Stack {
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant, budget: usize) -> usize {
         self.pass_time(now);
-        if now < self.poll_timeout() { 0 } else { self.expire(now, budget) }
+        if now < self.poll_timeout() {
+            return 0;
+        }
+        cold_path();
+        self.expire(now, budget)
     }
 
     fn expire(&mut self, now: Instant, budget: usize) -> usize {

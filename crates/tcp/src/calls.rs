@@ -4,6 +4,7 @@ use crate::receive::ack_policy::Received;
 use crate::receive::saturated;
 use crate::send::buffer::SendBuffer;
 use crate::{Connection, Error, MemoryGrant, State};
+use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
@@ -31,6 +32,7 @@ impl Connection {
         add: impl FnOnce(&mut SendBuffer, &MemoryGrant) -> (usize, bool),
     ) -> Result<usize, Error> {
         if self.sender.fin || !self.state.may_write() {
+            cold_path();
             return Err(self.error.unwrap_or(Error::Shutdown));
         }
         let was_empty = self.sender.buffer.len() == 0;
@@ -158,7 +160,9 @@ impl Connection {
     }
 
     fn forget_passed_urgent_mark(&mut self) {
-        if self.receiver.urgent.is_some_and(|mark| !mark.after(self.first_unread())) {
+        let Some(mark) = self.receiver.urgent else { return };
+        cold_path();
+        if !mark.after(self.first_unread()) {
             self.receiver.urgent = None;
             self.refresh_prediction();
         }

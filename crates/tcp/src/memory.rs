@@ -6,6 +6,7 @@ use crate::rest::pack::{Pack, Packer, Unpacker};
 use crate::timers::Timer;
 use crate::{BufferSize, Connection, LARGEST_BUFFER, State};
 use alloc::boxed::Box;
+use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::Timestamps;
 
@@ -181,6 +182,7 @@ impl Connection {
     #[inline]
     pub(crate) fn tune_send_buffer(&mut self, more: usize) {
         if more > self.sender.buffer.free() {
+            cold_path();
             self.widen_send_buffer();
         }
     }
@@ -201,6 +203,7 @@ impl Connection {
     #[inline]
     pub(crate) fn watch_idle_buffers(&mut self, now: Instant) {
         if !self.timers.is_set(Timer::IdleBuffers) && self.state != State::Closed {
+            cold_path();
             self.timers.set(Timer::IdleBuffers, now, IDLE);
         }
     }

@@ -11,6 +11,7 @@ use crate::ring::{Following, Ring};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
+use core::hint::cold_path;
 use core::ops::Range;
 use linerate_units::Instant;
 use linerate_wire::checksum::{Sum, copy_and_sum};
@@ -220,6 +221,7 @@ impl Rope {
         if self.in_pieces == 0 {
             return self.ring.read(offset, into);
         }
+        cold_path();
         let mut at = 0;
         for part in self.parts(offset, into.len()) {
             into[at..at + part.len()].copy_from_slice(part);
@@ -230,11 +232,11 @@ impl Rope {
     /// Copies the bytes at `offset` out and sums them on the way.
     #[inline]
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
-        if self.in_pieces == 0 {
-            self.ring.read_and_sum(offset, into)
-        } else {
-            self.read_and_sum_parts(offset, into)
+        if self.in_pieces > 0 {
+            cold_path();
+            return self.read_and_sum_parts(offset, into);
         }
+        self.ring.read_and_sum(offset, into)
     }
 
     #[inline(never)]
@@ -260,7 +262,11 @@ impl Rope {
     /// Lets go of the first `count` bytes.
     #[inline]
     pub(crate) fn advance(&mut self, count: usize) {
-        if self.in_pieces == 0 { self.ring.advance(count) } else { self.advance_past_pieces(count) }
+        if self.in_pieces > 0 {
+            cold_path();
+            return self.advance_past_pieces(count);
+        }
+        self.ring.advance(count);
     }
 
     #[inline(never)]

@@ -8,6 +8,7 @@
 use crate::Connection;
 use crate::rest::pack::packed;
 use crate::timers::Timer;
+use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{TcpOptions, UserTimeout};
 
@@ -106,6 +107,7 @@ impl Connection {
     #[inline]
     pub(crate) fn watch_user_timeout(&mut self, now: Instant) {
         if let Some(timeout) = self.user_timeout().filter(|_| self.state.is_synchronized()) {
+            cold_path();
             self.timers.set(Timer::UserTimeout, now, timeout);
         }
     }

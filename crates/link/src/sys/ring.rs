@@ -10,6 +10,7 @@
 
 use super::barrier;
 use std::cell::UnsafeCell;
+use std::hint::cold_path;
 use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
@@ -77,6 +78,7 @@ impl Producer {
         self.tail.wrapping_sub(self.head_seen) <= self.shared.mask || self.has_room_by_now()
     }
 
+    #[cold]
     fn has_room_by_now(&mut self) -> bool {
         // Acquire: the consumer has read everything it will read of the slots it gave back.
         self.head_seen = self.shared.head.0.load(Ordering::Acquire);
@@ -237,6 +239,7 @@ impl Consumer {
             self.shared.head.0.store(self.head, Ordering::Release);
             return false;
         }
+        cold_path();
         self.looked_after = self.head;
         // In order, too: see `wakes`.
         self.shared.head.0.store(self.head, Ordering::SeqCst);

@@ -11,6 +11,7 @@ use crate::ready::{Ready, Sender};
 use crate::stack::Stack;
 use crate::tcp::{Owner, TcpTimer};
 use crate::timer_wheel::TimerWheel;
+use core::hint::cold_path;
 use core::net::Ipv4Addr;
 use linerate_tcp::{Events, State, Trouble};
 
@@ -115,6 +116,7 @@ impl TcpSocket {
     pub(super) fn arm(&mut self, index: u32, timers: &mut TimerWheel<TcpTimer>) {
         let deadline = self.connection.earliest_timeout();
         if deadline < self.armed {
+            cold_path();
             timers.arm(TcpTimer::Of(index), deadline);
             self.armed = deadline;
         }

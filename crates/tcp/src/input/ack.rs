@@ -10,6 +10,7 @@ use crate::send::loss::TimerVerdict;
 use crate::send::recovery::News;
 use crate::timers::Timer;
 use crate::{Connection, State};
+use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpFlags};
 
@@ -251,6 +252,7 @@ impl Connection {
     #[inline(always)]
     pub(super) fn update_window(&mut self, segment: &Segment<'_>) {
         if self.snd.wnd == 0 {
+            cold_path();
             // A closed window that is spoken of is no silence, however long it lasts.
             self.sender.silent_since = Instant::NEVER;
         }

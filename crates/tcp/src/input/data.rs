@@ -7,6 +7,7 @@ use crate::output::reset::Reset;
 use crate::receive::{Keep, saturated};
 use crate::timers::Timer;
 use crate::{Connection, Error};
+use core::hint::cold_path;
 use linerate_units::Instant;
 use linerate_wire::{Segment, SeqNum, TcpFlags};
 
@@ -100,6 +101,7 @@ impl Connection {
         self.statistics.bytes_received += u64::from(next - self.rcv.nxt);
         self.rcv.nxt = next;
         if piece > self.receiver.largest_segment {
+            cold_path();
             self.receiver.largest_segment = piece;
         }
         self.receiver.last_data = now;

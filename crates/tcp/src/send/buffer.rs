@@ -8,6 +8,7 @@ use crate::ring::SMALLEST_BUFFER_MEMORY;
 use crate::rope::{LEAST_PIECE, Rope};
 use alloc::boxed::Box;
 use bytes::Bytes;
+use core::hint::cold_path;
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 use linerate_wire::checksum::Sum;
@@ -146,7 +147,11 @@ impl SendBuffer {
     /// granted; how many.
     #[inline]
     fn make_room(&mut self, wanted: usize, grant: &MemoryGrant) -> usize {
-        let most = if grant.is_awaited { self.fair_share() } else { self.capacity() };
+        let mut most = self.capacity();
+        if grant.is_awaited {
+            cold_path();
+            most = self.fair_share();
+        }
         let count = wanted.min(most.saturating_sub(self.len()));
         if self.rope.make_room(self.len() + count, self.capacity(), grant) {
             return count;
