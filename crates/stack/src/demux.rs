@@ -349,9 +349,108 @@ mod tests {
         }
     }
 
+    /// Or a lookup would cost as much as there are flows: the table begins to look where the lower bits say, and compares
+    /// the upper seven before it asks for a flow.
+    #[test]
+    fn hashes_spread_in_the_lower_bits_and_in_the_upper_ones() {
+        let mut demux = demux();
+        let hashes: Vec<u64> = (0..1_024).map(|port| demux.hash(flow(port)).wide()).collect();
+        let distinct = |part: fn(u64) -> u64| {
+            let mut parts: Vec<_> = hashes.iter().map(|&hash| part(hash)).collect();
+            parts.sort_unstable();
+            parts.dedup();
+            parts.len()
+        };
+        // Of 1,024 places that many balls leave about a third empty.
+        assert!(distinct(|hash| hash % 1_024) > 512);
+        assert!(distinct(|hash| hash >> 57) > 96);
+    }
+
+    /// What comes is what was noted: whoever is known is found by the question alone.
+    fn come_true(noted: &[Option<u16>]) {
+        let mut demux = demux();
+        for port in 0..3 {
+            assert!(demux.insert(flow(port), port.into()));
+        }
+        for &port in noted {
+            demux.note_coming(port.map(flow));
+        }
+        let trains = noted.chunk_by(PartialEq::eq).count();
+        assert_eq!(demux.look_up_coming(|socket| socket != 2), trains > 1);
+        if trains < 2 {
+            return assert!(demux.turn_to_foreseen(noted.first().copied().flatten().map(flow)).is_none());
+        }
+        for (at, &port) in noted.iter().enumerate() {
+            let Some(port) = port else {
+                assert!(demux.turn_to_foreseen(None).is_none());
+                continue;
+            };
+            let before = demux.last.map(|last| last.flow);
+            let turned = demux.turn_to_foreseen(Some(flow(port)));
+            let is_expected = port < 2 && before != Some(flow(port));
+            assert_eq!(
+                turned.is_some(),
+                is_expected,
+                "who is asked for, and is there, unless it is there already"
+            );
+            if let Some(turned) = turned {
+                assert_eq!(demux.last(flow(port)), Some(port.into()));
+                demux.turn_back(turned);
+                assert_eq!(demux.last.map(|last| last.flow), before);
+            }
+            let next = noted.get(at + 1);
+            assert_eq!(demux.turns_away(), next.is_some_and(|&next| next != Some(port)));
+            demux.lookup(flow(port));
+        }
+        demux.forget_coming();
+        assert!(demux.turn_to_foreseen(Some(flow(0))).is_none());
+    }
+
     proptest! {
         #[test]
-        fn the_table_agrees_with_a_list(steps in prop::collection::vec((0_u16..8, 0_u8..3), 0..100)) {
+        fn what_was_foreseen_is_known_when_it_comes(
+            noted in prop::collection::vec(prop::option::of(0_u16..4), 0..12),
+        ) {
+            come_true(&noted);
+        }
+
+        /// Whatever comes instead, and whoever leaves or is entered meanwhile: nobody is led to who is gone.
+        #[test]
+        fn what_was_foreseen_does_not_have_to_come_true(
+            noted in prop::collection::vec(prop::option::of(0_u16..4), 2..12),
+            come in prop::collection::vec((0_u16..4, any::<bool>()), 1..16),
+        ) {
+            let mut demux = demux();
+            let mut list: [Option<u32>; 4] = [Some(0), Some(1), Some(2), None];
+            for port in 0..3 {
+                prop_assert!(demux.insert(flow(port), port.into()));
+            }
+            for port in noted {
+                demux.note_coming(port.map(flow));
+            }
+            demux.look_up_coming(|_| true);
+            for (socket, (port, changes)) in (10..).zip(come) {
+                demux.turn_to_foreseen(Some(flow(port)));
+                for port in 0..4 {
+                    let last = demux.last(flow(port));
+                    prop_assert!(last.is_none() || last == list[usize::from(port)]);
+                }
+                let known = &mut list[usize::from(port)];
+                match known.filter(|_| changes) {
+                    Some(socket) => {
+                        demux.remove(flow(port), socket);
+                        *known = None;
+                    }
+                    None => {
+                        prop_assert_eq!(demux.insert(flow(port), socket), known.is_none());
+                        known.get_or_insert(socket);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn the_table_agrees_with_a_list(steps in prop::collection::vec((0_u16..8, 0_u8..4), 0..100)) {
             let (mut demux, mut list) = (demux(), Vec::<(u16, u32)>::new());
             for (number, (port, step)) in (0..).zip(steps) {
                 let known = list.iter().find(|entry| entry.0 == port).map(|entry| entry.1);
@@ -361,6 +460,7 @@ mod tests {
                         prop_assert_eq!(demux.insert(flow(port), number), known.is_none());
                         list.extend(known.is_none().then_some((port, number)));
                     }
+                    (2, Some(socket)) => demux.remove(flow(port), socket + 1_000),
                     (_, Some(socket)) => {
                         demux.remove(flow(port), socket);
                         list.retain(|entry| entry.0 != port);

@@ -184,6 +184,16 @@ mod tests {
     }
 
     #[test]
+    fn where_connections_have_become_few_nothing_is_kept() {
+        let mut memory = WarmMemory::new();
+        memory.begin();
+        assert!(memory.lend(|_| true) && !memory.lend(|_| false));
+        assert_eq!((memory.warm.len(), memory.cold.len()), (1, 1));
+        memory.end();
+        assert_eq!((memory.is_on, memory.warm.len(), memory.cold.len()), (false, 0, 0));
+    }
+
+    #[test]
     fn what_does_not_fit_is_kept() {
         let mut memory = WarmMemory::new();
         assert!(!memory.lend(|_| false));

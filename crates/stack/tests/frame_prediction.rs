@@ -1091,6 +1091,28 @@ fn live_through(steps: Vec<ManyStep>) {
     }
 }
 
+/// A connection is reset, another is opened, and what the first had sent comes once more, all in one batch that the host has
+/// looked at: nobody hears what was meant for the one that is gone.
+#[test]
+fn a_connection_that_ends_in_a_batch_is_not_foreseen_for_the_rest_of_it() {
+    let mut scene = Scene::new();
+    (0..MANY).for_each(|number| scene.open(number));
+    let mut late = scene.train(1);
+    scene.turn(&mut Batch { frames: late.clone(), shown: Shown::All }, usize::MAX);
+    scene.answer();
+    let (now, mut frames) = (scene.now, Vec::new());
+    scene.client.tcp_abort(now, scene.opened[0]).unwrap();
+    scene.gather(&mut frames);
+    scene.client.tcp_connect(now, SocketAddrV4::new(SERVER, PORT), &ConnectOptions::default()).unwrap();
+    scene.gather(&mut frames);
+    frames.append(&mut late);
+    assert_eq!(frames.len(), 3);
+    let before = scene.servers[0].counters().tcp.out_resets;
+    scene.turn(&mut Batch { frames, shown: Shown::All }, usize::MAX);
+    scene.answer();
+    assert_eq!(scene.servers[0].counters().tcp.out_resets, before + 1, "it is told that it is gone");
+}
+
 #[test]
 fn an_acknowledgement_that_waits_is_heard_before_a_syn_behind_it_is_answered() {
     let answer = |length| ManyStep::Answer(vec![12], length);
