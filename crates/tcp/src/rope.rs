@@ -232,11 +232,11 @@ impl Rope {
     /// Copies the bytes at `offset` out and sums them on the way.
     #[inline]
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
-        if self.in_pieces > 0 {
-            cold_path();
-            return self.read_and_sum_parts(offset, into);
+        if self.in_pieces == 0 {
+            self.ring.read_and_sum(offset, into)
+        } else {
+            self.read_and_sum_parts(offset, into)
         }
-        self.ring.read_and_sum(offset, into)
     }
 
     #[inline(never)]
