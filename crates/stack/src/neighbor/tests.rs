@@ -77,10 +77,30 @@ fn a_question_is_asked_once_a_second_and_given_up_after_three() {
         asked.extend(questions(&mut neighbors).iter().map(|_| now));
     }
     assert_eq!(asked.len(), 3);
+    assert_eq!(neighbors.counted().out_requests, 3);
     assert!(asked.windows(2).all(|pair| pair[1].since(pair[0]) >= INTERVAL));
     assert_eq!(pass_time(&mut neighbors, at(4)), 6, "what fitted the queue is given up");
     assert_eq!(neighbors.counted().failures, 1);
     assert_eq!(neighbors.poll_timeout(), Instant::NEVER);
+}
+
+#[test]
+fn a_question_that_was_answered_before_it_left_is_not_asked() {
+    let mut neighbors = neighbors();
+    neighbors.lookup(at(0), address(1));
+    neighbors.learn(at(0), address(1), station(1), false);
+    assert!(!neighbors.wants_transmit());
+    assert_eq!(questions(&mut neighbors), []);
+}
+
+#[test]
+fn to_doubt_a_neighbour_that_has_not_answered_yet_changes_nothing() {
+    let mut neighbors = neighbors();
+    neighbors.lookup(at(0), address(1));
+    neighbors.doubt(at(0), address(1));
+    neighbors.check();
+    assert_eq!(neighbors.lookup(at(0), address(1)), None);
+    assert_eq!(questions(&mut neighbors), [to_all(1)]);
 }
 
 #[test]
