@@ -13,7 +13,7 @@ use crate::send::{SendSequence, Sender};
 use crate::shared_config::{Preferences, SharedConfig};
 use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
-use crate::{Config, Connection, LARGEST_BUFFER, MemoryGrant, PacingRule, State, Statistics};
+use crate::{Config, Connection, MemoryGrant, PacingRule, State, Statistics};
 use core::hint::cold_path;
 use linerate_units::Instant;
 use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader};
@@ -84,8 +84,7 @@ macro_rules! begins {
 }
 
 begins!((config, path, seeds, open, now) {
-    let clamp = path.window_clamp.map_or(LARGEST_BUFFER, |clamp| clamp.max(1) as usize);
-    let preferences = Preferences::of(config, clamp);
+    let preferences = Preferences::of(config, path.window_clamp);
     let receive_buffer = preferences.receive_buffer;
     let iss = seeds.initial_sequence;
 } Self {

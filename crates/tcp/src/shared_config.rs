@@ -2,7 +2,7 @@
 
 use crate::rest::pack::{Pack, Packer, Unpacker};
 use crate::timers::Timer;
-use crate::{BufferSize, Config, Connection, KeepAlive, LARGEST_BUFFER, State};
+use crate::{BufferSize, Config, Connection, KeepAlive, State};
 use alloc::sync::Arc;
 use core::ops::Deref;
 use linerate_units::{Duration, Instant};
@@ -66,7 +66,7 @@ pub(crate) struct Preferences {
 /// What is as the configuration says takes a bit.
 impl Pack for Preferences {
     fn pack(&self, into: &mut Packer<'_>) {
-        let usual = Self::of(into.config(), LARGEST_BUFFER);
+        let usual = Self::of(into.config(), None);
         (self.send_buffer != usual.send_buffer).then_some(self.send_buffer).pack(into);
         (self.receive_buffer != usual.receive_buffer).then_some(self.receive_buffer).pack(into);
         (self.keep_alive != usual.keep_alive).then_some(self.keep_alive).pack(into);
@@ -76,7 +76,7 @@ impl Pack for Preferences {
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let usual = Self::of(from.config(), LARGEST_BUFFER);
+        let usual = Self::of(from.config(), None);
         Self {
             send_buffer: Option::unpack(from).unwrap_or(usual.send_buffer),
             receive_buffer: Option::unpack(from).unwrap_or(usual.receive_buffer),
@@ -89,12 +89,13 @@ impl Pack for Preferences {
 }
 
 impl Preferences {
-    /// Nothing was changed yet; the route lets no more than `clamp` bytes of window be offered.
+    /// Nothing was changed yet; the route may let no more than `clamp` bytes of window be offered.
     #[inline(always)]
-    pub(crate) fn of(config: &Config, clamp: usize) -> Self {
+    pub(crate) fn of(config: &SharedConfig, clamp: Option<u32>) -> Self {
+        let receive_buffer = config.receive_buffer;
         Self {
             send_buffer: config.send_buffer,
-            receive_buffer: config.receive_buffer.within(clamp),
+            receive_buffer: clamp.map_or(receive_buffer, |clamp| receive_buffer.within(clamp as usize)),
             keep_alive: config.keep_alive,
             linger: config.linger,
             no_delay: config.no_delay,
