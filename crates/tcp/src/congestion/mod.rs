@@ -312,11 +312,10 @@ impl Pack for Congestion {
 }
 
 impl Congestion {
-    /// What a connection has before it knows of its peer which control there can be: ten segments of the size `mss`, and
-    /// none. A SYN is all that leaves by then.
-    #[inline(always)]
-    pub(crate) const fn before_handshake(mss: u32) -> Self {
-        Self::NewReno(NewReno::new(Window::of_ten(mss)))
+    /// What a connection has before it knows of its peer which control there can be: a window, and none.
+    #[inline]
+    pub(crate) fn before_handshake(mss: u32, initial_segments: u32) -> Self {
+        Self::NewReno(NewReno::new(Window::new(mss, initial_segments)))
     }
 
     /// A controller that begins with `initial_segments` segments of `mss` bytes, which are `paced` whether it asks

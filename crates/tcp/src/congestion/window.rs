@@ -33,12 +33,6 @@ impl Window {
         Self { cwnd: initial, ssthresh: MOST, mss, credit: 0, initial, restart: initial }
     }
 
-    /// The same with ten segments, which are small.
-    pub(super) const fn of_ten(mss: u32) -> Self {
-        let initial = 10 * mss;
-        Self { cwnd: initial, ssthresh: MOST, mss, credit: 0, initial, restart: initial }
-    }
-
     pub(crate) const fn cwnd(&self) -> u32 {
         self.cwnd
     }

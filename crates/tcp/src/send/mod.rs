@@ -179,7 +179,7 @@ impl Sender {
             path,
             loss: Loss::new(iss),
             first_flight: FirstFlight::default(),
-            congestion: Congestion::before_handshake(mss),
+            congestion: Congestion::before_handshake(mss, config.initial_window),
             pacer: Pacer::new(now),
             burst: 0,
             scoreboard: Scoreboard::new(iss + 1),
