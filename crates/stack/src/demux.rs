@@ -253,6 +253,11 @@ impl Demux {
         self.foresight.forget();
     }
 
+    /// Is nothing more to come?
+    pub(crate) const fn foresees_nothing(&self) -> bool {
+        self.foresight.is_empty()
+    }
+
     /// How many flows there are.
     pub(crate) fn len(&self) -> usize {
         self.table.len()

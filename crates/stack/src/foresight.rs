@@ -89,6 +89,11 @@ impl Foresight {
         }
     }
 
+    /// Is nothing foreseen?
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.trains.is_empty()
+    }
+
     /// All that was foreseen has come, or nobody wants to know any more.
     #[inline]
     pub(crate) fn forget(&mut self) {

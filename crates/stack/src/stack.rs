@@ -312,6 +312,7 @@ impl Stack {
             self.held_ack.is_none() && self.held_data.as_ref().is_none_or(|held| !held.waits()),
             "nothing waits for longer than its batch"
         );
+        assert!(self.flows.foresees_nothing(), "nor is anything foreseen beyond it");
         let called = self.ready.contains(Sender::Replies);
         assert!(called || !self.has_replies(), "what the host has to send stands in the ring");
         let called = self.local_ready.contains(Sender::Replies);

@@ -118,6 +118,33 @@ fn what_nobody_asked_for_makes_no_entry_but_changes_one() {
     assert_eq!(neighbors.counted().changes, 1);
 }
 
+/// Or each sign of a neighbour would have every connection look for its way anew.
+#[test]
+fn a_sign_of_the_station_that_is_known_is_no_change() {
+    let mut neighbors = neighbors();
+    neighbors.lookup(at(0), address(1));
+    let before = neighbors.generation();
+    neighbors.learn(at(0), address(1), station(1), false);
+    neighbors.learn(at(1), address(1), station(1), false);
+    assert_eq!((neighbors.generation(), neighbors.counted().changes), (before, 0));
+}
+
+#[test]
+fn who_has_given_a_sign_has_all_questions_before_it_again() {
+    let mut neighbors = neighbors();
+    neighbors.lookup(at(0), address(1));
+    pass_time(&mut neighbors, at(2));
+    assert_eq!(neighbors.entries.iter().map(|(_, entry)| entry.asked).collect::<Vec<_>>(), [2]);
+    neighbors.learn(at(2), address(1), station(1), false);
+    pass_time(&mut neighbors, at(33));
+    for now in [33, 35, 37] {
+        pass_time(&mut neighbors, at(now));
+        assert_eq!(neighbors.lookup(at(now), address(1)), Some(station(1)), "at {now} s");
+    }
+    pass_time(&mut neighbors, at(39));
+    assert_eq!(neighbors.lookup(at(39), address(1)), None);
+}
+
 #[test]
 fn a_neighbour_in_use_is_probed_alone_and_then_before_all() {
     let mut neighbors = neighbors();
@@ -176,6 +203,9 @@ fn invented_addresses_do_not_push_out_known_neighbours() {
         assert_eq!(neighbors.lookup(at(0), address(host)), None);
         neighbors.wait(address(host), b"reply");
     }
+    let refused = 50 - LIMITS.unresolved as u64;
+    let counted = neighbors.counted();
+    assert_eq!((counted.table_overflows, counted.queue_drops), (refused, refused), "none of it is forgotten");
     assert_eq!(questions(&mut neighbors).len(), LIMITS.unresolved);
     assert_eq!(neighbors.lookup(at(0), address(1)), Some(station(1)));
     neighbors.check();
