@@ -131,6 +131,7 @@ impl Stack {
             self.counted.ip.out_requests += 1;
             self.counted.tcp.out_segments += 1;
             if socket.state == State::TimeWait {
+                // It may have been all that was left to say.
                 self.settle_in_time_wait(index);
             } else {
                 socket.arm(index, &mut self.timers);
