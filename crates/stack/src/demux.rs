@@ -9,7 +9,7 @@
 //! hashed last is remembered, found or not, and who was entered last is who comes next.
 
 use crate::foresight::Foresight;
-use core::hash::{Hash, Hasher};
+use core::hash::Hasher;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
@@ -46,18 +46,18 @@ impl Flow {
         self.addresses.to_ne_bytes()
     }
 
+    /// Its hash, in two words, by a hasher that was just made of its keys: nothing was written to that before, and so
+    /// nothing has to be asked.
+    #[inline(always)]
+    pub(crate) fn hash_by(self, mut hasher: impl Hasher) -> u64 {
+        hasher.write_u64(self.addresses);
+        hasher.write_u32(self.ports);
+        hasher.finish()
+    }
+
     /// What is bound at an address of ours and talks to anyone.
     pub(crate) fn bound(local: SocketAddrV4) -> Self {
         Self::new(local, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))
-    }
-}
-
-/// In two words.
-impl Hash for Flow {
-    #[inline(always)]
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        hasher.write_u64(self.addresses);
-        hasher.write_u32(self.ports);
     }
 }
 
@@ -281,14 +281,11 @@ impl Demux {
     }
 }
 
-/// By a hasher that is made of the keys anew: nothing was written to it before, and so nothing has to be asked.
 #[inline(never)]
 fn hash(hasher: &SipHasher13, flow: Flow) -> FlowHash {
     let (one, other) = hasher.keys();
-    let mut hasher = SipHasher13::new_with_keys(one, other);
-    flow.hash(&mut hasher);
     #[allow(clippy::cast_possible_truncation, reason = "any 32 of the bits do")]
-    let half = hasher.finish() as u32;
+    let half = flow.hash_by(SipHasher13::new_with_keys(one, other)) as u32;
     FlowHash(half)
 }
 

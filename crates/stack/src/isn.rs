@@ -3,7 +3,6 @@
 
 use crate::demux::Flow;
 use crate::keys::Keys;
-use core::hash::{Hash, Hasher};
 use core::net::{Ipv4Addr, SocketAddrV4};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
@@ -33,11 +32,9 @@ impl InitialNumbers {
     /// does not take old segments for its own, and say nothing about those of another.
     //= rfc6528#3
     pub(crate) fn sequence(&self, now: Instant, flow: Flow) -> SeqNum {
-        // Made of the keys anew: nothing was written to it before, and so nothing has to be asked.
         let (one, other) = self.sequence.keys();
-        let mut hasher = SipHasher24::new_with_keys(one, other);
-        flow.hash(&mut hasher);
-        SeqNum::new(low_half(now.as_nanos() / 4_000)) + low_half(hasher.finish())
+        let hash = flow.hash_by(SipHasher24::new_with_keys(one, other));
+        SeqNum::new(low_half(now.as_nanos() / 4_000)) + low_half(hash)
     }
 
     /// What is added to the clock in timestamps. It is the same for all connections of two hosts,

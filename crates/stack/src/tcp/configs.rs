@@ -42,7 +42,7 @@ impl TcpConfigs {
         Rules::Last
     }
 
-    /// The rules that were chosen last.
+    /// The rules that were just chosen.
     #[inline]
     pub(crate) fn shared(&self, rules: Rules) -> &SharedConfig {
         match (rules, &self.last) {

@@ -109,9 +109,9 @@ impl TcpSocket {
 
     /// A connection, beside which nothing is kept yet.
     #[cold]
-    fn around(connection: Connection) -> Box<Self> {
+    fn around(connection: Connection) -> Self {
         let nobody = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-        Box::new(Self {
+        Self {
             headers: Headers::new(nobody, nobody),
             hop: NOWHERE,
             granted: Granted::NOTHING,
@@ -127,7 +127,7 @@ impl TcpSocket {
             connection,
             peer: nobody,
             flow_hash: FlowHash::NONE,
-        })
+        }
     }
 
     /// Is the connection open in the sense of `CurrEstab`?
@@ -174,7 +174,7 @@ impl Stack {
                 spare.connection.reopen(config, path, seeds, open, now);
                 spare
             }
-            None => TcpSocket::around(Connection::open(config.clone(), path, seeds, open, now)),
+            None => Box::new(TcpSocket::around(Connection::open(config.clone(), path, seeds, open, now))),
         };
         socket.connection.grant_memory(grant);
         (socket.headers, socket.hop) = recent.with_ports(local.port(), peer.port());

@@ -2,12 +2,11 @@
 //! in TIME-WAIT, in a tenth. Whoever wants to change anything about it wakes it, and whoever looks at it is shown
 //! what it would be awake.
 
-use super::{NOWHERE, Owner, TcpSocket, TcpTimer, headers::Headers};
+use super::{Owner, TcpSocket, TcpTimer, headers::Headers};
 use crate::demux::{Flow, FlowHash};
 use crate::memory::Granted;
 use crate::sockets::Socket;
 use crate::stack::Stack;
-use crate::warm_memory::Lent;
 use alloc::boxed::Box;
 use core::net::SocketAddrV4;
 use core::ops::Deref;
@@ -136,21 +135,15 @@ impl<C: Kept> RestingSocket<C> {
         let mut headers = Headers::new(kept.local, kept.peer);
         headers.set_service(kept.service);
         TcpSocket {
-            connection,
             owner: kept.owner,
             local: kept.local,
             peer: kept.peer,
             flow_hash: kept.flow_hash,
-            held: 0,
-            granted: Granted::NOTHING,
             headers,
-            hop: NOWHERE,
             room: kept.room,
             is_local: kept.is_local,
             state: kept.state,
-            retired: false,
-            lent: Lent::default(),
-            armed: Instant::NEVER,
+            ..TcpSocket::around(connection)
         }
     }
 

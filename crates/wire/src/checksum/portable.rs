@@ -29,11 +29,11 @@ pub(super) fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
 pub(crate) fn sum_short(bytes: &[u8]) -> u64 {
     // A header with timestamps, which nearly all have, is no loop.
     let (front, bytes_behind) = match bytes.split_first_chunk::<32>() {
-        Some((front, behind)) => (sum_words(front), behind),
+        Some((front, behind)) => (add_words(0, front.as_chunks().0), behind),
         None => (0, bytes),
     };
     let (words, rest) = bytes_behind.as_chunks::<8>();
-    let sum = words.iter().fold(front, |sum, &word| add(sum, u64::from_ne_bytes(word)));
+    let sum = add_words(front, words);
     match bytes.last_chunk() {
         _ if rest.is_empty() => sum,
         Some(&last) => add(sum, end_of(last, rest.len())),
@@ -41,11 +41,10 @@ pub(crate) fn sum_short(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The sum over four words.
+/// The sum over these words as well.
 #[inline(always)]
-fn sum_words(bytes: &[u8; 32]) -> u64 {
-    let (words, _) = bytes.as_chunks::<8>();
-    words.iter().fold(0, |sum, &word| add(sum, u64::from_ne_bytes(word)))
+fn add_words(sum: u64, words: &[[u8; 8]]) -> u64 {
+    words.iter().fold(sum, |sum, &word| add(sum, u64::from_ne_bytes(word)))
 }
 
 /// The sum over the last `count` bytes of `last`, without those that were among the words before.
