@@ -109,6 +109,24 @@ mod tests {
     }
 
     #[test]
+    fn what_was_kept_first_is_forgotten_and_comes_back_before_the_others() {
+        let mut arrivals = Arrivals::new(1, 1);
+        let mut held = Vec::new();
+        for _ in 0..REMEMBERED + 10 {
+            arrivals.next_one();
+            held.push(Arc::clone(arrivals.memory(0)));
+        }
+        // The last is in its place still.
+        let expected = &held[9..REMEMBERED + 9];
+        assert!(arrivals.kept.iter().zip(expected).all(|(memory, held)| Arc::ptr_eq(memory, held)));
+        drop(held);
+        let oldest = arrivals.kept[0].as_ptr();
+        let last = Arc::clone(arrivals.memory(0));
+        assert_eq!(arrivals.next_one().as_ptr(), oldest);
+        drop(last);
+    }
+
+    #[test]
     fn of_several_at_once_only_those_that_are_kept_change_their_memory() {
         let mut arrivals = Arrivals::new(1, 3);
         assert_eq!(arrivals.next(9).len(), 3);

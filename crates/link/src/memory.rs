@@ -305,12 +305,24 @@ mod tests {
     use crate::{ManualClock, Waiter};
     use linerate_stack::LentFrame;
     use linerate_units::Duration;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::thread;
 
     fn take<C: Clock>(link: &mut MemoryLink<C>) -> Vec<(Vec<u8>, Instant)> {
         let mut frames = Vec::new();
         link.receive(usize::MAX, |frame| frames.push((frame.bytes.to_vec(), frame.arrived))).unwrap();
         frames
+    }
+
+    /// A link of one frame each way.
+    fn narrow() -> (MemoryLink, MemoryLink) {
+        pair(MemoryConfig { capacity: 1, ..MemoryConfig::default() }).unwrap()
+    }
+
+    /// Is whoever sleeps there woken?
+    fn rings(link: &MemoryLink) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(link.fd(), PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
     }
 
     #[test]
@@ -390,6 +402,7 @@ mod tests {
         assert!(waiter.wait(&mut right, Instant::NEVER).unwrap().link);
         assert_eq!(take(&mut right).len(), 1);
         assert!(waiter.wait(&mut right, Instant::NEVER).unwrap().link);
+        assert!(right.is_ready(), "to say so");
         assert_eq!(right.receive(1, |_| ()), Err(LinkError::Down));
         assert_eq!(right.transmit(1, |_| None), Err(LinkError::Down));
     }
@@ -400,6 +413,119 @@ mod tests {
         assert_eq!(pair(mtu).unwrap_err(), MemoryError::Mtu(67));
         let capacity = MemoryConfig { capacity: 0, ..MemoryConfig::default() };
         assert!(pair(capacity).unwrap_err().to_string().contains("1 to 65536"));
+    }
+
+    #[test]
+    fn the_smallest_and_the_largest_of_what_can_be_configured_are_links() {
+        for (mtu, capacity) in [(68, 1), (65_535, 1), (68, 65_536)] {
+            pair(MemoryConfig { mtu, capacity, ..MemoryConfig::default() }).unwrap();
+        }
+        for (mtu, capacity) in [(65_536, 1), (68, 65_537)] {
+            pair(MemoryConfig { mtu, capacity, ..MemoryConfig::default() }).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_frame_comes_with_what_the_receiver_is_to_be_told_of_its_checksum() {
+        for checksum in [RxChecksum::Unverified, RxChecksum::Verified] {
+            let config = MemoryConfig { checksum, ..MemoryConfig::default() };
+            let clock = ManualClock::new(Instant::from_nanos(3));
+            let (mut left, mut right) = pair_with_clock(config, clock).unwrap();
+            send(&mut left, [b"summed"]).unwrap();
+            let mut told = None;
+            right.receive(1, |frame| told = Some((frame.checksum, frame.arrived))).unwrap();
+            assert_eq!(told, Some((checksum, Instant::from_nanos(3))));
+        }
+    }
+
+    #[test]
+    fn the_next_frames_are_foreseen_in_their_order_and_arrive_all_the_same() {
+        let (mut left, mut right) = pair(MemoryConfig::default()).unwrap();
+        let foreseen = |link: &mut MemoryLink, budget| {
+            let mut frames = Vec::new();
+            link.foresee(budget, |bytes| frames.push(bytes.to_vec()));
+            frames
+        };
+        assert!(foreseen(&mut right, 9).is_empty());
+        send(&mut left, [b"1", b"2", b"3"]).unwrap();
+        assert_eq!(foreseen(&mut right, 2), [b"1", b"2"]);
+        assert_eq!(right.receive(1, |frame| assert_eq!(frame.bytes, b"1")), Ok(1));
+        assert_eq!(foreseen(&mut right, 9), [b"2", b"3"]);
+        assert_eq!(take(&mut right).len(), 2);
+        assert!(foreseen(&mut right, 9).is_empty());
+    }
+
+    #[test]
+    fn the_first_frames_of_a_long_batch_are_seen_while_the_rest_is_written() {
+        let (mut left, mut right) = pair(MemoryConfig::default()).unwrap();
+        let (mut written, mut seen) = (0, 0);
+        let sent = left.transmit(2 * SHOWN_AT_ONCE, |_| {
+            seen += take(&mut right).len();
+            written += 1;
+            Some(TxFrame::whole(60))
+        });
+        assert_eq!((sent, written, seen), (Ok(2 * SHOWN_AT_ONCE), 2 * SHOWN_AT_ONCE, SHOWN_AT_ONCE));
+    }
+
+    #[test]
+    fn who_had_no_room_is_ready_when_there_is_some_and_no_longer_when_it_was_used() {
+        let (mut left, mut right) = narrow();
+        assert_eq!(send(&mut left, [b"1", b"2"]), Ok(1));
+        assert!(!left.is_ready());
+        take(&mut right);
+        assert!(left.is_ready());
+        assert_eq!(left.transmit(1, |_| Some(TxFrame::whole(60))), Ok(1));
+        take(&mut right);
+        assert!(!left.is_ready(), "nobody wants the room");
+    }
+
+    #[test]
+    fn who_sleeps_is_woken_by_a_frame_and_can_sleep_again_when_it_was_taken() {
+        let (mut left, mut right) = pair(MemoryConfig::default()).unwrap();
+        assert!(right.prepare_to_sleep() && !rings(&right));
+        send(&mut left, [b"wake up"]).unwrap();
+        assert!(rings(&right));
+        right.awake(true);
+        take(&mut right);
+        assert!(right.prepare_to_sleep() && !rings(&right));
+    }
+
+    #[test]
+    fn who_sleeps_for_want_of_room_is_woken_when_there_is_some() {
+        let (mut left, mut right) = narrow();
+        assert_eq!(send(&mut left, [b"1", b"2"]), Ok(1));
+        assert!(left.prepare_to_sleep() && !rings(&left));
+        take(&mut right);
+        assert!(rings(&left));
+    }
+
+    #[test]
+    fn who_sleeps_is_woken_when_the_other_end_goes() {
+        let (left, mut right) = pair(MemoryConfig::default()).unwrap();
+        assert!(right.prepare_to_sleep() && !rings(&right));
+        drop(left);
+        assert!(rings(&right));
+    }
+
+    #[test]
+    fn nobody_rings_for_one_who_woke_by_itself() {
+        let (mut left, mut right) = narrow();
+        assert_eq!(send(&mut left, [b"1", b"2"]), Ok(1));
+        assert!(left.prepare_to_sleep());
+        left.awake(false);
+        take(&mut right);
+        send(&mut right, [b"3"]).unwrap();
+        assert!(!rings(&left));
+    }
+
+    #[test]
+    fn nobody_rings_for_one_who_found_room_before_it_slept() {
+        let (mut left, mut right) = narrow();
+        assert_eq!(send(&mut left, [b"1", b"2"]), Ok(1));
+        take(&mut right);
+        assert!(!left.prepare_to_sleep());
+        send(&mut right, [b"3"]).unwrap();
+        assert!(!rings(&left));
     }
 
     #[test]

@@ -514,6 +514,76 @@ mod tests {
     }
 
     #[test]
+    fn who_fills_the_ring_anew_behind_a_frame_that_was_seen_is_woken_when_the_last_one_is_read() {
+        let (mut producer, mut consumer) = ring(2, 8);
+        put(&mut producer, b"1", 0);
+        put(&mut producer, b"2", 0);
+        assert!(!producer.publish());
+        assert!(consumer.next().is_some());
+        assert!(!consumer.release(), "it was looked after, and was awake");
+        put(&mut producer, b"3", 0);
+        assert!(!producer.publish());
+        assert!(producer.fall_asleep());
+        assert!(consumer.next().is_some());
+        let woken = consumer.release();
+        assert!(consumer.next().is_some());
+        assert_ne!(consumer.release(), woken, "once");
+    }
+
+    #[test]
+    fn a_frame_that_is_said_to_be_longer_than_its_room_is_as_long_as_that() {
+        let (mut producer, mut consumer) = ring(2, 8);
+        producer.offer().unwrap().commit(9, 1);
+        put(&mut producer, b"2", 2);
+        assert!(!producer.publish());
+        assert_eq!(consumer.next(), Some((&[0; 8][..], 1)));
+        assert_eq!(consumer.next(), Some((&b"2"[..], 2)));
+    }
+
+    #[test]
+    fn whoever_finds_something_before_it_sleeps_is_not_woken() {
+        let (mut producer, mut consumer) = ring(1, 8);
+        put(&mut producer, b"1", 0);
+        assert!(!producer.publish());
+        assert!(!consumer.fall_asleep());
+        assert!(consumer.next().is_some());
+        assert!(!consumer.release());
+        assert!(!producer.fall_asleep());
+        put(&mut producer, b"2", 0);
+        assert!(!producer.publish());
+        assert!(consumer.next().is_some());
+        assert!(!consumer.release());
+    }
+
+    #[test]
+    fn whoever_has_taken_its_announcement_back_is_not_woken() {
+        let (mut producer, mut consumer) = ring(1, 8);
+        assert!(consumer.fall_asleep());
+        consumer.awake();
+        put(&mut producer, b"1", 0);
+        assert!(!producer.publish());
+        assert!(producer.fall_asleep());
+        producer.awake();
+        assert!(consumer.next().is_some());
+        assert!(!consumer.release());
+    }
+
+    #[test]
+    fn what_is_shown_and_was_asked_for_can_be_looked_at_before_it_is_taken_and_nothing_else() {
+        let (mut producer, mut consumer) = ring(4, 8);
+        put(&mut producer, b"1", 0);
+        assert!(!producer.publish());
+        put(&mut producer, b"2", 0);
+        assert!(consumer.has_frame());
+        assert_eq!((consumer.peek(0), consumer.peek(1)), (Some(&b"1"[..]), None), "the other is not shown");
+        assert_eq!(consumer.next().unwrap().0, b"1");
+        assert!(!producer.publish());
+        assert_eq!(consumer.peek(0), None, "nobody has asked whether it is there");
+        assert!(consumer.has_frame());
+        assert_eq!(consumer.peek(0), Some(&b"2"[..]));
+    }
+
+    #[test]
     fn each_end_learns_that_the_other_is_gone_and_loses_nothing_by_it() {
         let (mut producer, mut consumer) = ring(2, 8);
         put(&mut producer, b"last", 0);
