@@ -88,6 +88,9 @@ impl Connection {
         self.tune_receive_buffer(now, count);
         self.judge_read();
         if self.receiver.buffer.is_empty() {
+            if self.receiver.assembler.is_empty() {
+                self.receiver.buffer.start_over();
+            }
             self.watch_idle_buffers(now);
         }
     }

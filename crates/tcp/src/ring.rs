@@ -121,47 +121,26 @@ impl Ring {
     #[inline(always)]
     pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
         let at = self.at(offset);
-        match self.storage.get_mut(at..).and_then(|rest| rest.get_mut(..bytes.len())) {
+        match self.storage.get_mut(at..at + bytes.len()) {
             Some(place) => place.copy_from_slice(bytes),
             None => self.write_around_the_end(at, bytes),
         }
     }
 
-    /// The place of `length` bytes behind the first `offset`, if there is memory for them, and in one part; where there
-    /// are none before them, that is where they lie after [`start_over`](Self::start_over).
+    /// The place of `length` bytes behind the first `offset`, if there is memory for them, and in one part.
     #[inline(always)]
     pub(crate) fn place_of_next(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
         if offset + length > self.storage.len() {
             return None;
         }
-        let at = if offset == 0 { 0 } else { self.at(offset) };
-        self.storage.get_mut(at..)?.get_mut(..length)
-    }
-
-    /// Where in the memory `length` bytes behind the first `offset` begin, if there is room for them, and in one part.
-    /// Where there are none before them, the ring [starts over](Self::start_over).
-    #[inline(always)]
-    pub(crate) fn next_place(&mut self, offset: usize, length: usize) -> Option<usize> {
-        if offset == 0 {
-            self.start_over();
-        }
-        if offset + length > self.storage.len() {
-            return None;
-        }
         let at = self.at(offset);
-        (at + length <= self.storage.len()).then_some(at)
-    }
-
-    /// Writes `bytes` to [their place](Self::next_place) in the memory.
-    #[inline(always)]
-    pub(crate) fn write_at(&mut self, place: usize, bytes: &[u8]) {
-        self.storage[place..place + bytes.len()].copy_from_slice(bytes);
+        self.storage.get_mut(at..at + length)
     }
 
     /// What lies behind the `length` bytes at the [place of the next](Self::place_of_next), which they have.
     #[inline(always)]
     pub(crate) fn following(&self, offset: usize, length: usize) -> Following {
-        let at = if offset == 0 { length } else { self.at(offset) + length };
+        let at = self.at(offset) + length;
         let (until_end, free) = (self.storage.len() - at, self.storage.len() - (offset + length));
         Following { at, left: until_end.min(free) }
     }
@@ -195,7 +174,7 @@ impl Ring {
     #[inline]
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
         let at = self.at(offset);
-        match self.storage.get(at..).and_then(|rest| rest.get(..into.len())) {
+        match self.storage.get(at..at + into.len()) {
             Some(bytes) => into.copy_from_slice(bytes),
             None => self.read_around_the_end(offset, into),
         }
@@ -213,7 +192,7 @@ impl Ring {
     #[inline]
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
         let at = self.at(offset);
-        if let Some(bytes) = self.storage.get(at..).and_then(|rest| rest.get(..into.len())) {
+        if let Some(bytes) = self.storage.get(at..at + into.len()) {
             return copy_and_sum(bytes, into);
         }
         self.read_around_the_end_and_sum(offset, into)

@@ -141,16 +141,16 @@ impl Rope {
         if self.pieces.is_some() { None } else { self.ring.place_of_next(offset, length) }
     }
 
-    /// As [`Ring::next_place`], if there are no pieces.
+    /// Is there memory for `length` bytes, and are there no pieces?
     #[inline(always)]
-    pub(crate) fn next_place(&mut self, offset: usize, length: usize) -> Option<usize> {
-        if self.pieces.is_some() { None } else { self.ring.next_place(offset, length) }
+    pub(crate) fn has_place(&self, length: usize) -> bool {
+        self.pieces.is_none() && length <= self.ring.memory()
     }
 
-    /// As [`Ring::write_at`].
+    /// Writes the last of `length` bytes, where there are no pieces.
     #[inline(always)]
-    pub(crate) fn write_at(&mut self, place: usize, bytes: &[u8]) {
-        self.ring.write_at(place, bytes);
+    pub(crate) fn write_last(&mut self, length: usize, bytes: &[u8]) {
+        self.ring.write(length - bytes.len(), bytes);
     }
 
     /// As [`Ring::following`], where there are no pieces.

@@ -13,8 +13,8 @@ const HEAD: &str = "\
 # Instructions a unit, both ends together, as callgrind counts them; `cargo xtask instructions` compares, and
 # `cargo xtask instructions --accept` writes this file. Units: a data segment (connection, bulk, bulk-acks, bulk-batch),
 # one that is delivered over a path of 10 ms, without loss and with 1 % (path, path-loss), a round trip (ping-pong), a
-# connection opened and closed (connect). `protocol` is all but copies and checksums; `data_arm` is what the receiving
-# connection takes, prediction and its short answer, without the copy.
+# connection opened and closed (connect). Of a data segment of `connection`, data-arm is what the connection that receives
+# it takes: prediction, the short answer, and whatever else that leads to. `protocol` is all but copies and checksums.
 ";
 
 /// Counts of one work, by what is counted.
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let counts = Counts::from([("all".to_owned(), 4_650), ("data_arm".to_owned(), 90)]);
+        let counts = Counts::from([("all".to_owned(), 4_650), ("protocol".to_owned(), 90)]);
         let kept = Kept {
             machine: "a machine".to_owned(),
             works: BTreeMap::from([("bulk-batch".to_owned(), counts)]),

@@ -92,6 +92,7 @@ impl Connection {
         had_holes: bool,
     ) -> bool {
         self.note_delivery(now, segment, piece, next);
+        self.measure_if_awaited(now, segment);
         self.judge_delivery((count, piece), had_holes)
     }
 
@@ -107,6 +108,11 @@ impl Connection {
         self.receiver.last_data = now;
         self.events |= Events::READABLE;
         self.acks.note_push(segment.flags().contains(TcpFlags::PSH));
+    }
+
+    /// Looks at the timestamp that data bring back, if one is waited for.
+    #[inline(always)]
+    pub(super) fn measure_if_awaited(&mut self, now: Instant, segment: &Segment<'_>) {
         if self.receiver.autotune.wants_echo() {
             self.measure_receive_round_trip(now, segment.options);
         }

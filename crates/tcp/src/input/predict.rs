@@ -280,23 +280,23 @@ impl Connection {
         self.take_stamp(now, segment.seq, stamp);
         self.statistics.prediction.data += 1;
         self.update_window(segment);
-        let payload = segment.payload;
-        let Some(place) = self.receiver.buffer.next_place(payload.len()) else {
+        if !self.receiver.buffer.has_place_for_next(segment.payload.len()) {
             return self.take_predicted_text(now, segment, length, piece);
-        };
-        self.receiver.buffer.take_placed(length);
-        self.note_delivery(now, segment, piece, self.rcv.nxt + length);
-        if !self.owes_in_full_flow() {
-            return self.place_and_judge(now, place, payload, piece);
         }
-        self.receiver.buffer.write_at(place, payload);
+        self.receiver.buffer.take_in_place(length);
+        self.note_delivery(now, segment, piece, self.rcv.nxt + length);
+        if self.receiver.autotune.wants_echo() || !self.owes_in_full_flow() {
+            return self.place_and_judge(now, segment, piece);
+        }
+        self.receiver.buffer.write_last(segment.payload);
         Disposition::Accepted
     }
 
-    /// The end of that where an acknowledgement may be due.
+    /// The end of that where an acknowledgement may be due, or a round trip measured.
     #[inline(never)]
-    fn place_and_judge(&mut self, now: Instant, place: usize, payload: &[u8], piece: u32) -> Disposition {
-        self.receiver.buffer.write_at(place, payload);
+    fn place_and_judge(&mut self, now: Instant, segment: &Segment<'_>, piece: u32) -> Disposition {
+        self.receiver.buffer.write_last(segment.payload);
+        self.measure_if_awaited(now, segment);
         if self.judge_delivery((1, piece), false) {
             self.delay_ack(now);
         }
@@ -339,12 +339,11 @@ impl Connection {
             self.acknowledge(now, segment, 1, self.is_window_used());
         }
         self.update_window(segment);
-        let payload = segment.payload;
-        let Some(place) = self.receiver.buffer.next_place(payload.len()) else {
+        if !self.receiver.buffer.has_place_for_next(segment.payload.len()) {
             return self.take_predicted_text(now, segment, length, piece);
-        };
-        self.receiver.buffer.write_at(place, payload);
-        self.receiver.buffer.take_placed(length);
+        }
+        self.receiver.buffer.take_in_place(length);
+        self.receiver.buffer.write_last(segment.payload);
         if self.deliver_predicted(now, segment, length, (1, piece)) {
             self.delay_ack(now);
         }

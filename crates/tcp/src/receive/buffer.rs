@@ -90,9 +90,6 @@ impl ReceiveBuffer {
     /// there.
     #[inline(always)]
     pub(crate) fn append(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
-        if self.is_empty() {
-            self.rope.start_over();
-        }
         let is_large = bytes.len() >= LEAST_PIECE;
         (is_large && self.keep_whole(bytes, grant, offered)) || self.append_copy(bytes, grant)
     }
@@ -105,25 +102,17 @@ impl ReceiveBuffer {
         self.rope.place_of_next(self.len(), length)
     }
 
-    /// Where the first of `length` bytes will lie in memory that come behind those that can be read, behind which there
-    /// are none beyond a hole: if they are to be copied, and to one place, for which there is memory.
+    /// Is there memory for `length` bytes behind those that can be read, behind which there are none beyond a hole, if
+    /// they are to be copied there?
     #[inline(always)]
-    pub(crate) fn next_place(&mut self, length: usize) -> Option<usize> {
-        if length >= LEAST_PIECE { None } else { self.rope.next_place(self.len(), length) }
+    pub(crate) fn has_place_for_next(&self, length: usize) -> bool {
+        length < LEAST_PIECE && self.rope.has_place(self.len() + length)
     }
 
-    /// Lets as many bytes be read as have their [place](Self::next_place), to which they are
-    /// [written](Self::write_at) before anybody does.
+    /// Writes `bytes`, which were [taken](Self::take_in_place) last, to their [place](Self::has_place_for_next).
     #[inline(always)]
-    pub(crate) fn take_placed(&mut self, length: u32) {
-        debug_assert!(length as usize <= self.free(), "a window was offered for more than there was room");
-        self.length += length;
-    }
-
-    /// Writes `bytes` to [their place](Self::next_place).
-    #[inline(always)]
-    pub(crate) fn write_at(&mut self, place: usize, bytes: &[u8]) {
-        self.rope.write_at(place, bytes);
+    pub(crate) fn write_last(&mut self, bytes: &[u8]) {
+        self.rope.write_last(self.len(), bytes);
     }
 
     /// What lies behind `length` bytes for which there was [room](Self::room_for_next).
@@ -144,13 +133,12 @@ impl ReceiveBuffer {
         self.rope.place_of_following(following)
     }
 
-    /// Lets `length` bytes be read that were written to [where they belong](Self::room_for_next).
+    /// Lets `length` bytes be read that were written to [where they belong](Self::room_for_next), or that are
+    /// [written](Self::write_last) there before anybody reads.
     #[inline(always)]
     pub(crate) fn take_in_place(&mut self, length: u32) {
-        if self.is_empty() {
-            self.rope.start_over();
-        }
-        self.take_placed(length);
+        debug_assert!(length as usize <= self.free(), "a window was offered for more than there was room");
+        self.length += length;
     }
 
     /// Keeps `bytes` in the memory that was offered. That has to be full of them by half, or a peer that sends
@@ -232,6 +220,12 @@ impl ReceiveBuffer {
         self.rope.note_use(self.length);
         self.rope.advance(count);
         self.length -= saturated(count);
+    }
+
+    /// There are no bytes, and none beyond a hole: what comes next lies where the first of the last have lain.
+    #[inline(always)]
+    pub(crate) const fn start_over(&mut self) {
+        self.rope.start_over();
     }
 
     /// Throws everything away, and gives the memory back.

@@ -40,6 +40,27 @@ fn what_is_made_in_place_arrives_and_is_looked_at_in_place() {
     assert_eq!(take_lent(&mut pair, End::Server), Err(Error::WouldBlock));
 }
 
+/// Memory that was written last is warm, and from its start on all of a segment lies together.
+#[test]
+fn what_comes_after_everything_was_read_lies_where_the_last_has_lain() {
+    let mut pair = pair();
+    let places: Vec<_> = (0..3)
+        .map(|_| {
+            let now = pair.now;
+            assert_eq!(pair.client.write(now, b"hello"), Ok(5));
+            pair.pass_time(ms(10));
+            let (now, mut place) = (pair.now, None);
+            let taken = pair.server().read_with(now, |bytes| {
+                place = Some(bytes.as_ptr());
+                bytes.len()
+            });
+            assert_eq!(taken, Ok(5));
+            place
+        })
+        .collect();
+    assert_eq!(places, [places[0]; 3]);
+}
+
 #[test]
 fn whoever_writes_nothing_has_nothing_sent_and_whoever_takes_nothing_is_shown_it_again() {
     let mut pair = pair();
