@@ -1,11 +1,34 @@
 //! Amounts that options ask for, none of which may be zero.
 
-use linerate_units::{Bytes, Rate};
+use linerate_units::{Bytes, Duration, Rate};
 use std::num::{NonZeroU32, NonZeroU64};
 
 /// How many: at least one.
 pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     text.parse().map_err(|_| format!("write a whole number from 1 to {}", u32::MAX))
+}
+
+/// As [`count`], of things of which each takes memory.
+pub(crate) fn small_count(text: &str) -> Result<NonZeroU32, String> {
+    const MOST: u32 = 1_024;
+    let within = text.parse().ok().filter(|count: &NonZeroU32| count.get() <= MOST);
+    within.ok_or_else(|| format!("write a whole number from 1 to {MOST}"))
+}
+
+/// What decides all that is drawn.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
+}
+
+/// The largest packet of a link, which no IP packet is larger than.
+pub(crate) fn mtu(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| format!("write a whole number of bytes, no more than {}", u16::MAX))
+}
+
+/// A time that is longer than nothing.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    let time = text.parse::<Duration>().map_err(|error| error.to_string())?;
+    if time == Duration::ZERO { Err("no time at all: write 10, or 500ms".to_owned()) } else { Ok(time) }
 }
 
 /// An amount of bytes: at least one.

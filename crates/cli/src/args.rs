@@ -10,7 +10,7 @@ use crate::commands::source::SourceArgs;
 use crate::commands::sweep::SweepArgs;
 use crate::output::Failure;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
 /// TCP at line rate in user space, and the experiment that shows where the rest of the line rate went.
@@ -53,18 +53,28 @@ pub(crate) enum Parsed {
 
 /// Reads the command line. A wrong one becomes a single line that says what is wrong and what helps.
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
-    match Cli::try_parse_from(words) {
+    let command = numbers_may_be_negative(Cli::command());
+    match command.try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => Ok(Parsed::Command(cli.command)),
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
                 Ok(Parsed::Text(error.render().to_string()))
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-                Err(Failure::input("no command is given: see `linerate --help`"))
+                Err(Failure::input(format!("no command is given: see `{} --help`", command_of(&error))))
             }
             _ => Err(Failure::input(one_line(&error))),
         },
     }
+}
+
+/// The same, but `-1` behind an option is its value, and so refused as a number and not as a flag.
+fn numbers_may_be_negative(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        let takes_a_value = arg.get_long().is_some() && arg.get_action().takes_values();
+        if takes_a_value { arg.allow_negative_numbers(true) } else { arg }
+    });
+    command.mut_subcommands(numbers_may_be_negative)
 }
 
 /// Clap's message without its paragraphs: what is wrong, and the remedy.
@@ -75,7 +85,7 @@ fn one_line(error: &clap::Error) -> String {
     let message = message.strip_prefix("error: ").unwrap_or(&message);
     match suggestion(error) {
         Some(suggestion) => format!("{message}: did you mean `{suggestion}`?"),
-        None if message.contains(": ") => message.to_owned(),
+        None if error.kind() == ErrorKind::ValueValidation => message.to_owned(),
         None => format!("{message}: see `{} --help`", command_of(error)),
     }
 }
@@ -92,11 +102,13 @@ fn suggestion(error: &clap::Error) -> Option<String> {
 
 /// The command whose help would have told: `linerate sweep`, as far as the usage line knows it.
 fn command_of(error: &clap::Error) -> String {
-    let usage = match error.get(ContextKind::Usage) {
+    let text = match error.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),
-        _ => String::new(),
+        // An error that is a help has its usage within that.
+        _ => error.render().to_string(),
     };
-    let words = usage.trim_start_matches("Usage:").split_whitespace();
+    let usage = text.lines().find_map(|line| line.strip_prefix("Usage:")).unwrap_or_default();
+    let words = usage.split_whitespace();
     let words = words.take_while(|word| word.starts_with(|first: char| first.is_ascii_lowercase()));
     let command = words.collect::<Vec<_>>().join(" ");
     if command.is_empty() { "linerate".to_owned() } else { command }
@@ -105,7 +117,6 @@ fn command_of(error: &clap::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn refused(words: &[&str]) -> String {
         parse(words.iter().map(OsString::from)).unwrap_err().to_string()
@@ -126,9 +137,33 @@ mod tests {
             (&["linerate", "sweep", "--send-buffers", "9..1"], "write the smaller end first"),
             (&["linerate", "sweep", "--on", "moon"], "stack, tap, kernel"),
             (&["linerate", "sweep", "--bytes"], "--bytes <SIZE>"),
+            (&["linerate", "sweep", "--bytes", "-1"], "`-1` is no amount of bytes"),
+            (&["linerate", "sweep", "--seed", "-1"], "write a whole number from 0 to"),
+            (&["linerate", "sweep", "-1"], "unexpected argument '-1'"),
+            (&["linerate", "sim"], "see `linerate sim --help`"),
+            (&["linerate", "ping"], "<HOST>: see `linerate ping --help`"),
+            (&["linerate", "source", "--listen", "5", "--verify"], "see `linerate source --help`"),
         ] {
             let line = refused(words);
             assert!(line.contains(says) && !line.contains('\n'), "{words:?}: {line}");
         }
+    }
+
+    /// Clap fills lines up to the terminal's width; lines that are cut by hand as well would be cut twice.
+    #[test]
+    fn what_stands_below_the_flags_is_cut_by_the_terminal_alone() {
+        fn look_at(command: &clap::Command) {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for paragraph in text.split("\n\n") {
+                let mut lines = paragraph.lines();
+                let is_list = lines.next() == Some("Examples:");
+                for line in lines {
+                    assert!(is_list && line.starts_with("  "), "{}: {line}", command.get_name());
+                    assert!(line.chars().count() <= 100, "{}: {line}", command.get_name());
+                }
+            }
+            command.get_subcommands().for_each(look_at);
+        }
+        look_at(&Cli::command());
     }
 }

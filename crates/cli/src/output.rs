@@ -3,7 +3,9 @@
 use linerate_lab::bench::Fault;
 use linerate_lab::{BenchError, StoreError, Style};
 use std::fmt;
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Why a command did not do what it was asked to: one line for people, and who can mend it.
@@ -78,11 +80,34 @@ pub(crate) fn style() -> Style {
     Style { colour, width: width.max(20) }
 }
 
+/// Files of results that were asked for. Whether they can be written is found out before the work, not after it.
+pub(crate) fn can_be_written<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+    paths.into_iter().try_for_each(|path| {
+        let opened = OpenOptions::new().create(true).append(true).open(path);
+        opened.map(|_| ()).map_err(|error| cannot_write(path, &error))
+    })
+}
+
+/// Writes what `make` makes, if there is a file for it.
+pub(crate) fn write_file(path: Option<&Path>, make: impl FnOnce() -> String) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    fs::write(path, make()).map_err(|error| cannot_write(path, &error))
+}
+
+/// A file of results, or a capture, that the system does not take.
+pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::input(format!("{} cannot be written ({error}): name a file that can", path.display()))
+}
+
 /// Prints to standard output. A reader that has gone away (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_if_read(text).map(|_| ())
+}
+
+/// Prints to standard output; false if there is no reader any more.
+pub(crate) fn print_if_read(text: &str) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    is_read(written).map(|_| ())
+    is_read(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
 /// Many lines for standard output.

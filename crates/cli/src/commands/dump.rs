@@ -16,7 +16,7 @@ Examples:
   linerate dump night.pcapng | less
   tcpdump -i eth0 -w - -U tcp | linerate dump -
 
-Reads pcapng and pcap of either byte order. Each line has the time in seconds since the first packet, the
+Reads pcapng and pcap of either byte order. Each line has the time in seconds since the first packet, the \
 direction where the file knows it (> sent, < received), and the packet.";
 
 /// The flags of `linerate dump`.

@@ -10,20 +10,19 @@ pub(crate) mod source;
 pub(crate) mod sweep;
 
 use crate::args::Command;
-use crate::interrupt;
+use crate::interrupt::on_signals;
 use crate::output::Failure;
 
-/// Does what was asked for. Each command gets its flags and the wish to stop.
+/// Does what was asked for. Each command gets its flags and, if it can stop in order, the wish to stop.
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
-    let interrupt = interrupt::on_signals()?;
     match command {
-        Command::Sweep(args) => sweep::run(args, &interrupt),
-        Command::Sink(args) => sink::run(args, &interrupt),
-        Command::Source(args) => source::run(args, &interrupt),
-        Command::Dump(args) => dump::run(args, &interrupt),
-        Command::Ping(args) => ping::run(args, &interrupt),
-        Command::Script(args) => script::run(args, &interrupt),
-        Command::Sim(args) => sim::run(args, &interrupt),
-        Command::Doctor(args) => doctor::run(args, &interrupt),
+        Command::Sweep(args) => sweep::run(args, &on_signals()?),
+        Command::Sink(args) => sink::run(args, &on_signals()?),
+        Command::Source(args) => source::run(args, &on_signals()?),
+        Command::Dump(args) => dump::run(args, &on_signals()?),
+        Command::Ping(args) => ping::run(args, &on_signals()?),
+        Command::Script(args) => script::run(args, &on_signals()?),
+        Command::Sim(args) => sim::run(args),
+        Command::Doctor(args) => doctor::run(args, &on_signals()?),
     }
 }

@@ -13,12 +13,12 @@ const EXAMPLES: &str = "\
 Examples:
   linerate sink                          listens at port 1988 of every address, IPv4 and IPv6
   linerate sink --listen 192.0.2.7:5001  where ttcp looks for a receiver
-  linerate sweep HOST                    on the other machine: the experiment, with this as its far end
+  linerate sweep HOST                    on the other machine: the experiment, with this at its end
   nc HOST 1988 < FILE                    any program may send; what it sends is counted
   linerate sink --on packet:eth1 --address 192.0.2.9/24
                                          received by linerate's own TCP, as root
 
-A sweep sets the receive buffer of each run through a control connection to the same port. Everybody
+A sweep sets the receive buffer of each run through a control connection to the same port. Everybody \
 else's bytes are thrown away, as by RFC 863's discard service. Ctrl-C ends it, with a sum.";
 
 /// The flags of `linerate sink`.

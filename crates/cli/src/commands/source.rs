@@ -1,7 +1,7 @@
 //! `linerate source`: bytes for a sink, or for whoever connects.
 
 use super::sink::taken;
-use crate::amounts::{size, small_size};
+use crate::amounts::{seed, size, small_size, some_time};
 use crate::output::{Failure, print};
 use crate::own_host::OwnHostArgs;
 use clap::Args;
@@ -13,14 +13,14 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 const EXAMPLES: &str = "\
 Examples:
-  linerate source 192.0.2.7 --bytes 1GiB           to a `linerate sink`, or to whatever listens at port 1988
+  linerate source 192.0.2.7 --bytes 1GiB           to what listens at port 1988: a `linerate sink`
   linerate source 192.0.2.7 --bytes 1GiB --verify  a `linerate sink` compares every byte
   linerate source 192.0.2.7:5001 --seconds 10      to `ttcp -r`
   linerate source --listen 1900                    for `nc HOST 1900`: characters without end
   linerate source 192.0.2.7 --on packet:eth1 --address 192.0.2.9/24
                                                    sent by linerate's own TCP, as root
 
-Plain peers get RFC 864's characters, and not a byte besides. With --verify the bytes are those of a pattern
+Plain peers get RFC 864's characters, and not a byte besides. With --verify the bytes are those of a pattern \
 that knows each byte's place.";
 
 /// The flags of `linerate source`.
@@ -59,7 +59,7 @@ pub(crate) struct SourceArgs {
     verify: bool,
 
     /// Decides the bytes that are compared
-    #[arg(long, value_name = "NUMBER", default_value_t = 1988, requires = "verify")]
+    #[arg(long, value_name = "NUMBER", value_parser = seed, default_value = "1988", requires = "verify")]
     seed: u64,
 }
 
@@ -117,9 +117,4 @@ impl From<SourceError> for Failure {
             _ => Self::input(error.to_string()),
         }
     }
-}
-
-fn some_time(text: &str) -> Result<Duration, String> {
-    let time = text.parse::<Duration>().map_err(|error| error.to_string())?;
-    if time == Duration::ZERO { Err("no time at all: write 10, or 500ms".to_owned()) } else { Ok(time) }
 }

@@ -5,6 +5,7 @@ use linerate_link::capture_file::CaptureReader;
 use linerate_link::namespace::{Isolation, Network, isolated_test, isolated_test_of_root, probe, skip_test};
 use linerate_link::{KernelInterface, Tap, TapConfig};
 use std::fs::File;
+use std::io::Read;
 use std::net::Ipv4Addr;
 use std::process::Stdio;
 
@@ -56,6 +57,27 @@ fn an_endless_ping_ends_with_its_sum() {
     let (lines, code) = ping.interrupt();
     assert!(lines.iter().any(|line| line.contains("packets transmitted")), "{lines:?}");
     assert_eq!(code, 0);
+}
+
+#[test]
+fn an_endless_ping_ends_with_its_reader() {
+    if !has_tap() {
+        return;
+    }
+    let mut ping = linerate(&["ping", "10.1.2.3", "--interval", "0"]).stdout(Stdio::piped()).spawn().unwrap();
+    ping.stdout.take().unwrap().read_exact(&mut [0; 4]).unwrap();
+    assert_eq!(ping.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_host_that_no_route_leads_to_needs_a_gateway() {
+    isolated_test(|| {
+        let _cable = cable();
+        let words = ["ping", "192.0.2.1", "--on", "packet:near0", "--address", "10.9.0.7/24"];
+        let (code, _, stderr) = run(&words);
+        assert_eq!(code, 2);
+        assert_eq!(stderr, "error: no route leads to 192.0.2.1: name the way there by --gateway ADDR\n");
+    });
 }
 
 #[test]

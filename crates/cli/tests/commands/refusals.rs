@@ -1,6 +1,6 @@
 //! Bad input gets one clear line and exit code 2.
 
-use super::folder::{fail, succeed};
+use super::folder::{fail, succeed, within};
 use std::fs;
 use tempfile::TempDir;
 
@@ -48,6 +48,11 @@ fn flags_that_are_wrong_by_themselves() {
     refused(&["sweep", "--impair", "loss"], "such as `loss=1%`");
     refused(&["sweep", "--impair", "luck=1%"], "there is no impairment `luck`");
     refused(&["sweep", "host:0"], "1 to 65535");
+    refused(&["sweep", "--mtu", "70000"], "no more than 65535");
+    refused(&["sweep", "--seed", "x"], "write a whole number from 0 to 18446744073709551615");
+    refused(&["sim", "night", "--threads", "0"], "write a whole number from 1 to 1024");
+    refused(&["sim", "controls", "--repeat", "4294967295"], "write a whole number from 1 to 1024");
+    refused(&["sim", "run", "crowd", "--timeline", "x.svg", "--timeline-for", "0s"], "no time at all");
 }
 
 #[test]
@@ -102,6 +107,34 @@ fn files_that_cannot_be_written() {
         line.contains("the capture cannot be written") && line.contains("0 of 4 runs are kept"),
         "{line}"
     );
+}
+
+/// A night is long: whether its files can be written is asked before it, and nothing is printed.
+#[test]
+fn files_of_simulations_that_cannot_be_written() {
+    let directory = TempDir::new().unwrap();
+    for words in [
+        &["sim", "night", "--json", "nowhere/x.json"][..],
+        &["sim", "run", "crowd", "--json", "nowhere/x.json"],
+        &["sim", "run", "crowd", "--timeline", "nowhere/x.json"],
+        &["sim", "run", "crowd", "--pcap", "nowhere/x.json"],
+        &["script", "run", "x.pkt", "--json", "nowhere/x.json"],
+        &["script", "run", "x.pkt", "--pcap", "nowhere/x.json"],
+    ] {
+        fs::write(directory.path().join("x.pkt"), "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n").unwrap();
+        let output = within(directory.path(), words).output().unwrap();
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert!(line.contains("nowhere/x.json cannot be written"), "{words:?}: {line}");
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{words:?}");
+    }
+    for words in [
+        &["sim", "run", "crowd", "--json", "/dev/full"][..],
+        &["script", "run", "x.pkt", "--json", "/dev/full"],
+        &["script", "run", "x.pkt", "--pcap", "/dev/full"],
+    ] {
+        let line = fail(directory.path(), words, 2);
+        assert!(line.contains("cannot be written (No space left") && !line.contains("--resume"), "{line}");
+    }
 }
 
 #[test]

@@ -1,7 +1,12 @@
 //! `linerate sim run`: what it prints and writes, and what it refuses.
 
-use super::folder::{fail, succeed};
-use std::fs;
+use super::folder::{fail, succeed, within};
+use rustix::fs::{FileType, Mode};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 use tempfile::TempDir;
 
 /// A short transfer with everybody else's traffic.
@@ -102,4 +107,41 @@ fn what_cannot_be_run_or_drawn_is_one_line_and_exit_code_2() {
         format!("{before}[bridges.bridge]{}[bridges.other]{}[programs.first]{after}", both[0], both[1]);
     fs::write(folder.path().join("ring.toml"), ring).unwrap();
     refused(&["sim", "run", "ring.toml"], "other, left, bridge, right are a ring");
+}
+
+#[test]
+fn a_timeline_that_begins_after_the_end_is_none() {
+    let folder = TempDir::new().unwrap();
+    let words = [&SHORT[..], &["--timeline", "late.svg", "--timeline-from", "1000s"]].concat();
+    let line = fail(folder.path(), &words, 2);
+    assert!(line.contains("the world has ended at") && line.contains("--timeline-from"), "{line}");
+    let never = [&SHORT[..], &["--timeline", "late.svg", "--timeline-from", "18446744073s"]].concat();
+    assert!(fail(folder.path(), &never, 2).contains("the world has ended at"));
+}
+
+#[test]
+fn more_threads_than_worlds_are_not_made() {
+    let folder = TempDir::new().unwrap();
+    let words = ["sim", "night", "--diagonal", "--repeat", "1", "--bytes", "1000", "--threads"];
+    let night = |threads| {
+        let text = succeed(folder.path(), &[&words[..], &[threads]].concat());
+        // The line that says how long it took differs.
+        text.lines().filter(|line| !line.ends_with("frames a second")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(night("1"), night("1024"));
+}
+
+/// One world has nothing to put in order. The pipe that its frames go into says when it has begun.
+#[test]
+fn ctrl_c_ends_a_run_at_once() {
+    let folder = TempDir::new().unwrap();
+    let pipe = folder.path().join("frames");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let mut run = within(folder.path(), &["sim", "run", "sun-3-50-gigabyte", "--pcap", "frames"]);
+    let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut frames = File::open(&pipe).unwrap();
+    frames.read_exact(&mut [0; 1_000]).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    io::copy(&mut frames, &mut io::sink()).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
 }

@@ -9,6 +9,7 @@ use linerate_link::{MonotonicClock, Readiness, WaitError, Waiter};
 use linerate_stack::{EchoError, EchoReply, Error, Event, Host, Link, LinkError};
 use linerate_units::{Clock, Duration, Instant};
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use thiserror::Error;
 
 /// How long a wait may be before somebody asks whether it should go on.
@@ -88,8 +89,9 @@ pub fn ping<L: Link + Readiness>(
             ask(host, &mut tally, now, &data)?;
         }
         let turn = host.turn(now)?;
+        let turned = now..MonotonicClock.now();
         while let Some(event) = host.stack_mut().poll_event() {
-            if let Some(answer) = answer(&mut tally, event, &data) {
+            if let Some(answer) = answer(&mut tally, event, &turned, &data) {
                 tell(&answer);
             }
         }
@@ -115,10 +117,10 @@ fn ask<L: Link>(host: &mut Host<L>, tally: &mut Tally, now: Instant, data: &[u8]
 }
 
 /// What an event means for these questions, if anything.
-fn answer(tally: &mut Tally, event: Event, data: &[u8]) -> Option<Answer> {
+fn answer(tally: &mut Tally, event: Event, turned: &Range<Instant>, data: &[u8]) -> Option<Answer> {
     match event {
         Event::EchoReply(reply) if reply.identifier == tally.questions().identifier => {
-            reply_to(tally, &reply, data)
+            reply_to(tally, &reply, turned, data)
         }
         Event::EchoError(error) if error.identifier == tally.questions().identifier => {
             tally.problem();
@@ -128,10 +130,13 @@ fn answer(tally: &mut Tally, event: Event, data: &[u8]) -> Option<Answer> {
     }
 }
 
-fn reply_to(tally: &mut Tally, reply: &EchoReply, data: &[u8]) -> Option<Answer> {
+fn reply_to(tally: &mut Tally, reply: &EchoReply, turned: &Range<Instant>, data: &[u8]) -> Option<Answer> {
     /// Type, code, checksum, identifier and sequence number.
     const ICMP_HEADER: usize = 8;
-    let met = tally.answer(reply.sequence, reply.arrived)?;
+    // To a host nothing happens later than its turn began. What came while it turned, perhaps to a request of the same
+    // turn, was there when the turn was over: anything earlier could be no time at all.
+    let arrived = if reply.arrived < turned.start { reply.arrived } else { turned.end };
+    let met = tally.answer(reply.sequence, arrived)?;
     let same = data.iter().zip(&reply.data).take_while(|(sent, came)| sent == came).count();
     Some(Answer::Reply {
         source: reply.source,

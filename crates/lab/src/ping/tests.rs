@@ -91,3 +91,21 @@ fn what_cannot_be_asked_is_refused() {
     let error = refused(questions(Ipv4Addr::new(192, 0, 2, 1), 1));
     assert!(matches!(error, PingError::Refused(Error::NoRoute(_))), "{error}");
 }
+
+/// A host's time stands still while it turns; an answer that comes in the turn of its request took some all the same.
+#[test]
+fn an_answer_within_one_turn_is_there_when_the_turn_is_over() {
+    let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+    let round_trip = |arrived, turned| {
+        let mut tally = Tally::new(questions(ANSWERING, 1), at(0));
+        let sequence = tally.ask(at(10));
+        let reply =
+            EchoReply { source: ANSWERING, identifier: 7, sequence, data: data(56), ttl: 64, arrived };
+        match reply_to(&mut tally, &reply, &turned, &reply.data) {
+            Some(Answer::Reply { round_trip, .. }) => round_trip,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(round_trip(at(10), at(10)..at(17)), Duration::from_micros(7));
+    assert_eq!(round_trip(at(15), at(30)..at(40)), Duration::from_micros(5), "the link's stamp is nearer");
+}

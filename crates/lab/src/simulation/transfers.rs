@@ -62,7 +62,8 @@ pub(super) fn make(
         }
     };
     let mut all: Vec<(usize, Made)> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads.get()).map(|_| scope.spawn(work)).collect();
+        // More threads than jobs would have nothing to do.
+        let threads: Vec<_> = (0..threads.get().min(jobs.len())).map(|_| scope.spawn(work)).collect();
         threads
             .into_iter()
             .flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

@@ -16,12 +16,12 @@ Examples:
   linerate ping 10.0.0.1                     the kernel takes that address in a network of its own
   linerate ping 10.0.0.1 --interval 0 --count 10000 --quiet
   linerate ping 192.0.2.1 --on tap:tap0 --address 192.0.2.9/24
-                                             from a host behind an interface that exists; a user may
-                                             open it after `ip tuntap add mode tap user NAME name tap0`
+                                             from a host behind an interface that exists; made by
+                                             `ip tuntap add mode tap user NAME name tap0`
   linerate ping 192.0.2.1 --on packet:eth0 --address 192.0.2.9/24
                                              from a host that shares eth0 with the kernel, as root
   linerate ping 192.0.2.1 --on xdp:eth0:1 --address 192.0.2.9/24
-                                             the same past the kernel, by the second queue of its driver
+                                             the same past the kernel, by its driver's second queue
 
 It ends with 0 if anything was answered, with 1 if nothing was.";
 

@@ -7,13 +7,13 @@ mod words;
 
 pub(crate) use args::PingArgs;
 
-use crate::output::{Failure, print};
+use crate::output::{Failure, cannot_write, print, print_if_read};
 use args::On;
 use linerate_lab::Interrupt;
 use linerate_lab::ping::{Answer, PingError, Questions, Tally, ping};
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::{AnyLink, Capture, Readiness};
-use linerate_stack::{Host, Link, Route, Stack, StackConfig};
+use linerate_stack::{Error as Refusal, Host, Link, Route, Stack, StackConfig};
 use linerate_wire::{Ipv4Cidr, MacAddress};
 use place::{own_address, private_tap, resolve};
 use std::fs::File;
@@ -64,8 +64,7 @@ impl Asking<'_> {
         let tally = match &args.pcap {
             None => ask(&mut Host::new(stack, link), &questions, args, interrupt),
             Some(file) => {
-                let cannot =
-                    |error| Failure::input(format!("{} cannot be written ({error})", file.display()));
+                let cannot = |error: io::Error| cannot_write(file, &error);
                 let writer = CaptureWriter::create(file).map_err(cannot)?;
                 let mut host = Host::new(stack, Capture::new(link, name, writer));
                 let tally = ask(&mut host, &questions, args, interrupt);
@@ -85,12 +84,15 @@ fn ask<L: Link + Readiness>(
     interrupt: &Interrupt,
 ) -> Result<Tally, Failure> {
     let tell = |answer: &Answer| {
-        if !args.quiet {
-            // Whoever no longer reads the lines may still want the frames.
-            let _ = print(&line(answer));
+        // Whoever no longer reads the lines may still want the frames; without them nobody wants anything.
+        if !args.quiet && !matches!(print_if_read(&line(answer)), Ok(true)) && args.pcap.is_none() {
+            interrupt.raise();
         }
     };
     ping(host, questions, interrupt, tell).map_err(|error| match error {
+        PingError::Refused(Refusal::NoRoute(address)) => {
+            Failure::input(format!("no route leads to {address}: name the way there by --gateway ADDR"))
+        }
         PingError::Refused(_) => Failure::input(format!("{} cannot be asked: {error}", args.host)),
         PingError::Link(_) | PingError::Wait(_) => Failure::running(error.to_string()),
     })

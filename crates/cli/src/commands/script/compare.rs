@@ -3,7 +3,7 @@
 use super::against::Against;
 use super::record::{Row, write_json};
 use super::run::left_out;
-use crate::output::{Failure, Page};
+use crate::output::{Failure, Page, can_be_written};
 use clap::Args;
 use linerate_lab::Interrupt;
 use linerate_script::{Options, Report, ScriptFile, Verdict};
@@ -15,12 +15,12 @@ Examples:
   linerate script compare scripts/
   linerate script compare scripts/close --verbose
 
-Runs each script against linerate's host, in virtual time, and against this machine's kernel, in real time, and
-prints a line for each script that one of them leaves: where the stack leaves it, where the kernel does, and
-whether they leave it together. A script says what an RFC asks for, as far as its author knew: where both leave
+Runs each script against linerate's host, in virtual time, and against this machine's kernel, in real time, and \
+prints a line for each script that one of them leaves: where the stack leaves it, where the kernel does, and \
+whether they leave it together. A script says what an RFC asks for, as far as its author knew: where both leave \
 it in the same way, look at the script first.
 
-It ends with 0 if all pass on both, with 1 otherwise, with 2 if a script cannot be read or there is no kernel to
+It ends with 0 if all pass on both, with 1 otherwise, with 2 if a script cannot be read or there is no kernel to \
 be had.";
 
 /// The flags of `linerate script compare`.
@@ -47,6 +47,7 @@ pub(crate) struct CompareArgs {
 /// Runs the scripts on both.
 pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let files = ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
+    can_be_written(args.json.as_deref())?;
     Against::Kernel.prepare()?;
     let options = Options { untimed: args.untimed };
     let width = files.iter().map(|file| file.name.chars().count()).max().unwrap_or(0);

@@ -1,6 +1,6 @@
 //! What a run of scripts leaves behind: a file of JSON, and a capture.
 
-use crate::output::Failure;
+use crate::output::{Failure, cannot_write, write_file};
 use linerate_link::capture_file::{CaptureWriter, Direction, Record};
 use linerate_link::time_of_day;
 use linerate_script::{Report, ScriptFile, Verdict};
@@ -41,7 +41,7 @@ pub(super) fn write_json(path: &Path, rows: &[Row<'_>]) -> Result<(), Failure> {
         text.push_str(&line);
         text.push('\n');
     }
-    std::fs::write(path, text).map_err(|error| Failure::input(format!("{}: {error}", path.display())))
+    write_file(Some(path), || text)
 }
 
 /// Writes the packets of all scripts, an interface each.
@@ -53,8 +53,7 @@ pub(super) struct Capture {
 
 impl Capture {
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
-        let writer = CaptureWriter::create(path)
-            .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+        let writer = CaptureWriter::create(path).map_err(|error| cannot_write(path, &error))?;
         Ok(Self { writer, begin: time_of_day() })
     }
 
@@ -75,6 +74,8 @@ impl Capture {
     }
 
     pub(super) fn finish(self) -> Result<(), Failure> {
-        self.writer.finish().map_err(|error| Failure::running(format!("the capture is not whole: {error}")))
+        let cannot =
+            |error| format!("the capture cannot be written ({error}): make room for it, or leave --pcap out");
+        self.writer.finish().map_err(|error| Failure::input(cannot(error)))
     }
 }

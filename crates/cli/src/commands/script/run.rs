@@ -2,7 +2,7 @@
 
 use super::against::Against;
 use super::record::{Capture, Row, write_json};
-use crate::output::{Failure, Page};
+use crate::output::{Failure, Page, can_be_written};
 use clap::Args;
 use linerate_lab::Interrupt;
 use linerate_script::{Options, Report, ScriptFile, Verdict};
@@ -16,13 +16,13 @@ Examples:
   linerate script run scripts/ --json results.json
   linerate script run scripts/handshake --against kernel
 
-A script is a time line in packetdrill's language: calls of an application, segments of a peer (<), segments
-that have to follow (>), assertions about TCP_INFO (%{ … }%), and sysctls in back-quotes. Nothing that a script
-says is executed by a shell or by Python. Time is virtual: a script of two hours takes milliseconds, needs no
-privilege, and always ends the same. Against the kernel time is real; the script's sockets are in a network of
+A script is a time line in packetdrill's language: calls of an application, segments of a peer (<), segments \
+that have to follow (>), assertions about TCP_INFO (%{ … }%), and sysctls in back-quotes. Nothing that a script \
+says is executed by a shell or by Python. Time is virtual: a script of two hours takes milliseconds, needs no \
+privilege, and always ends the same. Against the kernel time is real; the script's sockets are in a network of \
 their own behind a TUN device, which needs namespaces, and no root where the machine allows that.
 
-It ends with 0 if all scripts pass, with 1 if one fails, with 2 if one cannot be read or asks for what this host
+It ends with 0 if all scripts pass, with 1 if one fails, with 2 if one cannot be read or asks for what this host \
 does not have.";
 
 /// The flags of `linerate script run`.
@@ -55,6 +55,7 @@ pub(crate) struct RunArgs {
 /// Runs the scripts.
 pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let scripts = ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
+    can_be_written(args.json.as_deref())?;
     args.against.prepare()?;
     let options = Options { untimed: args.untimed };
     let mut capture = args.pcap.as_deref().map(Capture::create).transpose()?;

@@ -1,25 +1,25 @@
 //! `linerate sim controls`: what causes what, in the model.
 
 use super::night::threads;
-use crate::amounts::{count, size};
+use crate::amounts::{size, small_count};
 use crate::output::{Failure, print};
 use clap::Args;
 use linerate_lab::simulation::{ControlOutcome, controls_text};
 use linerate_lab::{BenchError, Interrupt};
-use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64};
 
 /// The flags of `linerate sim controls`.
 #[derive(Debug, Args)]
 pub(crate) struct ControlsArgs {
     /// Transfers of each cell
-    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "4")]
+    #[arg(long, value_name = "COUNT", value_parser = small_count, default_value = "4")]
     repeat: NonZeroU32,
     /// Bytes of each
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "8MiB")]
     bytes: NonZeroU64,
     /// Threads, each with a world of its own at a time [default: as many as there are cores]
-    #[arg(long, value_name = "COUNT")]
-    threads: Option<NonZeroUsize>,
+    #[arg(long, value_name = "COUNT", value_parser = small_count)]
+    threads: Option<NonZeroU32>,
 }
 
 /// Carries them out, and reports.

@@ -5,10 +5,10 @@ mod night;
 mod run;
 mod show;
 
+use crate::interrupt::on_signals;
 use crate::output::Failure;
 use clap::{Args, Subcommand};
 use controls::ControlsArgs;
-use linerate_lab::Interrupt;
 use night::NightArgs;
 use run::RunArgs;
 use show::ShowArgs;
@@ -36,12 +36,13 @@ enum SimCommand {
 }
 
 /// Does what was asked for.
-pub(crate) fn run(args: &SimArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     match &args.command {
         SimCommand::List => show::list(),
         SimCommand::Show(args) => show::run(args),
-        SimCommand::Run(args) => run::run(args, interrupt),
-        SimCommand::Night(args) => night::run(args, interrupt),
-        SimCommand::Controls(args) => controls::run(args, interrupt),
+        // One world has nothing to put in order: Ctrl-C ends it at once.
+        SimCommand::Run(args) => run::run(args),
+        SimCommand::Night(args) => night::run(args, &on_signals()?),
+        SimCommand::Controls(args) => controls::run(args, &on_signals()?),
     }
 }

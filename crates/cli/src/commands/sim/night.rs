@@ -1,8 +1,7 @@
 //! `linerate sim night`: the table of 1988.
 
-use super::run::write;
-use crate::amounts::{count, size};
-use crate::output::{Failure, print};
+use crate::amounts::{count, seed, size, small_count};
+use crate::output::{Failure, can_be_written, print, write_file};
 use clap::Args;
 use linerate_lab::simulation::{Night, NightOptions, night_json, night_text};
 use linerate_lab::{BenchError, Interrupt};
@@ -25,11 +24,11 @@ pub(crate) struct NightArgs {
     #[arg(long)]
     diagonal: bool,
     /// Decides the order, and whatever is drawn
-    #[arg(long, value_name = "NUMBER", default_value_t = 1988)]
+    #[arg(long, value_name = "NUMBER", value_parser = seed, default_value = "1988")]
     seed: u64,
     /// Threads, each with a world of its own at a time [default: as many as there are cores]
-    #[arg(long, value_name = "COUNT")]
-    threads: Option<NonZeroUsize>,
+    #[arg(long, value_name = "COUNT", value_parser = small_count)]
+    threads: Option<NonZeroU32>,
     /// Change a parameter, as often as wanted
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -40,6 +39,7 @@ pub(crate) struct NightArgs {
 
 /// Makes the night, and reports.
 pub(crate) fn run(args: &NightArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    can_be_written(args.json.as_deref())?;
     let options = NightOptions {
         repeat: args.repeat,
         bytes: args.bytes,
@@ -53,10 +53,11 @@ pub(crate) fn run(args: &NightArgs, interrupt: &Interrupt) -> Result<(), Failure
     let night = night.ok_or_else(|| Failure::interrupted("interrupted"))?;
     let seconds = MonotonicClock.now().since(began).as_secs_f64();
     print(&night_text(&night, seconds))?;
-    write(args.json.as_deref(), || format!("{:#}\n", night_json(&night)))
+    write_file(args.json.as_deref(), || format!("{:#}\n", night_json(&night)))
 }
 
 /// As many as were asked for, or as there are cores.
-pub(super) fn threads(asked: Option<NonZeroUsize>) -> NonZeroUsize {
+pub(super) fn threads(asked: Option<NonZeroU32>) -> NonZeroUsize {
+    let asked = asked.and_then(|count| NonZeroUsize::try_from(count).ok());
     asked.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }

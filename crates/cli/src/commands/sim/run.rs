@@ -1,23 +1,23 @@
 //! `linerate sim run`: one world, from its beginning to its end.
 
-use crate::output::{Failure, print};
+use crate::amounts::{seed, some_time};
+use crate::output::{Failure, can_be_written, cannot_write, print, write_file};
 use clap::Args;
+use linerate_lab::BenchError;
 use linerate_lab::simulation::{
     FrameWriter, Keep, Outcome, Record, Scenario, TimelineRecord, TransferOptions, Window, beside_published,
     describe, load, timeline_svg,
 };
-use linerate_lab::{BenchError, Interrupt, StoreError};
 use linerate_link::capture_file::CaptureWriter;
 use linerate_units::{Duration, Span, Tick};
 use serde::Serialize;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
   linerate sim run sun-3-60-to-3-60
-  linerate sim run sun-3-280-to-3-60 --set transfer.send_buffer=11680 --set transfer.receive_buffer=11680
-  linerate sim run sun-3-60-to-3-60 --set transfer.bytes=100000 --timeline wire.svg --pcap wire.pcapng
+  linerate sim run sun-3-280-to-3-60 --set transfer.send_buffer=11680
+  linerate sim run sun-3-60-to-3-60 --set transfer.bytes=100000 --timeline wire.svg
   linerate sim run sun-3-60-to-3-60 --timeline whole.json --timeline-from 2s --timeline-for 10s
   linerate sim run two-cables-and-a-bridge --pcap left.pcapng --wire left
   linerate sim run my-scenario.toml --check --json run.json";
@@ -33,7 +33,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Decides whatever is drawn
-    #[arg(long, value_name = "NUMBER", default_value_t = 1988)]
+    #[arg(long, value_name = "NUMBER", value_parser = seed, default_value = "1988")]
     seed: u64,
     /// Compare what arrives with what was sent, and judge every invariant after every event
     #[arg(long)]
@@ -54,7 +54,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", default_value = "0s", requires = "timeline")]
     timeline_from: Duration,
     /// For how long
-    #[arg(long, value_name = "TIME", default_value = "200ms", requires = "timeline")]
+    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "200ms", requires = "timeline")]
     timeline_for: Duration,
 }
 
@@ -73,13 +73,14 @@ impl RunArgs {
 }
 
 /// Runs it.
-pub(crate) fn run(args: &RunArgs, _interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.set).map_err(BenchError::from)?;
     let blueprint = scenario.blueprint().map_err(|error| Failure::input(error.to_string()))?;
     if let Some(name) = args.wire.as_deref().filter(|name| !blueprint.wires().any(|wire| wire == *name)) {
         let known = blueprint.wires().collect::<Vec<_>>().join(", ");
         return Err(Failure::input(format!("there is no wire `{name}`: choose one of {known}")));
     }
+    can_be_written([&args.json, &args.timeline].into_iter().flatten().map(PathBuf::as_path))?;
     let mut capture = args.pcap.as_deref().map(create).transpose()?;
     let keep = Keep { frames: capture.is_some(), timeline: args.timeline.as_ref().map(|_| args.window()) };
     let options = TransferOptions { verify: args.check, checks: args.check, ..TransferOptions::default() };
@@ -95,7 +96,7 @@ pub(crate) fn run(args: &RunArgs, _interrupt: &Interrupt) -> Result<(), Failure>
         print(&format!("\n{published}"))?;
     }
     capture.map_or(Ok(()), FrameWriter::finish)?;
-    write(args.json.as_deref(), || json(&Record::new(scenario.name(), args.seed, &outcome)))?;
+    write_file(args.json.as_deref(), || json(&Record::new(scenario.name(), args.seed, &outcome)))?;
     write_timeline(args, &scenario, &outcome)?;
     match outcome.programs.iter().find(|program| program.wrong_at.is_some()) {
         Some(program) => Err(Failure::running(format!("{} got wrong bytes", program.name))),
@@ -106,10 +107,17 @@ pub(crate) fn run(args: &RunArgs, _interrupt: &Interrupt) -> Result<(), Failure>
 fn write_timeline(args: &RunArgs, scenario: &Scenario, outcome: &Outcome) -> Result<(), Failure> {
     let (Some(path), Some(timeline)) = (args.timeline.as_deref(), &outcome.timeline) else { return Ok(()) };
     let (name, window) = (scenario.name(), args.window());
-    if path.extension().is_some_and(|extension| extension == "json") {
-        return write(Some(path), || json(&TimelineRecord::new(name, args.seed, window, outcome, timeline)));
+    if window.from >= outcome.time {
+        let end = outcome.time.as_secs_f64();
+        let line = format!("the world has ended at {end:.3} s: let --timeline-from be earlier");
+        return Err(Failure::input(line));
     }
-    write(Some(path), || timeline_svg(&format!("{name}, seed {}", args.seed), window, timeline))
+    if path.extension().is_some_and(|extension| extension == "json") {
+        return write_file(Some(path), || {
+            json(&TimelineRecord::new(name, args.seed, window, outcome, timeline))
+        });
+    }
+    write_file(Some(path), || timeline_svg(&format!("{name}, seed {}", args.seed), window, timeline))
 }
 
 fn json(record: &impl Serialize) -> String {
@@ -117,10 +125,5 @@ fn json(record: &impl Serialize) -> String {
 }
 
 fn create(path: &Path) -> Result<CaptureWriter, Failure> {
-    Ok(CaptureWriter::create(path).map_err(|error| StoreError::writing(path, error))?)
-}
-
-pub(super) fn write(path: Option<&Path>, make: impl FnOnce() -> String) -> Result<(), Failure> {
-    let Some(path) = path else { return Ok(()) };
-    Ok(fs::write(path, make()).map_err(|error| StoreError::writing(path, error))?)
+    CaptureWriter::create(path).map_err(|error| cannot_write(path, &error))
 }

@@ -1,6 +1,6 @@
 //! The flags of `linerate sweep`, and the plan that they ask for.
 
-use crate::amounts::{count, rate, size, small_size};
+use crate::amounts::{count, mtu, rate, seed, size, small_size};
 use crate::output::Failure;
 use crate::own_host::AddressArgs;
 use clap::{Args, ValueEnum};
@@ -19,9 +19,9 @@ Examples:
   linerate sweep --on tap --direction from-kernel    the kernel sends, linerate receives
   linerate sweep --diagonal --impair loss=1%,delay=5ms --max-seconds 2
   linerate sweep --on sim:sun-3-60-to-3-60 --diagonal --set lance.transmit.chained=60
-  linerate sweep 192.0.2.7 --line-rate 1Gb/s         the kernel's TCP, to a `linerate sink` over there
+  linerate sweep 192.0.2.7 --line-rate 1Gb/s         the kernel's TCP, to a `linerate sink` there
   linerate sweep 192.0.2.7 --on packet:eth1 --address 192.0.2.9/24
-                                                     linerate's TCP on eth1, to the same sink, as root
+                                                     linerate's TCP on eth1, to that sink, as root
   linerate sweep --resume linerate-out/20261121T020000Z-1988";
 
 /// The flags of `linerate sweep`. An option that is not given is `None`, so that a resumed plan can
@@ -83,7 +83,7 @@ pub(crate) struct SweepArgs {
     max_seconds: Option<Duration>,
 
     /// Decides the order of the runs, and whatever is drawn in them [default: 1988]
-    #[arg(long, value_name = "NUMBER", help_heading = "What is measured")]
+    #[arg(long, value_name = "NUMBER", value_parser = seed, help_heading = "What is measured")]
     seed: Option<u64>,
 
     /// Compare what arrives with what was sent, byte for byte
@@ -99,7 +99,7 @@ pub(crate) struct SweepArgs {
     read_size: Option<NonZeroU32>,
 
     /// Largest IP packet, in bytes [default: 1500]
-    #[arg(long, value_name = "BYTES", help_heading = "How it is sent")]
+    #[arg(long, value_name = "BYTES", value_parser = mtu, help_heading = "How it is sent")]
     mtu: Option<u16>,
 
     /// The sender's congestion control: tahoe, reno, new-reno, cubic, bbr or a fixed window (fixed:SEGMENTS) of
