@@ -20,7 +20,8 @@ use std::time::Duration;
 /// It means what it means in `std::net`: clones are one connection, one thread can read `&TcpStream`
 /// while another writes it, a read of `Ok(0)` is the end, and the last clone to go closes. Three things
 /// differ. An error that ended the connection stays its error, where a kernel tells it once and then
-/// shows what looks like a clean end. One write takes 256 KiB at most. There is no file descriptor.
+/// shows what looks like a clean end. One write takes 256 KiB at most. There is no file descriptor, and no
+/// `ttl` of one socket.
 #[derive(Debug)]
 pub struct TcpStream {
     socket: Arc<Socket<TcpHandle>>,
