@@ -174,3 +174,60 @@ fn a_stranger_from_another_network_is_no_neighbour() {
     pair.run_for(Duration::from_millis(1));
     assert_eq!(pair.stack(Side::Left).poll_timeout(), linerate_units::Instant::NEVER);
 }
+
+#[test]
+fn a_station_that_can_be_none_teaches_nothing_and_counts_as_an_error() {
+    let mut pair = pair();
+    let now = pair.now;
+    for nobody in [MacAddress::BROADCAST, MacAddress::new([1, 0, 94, 0, 0, 1]), MacAddress::ZERO] {
+        let question = ArpPacket::request(nobody, Side::Right.address(), Side::Left.address());
+        let mut frame = arp_frame(Side::Left.mac(), &question);
+        frame[6..12].copy_from_slice(&Side::Right.mac().octets());
+        pair.host(Side::Left).link_mut().put(now, frame);
+    }
+    let arp = watch_arp(&mut pair);
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(arp.borrow().len(), 0);
+    let counted = pair.stack(Side::Left).counters().neighbor;
+    assert_eq!((counted.in_errors, counted.in_packets), (3, 0));
+    ping(&mut pair, Side::Right.address(), 0);
+    pair.run_for(Duration::from_millis(10));
+    assert_eq!(echo_replies(&mut pair), [0]);
+    let counted = pair.stack(Side::Left).counters().neighbor;
+    assert_eq!((counted.in_errors, counted.in_packets), (3, 1), "the answer to our question");
+}
+
+/// Bridges bring it back to us.
+#[test]
+fn what_we_say_of_ourselves_is_no_conflict() {
+    let mut pair = pair();
+    let now = pair.now;
+    let own = ArpPacket::request(Side::Left.mac(), Side::Left.address(), Side::Left.address());
+    pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &own));
+    pair.run_for(Duration::from_millis(1));
+    let counted = pair.stack(Side::Left).counters().neighbor;
+    assert_eq!((counted.in_packets, counted.conflicts), (1, 0));
+}
+
+/// RFC 1122 §3.2.1.3: no host has it.
+#[test]
+fn who_claims_the_address_of_all_hosts_is_no_neighbour() {
+    let mut pair = pair();
+    let now = pair.now;
+    let (stranger, all) = (MacAddress::new([2, 0, 0, 0, 0, 66]), Ipv4Addr::new(192, 0, 2, 255));
+    let question = ArpPacket::request(stranger, all, Side::Left.address());
+    pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &question));
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(pair.stack(Side::Left).poll_timeout(), linerate_units::Instant::NEVER);
+}
+
+#[test]
+fn packets_that_are_given_up_are_counted() {
+    let mut pair = pair();
+    for sequence in 0..3 {
+        ping(&mut pair, Ipv4Addr::new(192, 0, 2, 77), sequence);
+    }
+    pair.run_for(Duration::from_secs(4));
+    let counters = pair.stack(Side::Left).counters();
+    assert_eq!((counters.neighbor.failures, counters.ip.out_discards), (1, 3));
+}

@@ -104,6 +104,21 @@ fn to_doubt_a_neighbour_that_has_not_answered_yet_changes_nothing() {
 }
 
 #[test]
+fn to_doubt_a_neighbour_asks_for_it_unless_it_gave_a_sign_within_the_last_second() {
+    let mut neighbors = neighbors();
+    neighbors.learn(at(0), address(1), station(1), true);
+    let before = neighbors.generation();
+    let too_early = at(1) - Duration::from_nanos(1);
+    neighbors.doubt(too_early, address(1));
+    assert_eq!(neighbors.lookup(too_early, address(1)), Some(station(1)));
+    assert_eq!((neighbors.generation(), questions(&mut neighbors)), (before, Vec::new()));
+    neighbors.doubt(at(1), address(1));
+    assert!(neighbors.generation() > before, "users are told to look again");
+    assert_eq!(neighbors.lookup(at(1), address(1)), Some(station(1)));
+    assert_eq!(questions(&mut neighbors).len(), 1);
+}
+
+#[test]
 fn what_nobody_asked_for_makes_no_entry_but_changes_one() {
     let mut neighbors = neighbors();
     neighbors.learn(at(0), address(1), station(1), false);
@@ -193,6 +208,84 @@ fn a_full_table_forgets_the_unused_first_and_then_the_longest_unused() {
     assert_eq!(neighbors.table.get(address(1)), None);
     neighbors.check();
     assert_eq!(neighbors.counted().table_overflows, 2);
+}
+
+/// Who remembers it would speak to a station that is gone for ever.
+#[test]
+fn users_are_told_of_a_neighbour_that_is_forgotten_and_not_of_one_that_never_answered() {
+    let mut neighbors = neighbors();
+    neighbors.learn(at(0), address(1), station(1), true);
+    pass_time(&mut neighbors, at(31));
+    neighbors.lookup(at(31), address(1));
+    let before = neighbors.generation();
+    for now in [33, 35, 37] {
+        pass_time(&mut neighbors, at(now));
+    }
+    assert_eq!(neighbors.table.len(), 0);
+    assert!(neighbors.generation() > before, "it was known");
+
+    let before = neighbors.generation();
+    neighbors.lookup(at(40), address(2));
+    for now in [42, 44, 46] {
+        pass_time(&mut neighbors, at(now));
+    }
+    assert_eq!((neighbors.table.len(), neighbors.generation()), (0, before), "nobody had an answer");
+}
+
+#[test]
+fn a_question_that_never_left_is_forgotten_with_its_neighbour() {
+    let mut neighbors = neighbors();
+    neighbors.lookup(at(0), address(1));
+    for now in [2, 4, 6] {
+        pass_time(&mut neighbors, at(now));
+    }
+    assert_eq!((neighbors.table.len(), neighbors.wants_transmit()), (0, false));
+}
+
+#[test]
+fn who_was_looked_up_once_is_remembered_longer_than_who_never_was() {
+    let mut neighbors = neighbors();
+    neighbors.learn(at(0), address(1), station(1), true);
+    neighbors.lookup(at(0), address(1));
+    for host in 2..=7 {
+        neighbors.learn(at(1), address(host), station(host), true);
+    }
+    neighbors.check();
+    assert_eq!((neighbors.table.get(address(1)).is_some(), neighbors.table.get(address(2))), (true, None));
+}
+
+#[test]
+fn packets_of_a_neighbour_that_makes_room_are_dropped_and_counted() {
+    let mut neighbors = neighbors();
+    neighbors.lookup(at(0), address(1));
+    neighbors.wait(address(1), b"first");
+    neighbors.wait(address(1), b"second");
+    neighbors.learn(at(0), address(1), station(1), false);
+    for host in 2..=6 {
+        neighbors.learn(at(0), address(host), station(host), true);
+        neighbors.lookup(at(0), address(host));
+    }
+    let before = neighbors.generation();
+    questions(&mut neighbors);
+    neighbors.learn(at(0), address(7), station(7), true);
+    neighbors.check();
+    assert_eq!((neighbors.table.get(address(1)), neighbors.counted().queue_drops), (None, 2));
+    assert!(neighbors.generation() > before && !neighbors.wants_transmit());
+    assert_eq!(neighbors.poll_released(), None);
+}
+
+#[test]
+fn there_is_room_for_a_known_neighbour_beside_all_that_may_be_asked_for() {
+    let mut neighbors = limited_neighbors(NeighborLimits { entries: 2, ..LIMITS });
+    neighbors.learn(at(0), address(1), station(1), true);
+    for host in 10..=12 {
+        neighbors.lookup(at(0), address(host));
+    }
+    neighbors.check();
+    assert_eq!(neighbors.lookup(at(0), address(1)), Some(station(1)));
+    neighbors.learn(at(0), address(2), station(2), true);
+    neighbors.check();
+    assert_eq!((neighbors.table.get(address(1)), neighbors.table.len()), (None, 4));
 }
 
 #[test]
