@@ -31,3 +31,35 @@ impl Identification {
         *next = next.wrapping_add(segments);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::Ipv4Addr;
+    use linerate_wire::{Ipv4Header, Ipv4Packet, Protocol};
+
+    /// Writes the next one into a packet without payload, and reads it there.
+    fn next(identification: &mut Identification, segments: usize) -> u16 {
+        let mut packet = [0; Ipv4Header::LENGTH];
+        let (from, to) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
+        Ipv4Header::new(from, to, Protocol::TCP).emit(0, &mut packet);
+        identification.write(&mut packet, segments);
+        Ipv4Packet::parse(&packet).expect("a header with a checksum that is right").header.identification
+    }
+
+    #[test]
+    fn it_counts_the_segments_of_each_packet_from_zero_on_and_round_the_circle() {
+        let mut counting = Identification::new(true);
+        assert!(counting.counts());
+        assert_eq!([1, 1, 5, 1].map(|segments| next(&mut counting, segments)), [0, 1, 2, 7]);
+        assert_eq!([65_527, 2, 1].map(|segments| next(&mut counting, segments)), [8, u16::MAX, 1]);
+    }
+
+    /// RFC 6864 §4.1.
+    #[test]
+    fn where_nobody_makes_fragments_it_is_zero() {
+        let mut zero = Identification::new(false);
+        assert!(!zero.counts());
+        assert_eq!([1, 5, 1].map(|segments| next(&mut zero, segments)), [0; 3]);
+    }
+}

@@ -92,6 +92,7 @@ mod tests {
         let offset = numbers.timestamp_offset(at(1, 80), at(2, 5_000));
         assert_eq!(offset, numbers.timestamp_offset(at(1, 81), at(2, 9)));
         assert_ne!(offset, numbers.timestamp_offset(at(1, 80), at(3, 5_000)));
+        assert_ne!(offset, numbers.timestamp_offset(at(4, 80), at(2, 5_000)), "of another address of ours");
         assert_eq!(offset, numbers.timestamp_offset(at(1, 80), at(2, 5_000)));
     }
 }

@@ -123,11 +123,21 @@ mod tests {
     }
 
     #[test]
+    fn who_has_room_for_none_remembers_the_last() {
+        let mut mtus = PathMtus::new(0, Keys::new([0; 32]).table("path"));
+        for number in 0..3 {
+            mtus.note(Instant::ZERO, address(number), 1_000, false);
+            assert_eq!(mtus.get(Instant::ZERO, address(number)).map(|known| known.mtu), Some(1_000));
+        }
+    }
+
+    #[test]
     fn a_report_is_believed_within_reason() {
         assert_eq!(plausible(1_400, 1_500), Some(1_400));
         assert_eq!(plausible(68, 1_500), Some(LEAST));
         assert_eq!(plausible(1_500, 1_500), None);
         assert_eq!(plausible(0, 1_500), Some(1_492));
+        assert_eq!(plausible(0, 1_492), Some(1_006));
         assert_eq!(plausible(0, LEAST), None);
         assert_eq!(plausible(68, 300), None);
     }

@@ -114,6 +114,47 @@ mod tests {
         assert_eq!(alone.hash(LOCAL, REMOTE), hash);
     }
 
+    /// What connections to others take says nothing here, as long as no counter is shared.
+    #[test]
+    fn each_destination_has_a_sequence_of_its_own() {
+        let mut ports = ports(1);
+        let counter = |ports: &mut Ports, to| ports.hash(LOCAL, to) % TABLE_LENGTH as u64;
+        let own = counter(&mut ports, REMOTE);
+        let at = |port| SocketAddrV4::new(*REMOTE.ip(), port);
+        let other = (81..).map(at).find(|&to| counter(&mut ports, to) != own).unwrap();
+        let first = ports.choose(LOCAL, REMOTE, |_| false).unwrap();
+        assert!((0..7).all(|_| ports.choose(LOCAL, other, |_| false).is_some()));
+        let next = ports.choose(LOCAL, REMOTE, |_| false).unwrap();
+        assert_eq!((next + 100 - first) % 100, 1);
+    }
+
+    #[test]
+    fn destinations_that_share_a_counter_begin_at_different_places() {
+        let own = ports(1).hash(LOCAL, REMOTE) % TABLE_LENGTH as u64;
+        let at = |port| SocketAddrV4::new(*REMOTE.ip(), port);
+        let shares = |&to: &SocketAddrV4| ports(1).hash(LOCAL, to) % TABLE_LENGTH as u64 == own;
+        let firsts = (81..1_000).map(at).filter(shares).map(|to| ports(1).choose(LOCAL, to, |_| false));
+        let mut firsts: Vec<_> = firsts.collect();
+        firsts.sort_unstable();
+        firsts.dedup();
+        assert!(firsts.len() > 3, "{firsts:?}");
+    }
+
+    #[test]
+    fn each_of_our_addresses_has_sequences_of_its_own() {
+        let mut ports = ports(1);
+        assert_ne!(ports.hash(LOCAL, REMOTE), ports.hash(Ipv4Addr::new(192, 0, 2, 9), REMOTE));
+    }
+
+    /// RFC 6056 §3.3.4: the table is filled with random numbers, or all would see how young the host is.
+    #[test]
+    fn the_counters_begin_anywhere() {
+        let (mut one, other) = (ports(1).table, ports(2).table);
+        assert_ne!(one, other);
+        one.sort_unstable();
+        assert!(one.windows(2).all(|pair| pair[0] != pair[1]), "{one:?}");
+    }
+
     #[test]
     fn a_port_that_was_given_back_is_not_given_out_at_once() {
         let mut ports = ports(1);

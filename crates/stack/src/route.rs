@@ -135,6 +135,20 @@ mod tests {
     }
 
     #[test]
+    fn a_removed_route_takes_no_other_of_its_length_or_of_the_next_with_it() {
+        let mut routes = Routes::default();
+        for (destination, hop) in [("192.0.2.0/24", 1), ("198.51.100.0/24", 2), ("192.0.2.128/25", 3)] {
+            let before = routes.generation();
+            routes.insert(via(destination, hop));
+            assert!(routes.generation() > before, "what leads there now may be nearer");
+        }
+        assert!(routes.remove("192.0.2.0/24".parse().unwrap()).is_some());
+        assert_eq!(gateway(&routes, [198, 51, 100, 1]), Some(2));
+        assert!(routes.remove("198.51.100.0/24".parse().unwrap()).is_some());
+        assert_eq!(gateway(&routes, [192, 0, 2, 200]), Some(3));
+    }
+
+    #[test]
     fn a_destination_on_the_link_is_its_own_next_hop() {
         let mut routes = Routes::default();
         routes.insert(Route::direct("192.0.2.0/24".parse().unwrap()));
