@@ -6,7 +6,8 @@ use linerate_stack::{Error, Event, Limits, Medium, UdpOptions};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
 use linerate_wire::{
-    Echo, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Sum, UdpHeader, Unreachable,
+    Echo, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Redirect, Sum, TimeExceeded,
+    UdpHeader, Unreachable,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -186,4 +187,82 @@ fn a_host_answers_itself() {
         assert_eq!((reply.source, reply.sequence, reply.data.as_slice()), (address, 4, &b"me"[..]));
     }
     assert_eq!(pair.stack(Side::Left).counters().transmit.packets, 0);
+}
+
+#[test]
+fn each_message_that_arrives_is_counted_as_what_it_is() {
+    let mut pair = pair();
+    let sent = datagram(SocketAddrV4::new(LEFT, 5), SocketAddrV4::new(RIGHT, 9), b"hello?");
+    let echo = Echo { identifier: 1, sequence: 2, data: b"" };
+    answers(&mut pair, icmp(RIGHT, LEFT, &IcmpMessage::EchoRequest(echo)));
+    answers(&mut pair, icmp(RIGHT, LEFT, &IcmpMessage::EchoReply(echo)));
+    for error in [
+        IcmpError::Unreachable(Unreachable::Host),
+        IcmpError::FragmentationNeeded { next_hop_mtu: 1_400 },
+        IcmpError::TimeExceeded(TimeExceeded::Transit),
+        IcmpError::ParameterProblem { pointer: 9 },
+        IcmpError::OptionMissing,
+        IcmpError::BadLength,
+        IcmpError::Redirect { scope: Redirect::Host, gateway: RIGHT },
+        IcmpError::SourceQuench,
+    ] {
+        let quote = Quote::of(&sent).unwrap();
+        answers(&mut pair, icmp(RIGHT, LEFT, &IcmpMessage::Error { error, quote }));
+    }
+    let mut wrong = echo_request(LEFT);
+    wrong[24] ^= 1;
+    answers(&mut pair, wrong);
+    answers(&mut pair, packet(RIGHT, LEFT, Protocol::ICMP, &[8, 0]));
+    let counted = pair.stack(Side::Left).counters().icmp;
+    assert_eq!((counted.in_messages, counted.in_echos, counted.in_echo_replies), (12, 1, 1));
+    assert_eq!((counted.in_unreachables, counted.in_time_exceeded), (2, 1));
+    assert_eq!((counted.in_parameter_problems, counted.in_redirects, counted.in_source_quenches), (3, 1, 1));
+    assert_eq!((counted.in_errors, counted.in_checksum_errors), (2, 1), "one of them is only short");
+}
+
+#[test]
+fn each_message_that_leaves_is_counted_and_so_is_what_found_no_room() {
+    let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
+        config.limits = Limits { reply_bytes: 600, ..config.limits };
+    });
+    let lost = datagram(SocketAddrV4::new(RIGHT, 5), SocketAddrV4::new(LEFT, 9), b"hello?");
+    answers(&mut pair, echo_request(LEFT));
+    answers(&mut pair, lost.clone());
+    let counted = pair.stack(Side::Left).counters().icmp;
+    assert_eq!((counted.out_messages, counted.out_errors), (2, 0));
+    assert_eq!((counted.out_echo_replies, counted.out_unreachables), (1, 1));
+
+    let now = pair.now;
+    for _ in 0..20 {
+        pair.host(Side::Left).link_mut().put(now, echo_request(LEFT));
+        pair.host(Side::Left).link_mut().put(now, lost.clone());
+    }
+    pair.host(Side::Left).turn(now).unwrap();
+    let counted = pair.stack(Side::Left).counters().icmp;
+    assert_eq!(counted.out_messages + counted.out_errors, 42);
+    assert!(counted.out_errors > 0);
+    assert_eq!(counted.out_echo_replies + counted.out_unreachables, counted.out_messages);
+}
+
+/// RFC 6633 §4 of quenches; a redirect is for who routes.
+#[test]
+fn quenches_redirects_and_reports_of_others_packets_reach_no_socket() {
+    let mut pair = pair();
+    let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 5);
+    let socket = pair.stack(Side::Left).udp_bind(anywhere, &UdpOptions::default()).unwrap();
+    let redirect = IcmpError::Redirect { scope: Redirect::Host, gateway: RIGHT };
+    let unreachable = IcmpError::Unreachable(Unreachable::Port);
+    let other = Ipv4Addr::new(192, 0, 2, 9);
+    for (error, sender, told) in [
+        (IcmpError::SourceQuench, LEFT, None),
+        (redirect, LEFT, None),
+        (unreachable, other, None),
+        (unreachable, LEFT, Some(Error::Refused)),
+    ] {
+        let sent = datagram(SocketAddrV4::new(sender, 5), SocketAddrV4::new(RIGHT, 9), b"hello?");
+        let quote = Quote::of(&sent).unwrap();
+        answers(&mut pair, icmp(RIGHT, LEFT, &IcmpMessage::Error { error, quote }));
+        let heard = pair.stack(Side::Left).udp_take_error(socket).unwrap();
+        assert_eq!(heard, told, "{error:?} about a packet of {sender}");
+    }
 }

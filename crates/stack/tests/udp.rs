@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_stack::{Error, Event, Route, UdpEvent, UdpHandle, UdpOptions};
+use linerate_stack::{Error, Event, Medium, Route, UdpEvent, UdpHandle, UdpOptions};
 use linerate_testkit::{Network, Pair, Setup, Side};
 use linerate_units::Duration;
+use linerate_wire::{Ipv4Header, Protocol, Sum, UdpHeader};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 fn pair() -> Pair {
@@ -91,6 +92,152 @@ fn a_connected_socket_hears_its_peer_alone() {
 }
 
 #[test]
+fn whom_a_connected_socket_does_not_talk_with_is_heard_at_all_addresses() {
+    let mut pair = pair();
+    let exact = bind(&mut pair, Side::Right, 9);
+    let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9);
+    let open = pair.stack(Side::Right).udp_bind(anywhere, &UdpOptions::default()).unwrap();
+    let now = pair.now;
+    pair.stack(Side::Right).udp_connect(now, exact, at(Side::Left, 5)).unwrap();
+    for port in [5, 6] {
+        let left = bind(&mut pair, Side::Left, port);
+        pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), &[1]).unwrap();
+    }
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(receive(&mut pair, Side::Right, exact), Ok((vec![1], at(Side::Left, 5))));
+    assert_eq!(receive(&mut pair, Side::Right, open), Ok((vec![1], at(Side::Left, 6))));
+}
+
+#[test]
+fn room_is_told_of_once_and_only_to_who_was_refused() {
+    let mut pair = pair();
+    let options = UdpOptions { send_bytes: 1_000, ..UdpOptions::default() };
+    let left = pair.stack(Side::Left).udp_bind(at(Side::Left, 5), &options).unwrap();
+    bind(&mut pair, Side::Right, 9);
+    for refused in [0, 1, 0] {
+        let now = pair.now;
+        let mut send = || pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), &[1; 900]);
+        assert_eq!(send(), Ok(()));
+        for _ in 0..refused {
+            assert_eq!(send(), Err(Error::WouldBlock));
+        }
+        pair.run_for(Duration::from_millis(10));
+        let told = std::iter::from_fn(|| pair.stack(Side::Left).poll_event()).count();
+        assert_eq!(told, refused);
+    }
+    let counters = pair.stack(Side::Left).counters();
+    assert_eq!((counters.udp.send_buffer_errors, counters.udp.out_datagrams), (1, 3));
+    assert_eq!(counters.ip.out_requests, 3);
+}
+
+/// As on a wire: who sends to himself is not told that he does not keep up.
+#[test]
+fn what_a_host_has_no_room_to_send_itself_is_lost_and_counted() {
+    let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.local_bytes = 3_000);
+    let client = bind(&mut pair, Side::Left, 5);
+    let server = bind(&mut pair, Side::Left, 9);
+    let now = pair.now;
+    for _ in 0..10 {
+        assert_eq!(pair.stack(Side::Left).udp_send_to(now, client, at(Side::Left, 9), &[1; 900]), Ok(()));
+    }
+    pair.run_for(Duration::from_millis(1));
+    let received = std::iter::from_fn(|| receive(&mut pair, Side::Left, server).ok()).count() as u64;
+    let counters = pair.stack(Side::Left).counters();
+    assert!((1..10).contains(&received));
+    assert_eq!((counters.ip.out_discards, counters.udp.out_datagrams), (10 - received, 10));
+}
+
+#[test]
+fn what_is_wrong_with_a_datagram_is_counted() {
+    let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {});
+    let now = pair.now;
+    let mut good = vec![0; 20 + 12];
+    let header = Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::UDP);
+    header.emit(12, &mut good);
+    UdpHeader { source_port: 5, destination_port: 9 }.emit(4, &mut good[20..]);
+    let sum = Sum::of(&good[20..]);
+    UdpHeader::fill_checksum(&mut good[20..], header.pseudo_header(12), sum);
+    let (mut corrupt, mut short) = (good.clone(), good.clone());
+    corrupt[31] ^= 1;
+    short[25] = 7;
+    let options = UdpOptions { receive_bytes: 100, ..UdpOptions::default() };
+    pair.stack(Side::Left).udp_bind(at(Side::Left, 9), &options).unwrap();
+    for (packet, errors, checksums, full) in
+        [(corrupt, 1, 1, 0), (short, 2, 1, 0), (good.clone(), 2, 1, 0), (good, 3, 1, 1)]
+    {
+        pair.host(Side::Left).link_mut().put(now, packet);
+        pair.run_for(Duration::from_millis(1));
+        let counted = pair.stack(Side::Left).counters().udp;
+        let seen = (counted.in_errors, counted.in_checksum_errors, counted.receive_buffer_errors);
+        assert_eq!(seen, (errors, checksums, full));
+    }
+    assert_eq!(pair.stack(Side::Left).counters().udp.in_datagrams, 1);
+}
+
+#[test]
+fn who_cannot_be_sent_to_is_no_peer() {
+    let mut pair = pair();
+    let left = bind(&mut pair, Side::Left, 5);
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    let group = SocketAddrV4::new(Ipv4Addr::new(224, 0, 0, 1), 9);
+    assert_eq!(stack.udp_connect(now, left, group), Err(Error::InvalidDestination(group)));
+    assert_eq!(stack.udp_peer_addr(left), Err(Error::NotConnected));
+}
+
+/// RFC 1122 §4.1.3.5: the application says from which address it sends.
+#[test]
+fn what_a_bound_socket_sends_comes_from_where_it_is_bound() {
+    let mut pair = Pair::new(&Setup::default(), |side, config| {
+        if side == Side::Left {
+            config.addresses.push("198.51.100.7/32".parse().unwrap());
+        }
+    });
+    let second = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 7), 5);
+    let left = pair.stack(Side::Left).udp_bind(second, &UdpOptions::default()).unwrap();
+    let right = bind(&mut pair, Side::Right, 9);
+    let now = pair.now;
+    pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), b"ask").unwrap();
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(receive(&mut pair, Side::Right, right), Ok((b"ask".to_vec(), second)));
+}
+
+#[test]
+fn a_report_makes_a_connected_socket_readable_and_no_other() {
+    for connected in [true, false] {
+        let mut pair = pair();
+        let left = bind(&mut pair, Side::Left, 5);
+        let now = pair.now;
+        if connected {
+            pair.stack(Side::Left).udp_connect(now, left, at(Side::Right, 9)).unwrap();
+        }
+        pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), b"hello?").unwrap();
+        assert_eq!(pair.stack(Side::Left).udp_is_readable(left), Ok(false));
+        pair.run_for(Duration::from_millis(1));
+        assert_eq!(pair.stack(Side::Left).udp_is_readable(left), Ok(connected));
+        let expected = if connected { Error::Refused } else { Error::WouldBlock };
+        assert_eq!(receive(&mut pair, Side::Left, left), Err(expected));
+    }
+}
+
+#[test]
+fn a_closed_socket_neither_sends_nor_is_heard_of() {
+    let mut pair = pair();
+    let (left, right) = (bind(&mut pair, Side::Left, 5), bind(&mut pair, Side::Right, 9));
+    let now = pair.now;
+    pair.stack(Side::Right).udp_send_to(now, right, at(Side::Left, 5), b"here").unwrap();
+    pair.run_for(Duration::from_millis(1));
+    let stack = pair.stack(Side::Left);
+    stack.udp_send_to(now, left, at(Side::Right, 9), b"late").unwrap();
+    stack.udp_close(left).unwrap();
+    assert_eq!(stack.poll_event(), None);
+    bind(&mut pair, Side::Left, 6);
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(pair.stack(Side::Left).poll_event(), None);
+    assert_eq!(receive(&mut pair, Side::Right, right), Err(Error::WouldBlock));
+}
+
+#[test]
 fn broadcasts_need_leave_and_reach_who_listens_on_all_addresses() {
     let mut pair = pair();
     let left = bind(&mut pair, Side::Left, 5);
@@ -126,7 +273,8 @@ fn what_cannot_be_is_refused_with_its_reason() {
     );
     let far = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 9);
     assert_eq!(stack.udp_send_to(now, left, far, b""), Err(Error::NoRoute(*far.ip())));
-    for nobody in [at(Side::Right, 0), SocketAddrV4::new(Ipv4Addr::new(224, 0, 0, 1), 9)] {
+    let group = SocketAddrV4::new(Ipv4Addr::new(224, 0, 0, 1), 9);
+    for nobody in [at(Side::Right, 0), group, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9)] {
         assert_eq!(stack.udp_send_to(now, left, nobody, b""), Err(Error::InvalidDestination(nobody)));
     }
     let long = stack.udp_send_to(now, left, at(Side::Right, 9), &[0; 1_473]);
