@@ -4,8 +4,10 @@
 
 mod stranger;
 
-use linerate_stack::{ConnectOptions, Event, ListenHandle, ListenOptions, Medium, SynCookies, TcpHandle};
-use linerate_tcp::{Event as TcpEvent, State};
+use linerate_stack::{
+    ConnectOptions, Error, Event, ListenHandle, ListenOptions, Medium, SynCookies, TcpHandle,
+};
+use linerate_tcp::{Config, Event as TcpEvent, State};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
 use linerate_wire::{IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote, Segment, TcpFlags, Unreachable};
@@ -14,6 +16,13 @@ use stranger::{SERVER, forged, invented, put};
 
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
+}
+
+/// A pair with a route to everywhere, so that the answers to invented addresses leave.
+fn pair_with_a_way_to_all() -> Pair {
+    Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
+        config.routes.push(linerate_stack::Route::direct("0.0.0.0/0".parse().unwrap()));
+    })
 }
 
 fn listen(pair: &mut Pair, backlog: usize, syn_backlog: usize) -> ListenHandle {
@@ -30,11 +39,7 @@ fn connect(pair: &mut Pair) -> TcpHandle {
 
 #[test]
 fn a_flood_of_syns_stays_within_its_limit_and_lets_an_honest_peer_in() {
-    // A route to everywhere, so that the answers to invented addresses leave.
-    let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
-        let everywhere = "0.0.0.0/0".parse().unwrap();
-        config.routes.push(linerate_stack::Route::direct(everywhere));
-    });
+    let mut pair = pair_with_a_way_to_all();
     let listener = listen(&mut pair, 8, 32);
     let mut connected = 0;
     for number in 0..2_000 {
@@ -76,6 +81,70 @@ fn a_full_accept_queue_takes_nobody_in_until_somebody_was_accepted() {
         accepted += usize::from(pair.stack(Side::Right).tcp_accept(listener).is_some());
         accepted == 6
     }));
+}
+
+#[test]
+fn a_syn_queue_holds_as_many_as_it_may_and_then_the_newest_takes_the_place_of_the_oldest() {
+    let mut pair = pair_with_a_way_to_all();
+    let listener = listen(&mut pair, 8, 3);
+    for (number, half_open, recycled) in [(0, 1, 0), (1, 2, 0), (2, 3, 0), (3, 3, 1), (4, 3, 2)] {
+        put(&mut pair, forged(invented(number), TcpFlags::SYN, 1, 0));
+        let now = pair.now;
+        pair.host(Side::Right).turn(now).unwrap();
+        let counted = pair.stack(Side::Right).tcp_listen_statistics(listener).unwrap();
+        assert_eq!((counted.half_open, counted.recycled), (half_open, recycled), "after {number}");
+    }
+    let counted = pair.stack(Side::Right).tcp_listen_statistics(listener).unwrap();
+    assert_eq!((counted.syns_kept, counted.dropped), (5, 0));
+    let counters = pair.stack(Side::Right).counters();
+    assert_eq!((counters.tcp_extra.listen_drops, counters.tcp_extra.half_open_recycled), (2, 2));
+    assert_eq!((counters.tcp.passive_opens, counters.tcp.attempt_failures), (5, 2));
+}
+
+#[test]
+fn a_syn_that_finds_the_accept_queue_full_is_counted_as_dropped() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 1, 8);
+    connect(&mut pair);
+    pair.run_for(Duration::from_millis(10));
+    connect(&mut pair);
+    pair.run_for(Duration::from_millis(10));
+    let counted = pair.stack(Side::Right).tcp_listen_statistics(listener).unwrap();
+    assert_eq!((counted.acceptable, counted.dropped, counted.overflows), (1, 1, 1));
+    let counters = pair.stack(Side::Right).counters().tcp_extra;
+    assert_eq!((counters.listen_drops, counters.listen_overflows), (1, 1));
+}
+
+#[test]
+fn a_listener_without_room_has_room_for_one() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 0, 0);
+    connect(&mut pair);
+    pair.run_for(Duration::from_millis(10));
+    assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
+}
+
+#[test]
+fn nobody_listens_at_an_address_that_is_not_his() {
+    let mut pair = pair();
+    let other = Ipv4Addr::new(192, 0, 2, 9);
+    let options = ListenOptions::default();
+    let refused = pair.stack(Side::Right).tcp_listen(SocketAddrV4::new(other, 80), &options);
+    assert_eq!(refused, Err(Error::AddressNotOurs(other)));
+}
+
+#[test]
+fn a_listener_s_rules_are_those_of_syns_from_then_on() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8, 8);
+    let silent = Config { timestamps: false, ..Config::modern() };
+    for (rules, timestamps) in [(None, true), (Some(silent), false), (None, true)] {
+        pair.stack(Side::Right).tcp_listen_configure(listener, rules).unwrap();
+        connect(&mut pair);
+        pair.run_for(Duration::from_millis(10));
+        let (server, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
+        assert_eq!(pair.stack(Side::Right).tcp(server).unwrap().information().timestamps, timestamps);
+    }
 }
 
 #[test]

@@ -143,6 +143,47 @@ fn a_peer_without_timestamps_gets_a_connection_without_their_companions() {
     }
 }
 
+/// RFC 7323 §3.2: who was not answered with timestamps sends none, and a cookie has no place for the rest.
+#[test]
+fn a_listener_without_timestamps_keeps_none_in_a_cookie() {
+    let mut pair = pair();
+    let config = Some(Config { timestamps: false, ..Config::modern() });
+    let options = ListenOptions { syn_cookies: SynCookies::Always, config, ..ListenOptions::default() };
+    let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
+    let client = connect(&mut pair);
+    pair.run_for(Duration::from_millis(1));
+    let server = accept(&mut pair, listener).unwrap();
+    for (side, handle) in [(Side::Left, client), (Side::Right, server)] {
+        let information = pair.stack(side).tcp(handle).unwrap().information();
+        assert!(!information.timestamps);
+        assert_eq!((information.send_shift, information.receive_shift), (0, 0));
+    }
+}
+
+#[test]
+fn a_connection_that_a_cookie_opens_is_counted_as_opened() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8, SynCookies::Always);
+    connect(&mut pair);
+    pair.run_for(Duration::from_millis(1));
+    accept(&mut pair, listener).unwrap();
+    assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 1);
+}
+
+/// Nothing is looked at that comes when no cookie can be on its way: a forger has nothing to guess.
+#[test]
+fn acknowledgements_are_looked_at_for_two_periods_after_a_cookie_has_left() {
+    for (seconds, refused) in [(127, 1), (129, 0)] {
+        let mut pair = pair();
+        let listener = listen(&mut pair, 8, SynCookies::Always);
+        fill(&mut pair, 1);
+        pair.run_for(Duration::from_secs(seconds));
+        put(&mut pair, forged(invented(9), TcpFlags::ACK, 1, 1));
+        pair.run_for(Duration::from_millis(1));
+        assert_eq!(statistics(&mut pair, listener).cookies_refused, refused, "after {seconds} s");
+    }
+}
+
 #[test]
 fn a_cookie_tells_nothing_of_the_round_trip() {
     let mut pair = pair();

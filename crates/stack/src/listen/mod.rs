@@ -444,3 +444,43 @@ impl Stack {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_listeners_of_several_shards_each_number_is_the_sum() {
+        let one = ListenStatistics {
+            half_open: 1,
+            acceptable: 2,
+            syns_kept: 3,
+            recycled: 4,
+            dropped: 5,
+            overflows: 6,
+            cookies_sent: 7,
+            cookies_taken: 8,
+            cookies_refused: 9,
+            cookies_replayed: 10,
+            opened_fast: 11,
+            pending_fast: 12,
+        };
+        let mut all = one;
+        all += one;
+        let twice = ListenStatistics {
+            half_open: 2,
+            acceptable: 4,
+            syns_kept: 6,
+            recycled: 8,
+            dropped: 10,
+            overflows: 12,
+            cookies_sent: 14,
+            cookies_taken: 16,
+            cookies_refused: 18,
+            cookies_replayed: 20,
+            opened_fast: 22,
+            pending_fast: 24,
+        };
+        assert_eq!(all, twice);
+    }
+}
