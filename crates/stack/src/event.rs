@@ -5,6 +5,7 @@ use crate::list::{Links, List};
 use crate::sockets::{ListenHandle, Socket, Sockets, TcpHandle, UdpHandle};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::hint::cold_path;
 use core::net::Ipv4Addr;
 use linerate_tcp::Event as TcpEvent;
 use linerate_units::Instant;
@@ -123,6 +124,7 @@ impl EventQueue {
     /// Forgets what happened to a socket that nobody holds any more.
     pub(crate) fn forget(&mut self, socket: u32) {
         if self.links.contains(socket) {
+            cold_path();
             self.links.remove(&mut self.waiting, socket);
             self.kinds[socket as usize] = 0;
         }

@@ -149,7 +149,7 @@ impl Stack {
     }
 
     /// The way to a destination: this host itself, all hosts on the link, or along a route.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn way_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<Way, Error> {
         match self.known_course(destination) {
             Some(course) => self.way_along(now, &course),

@@ -182,9 +182,6 @@ impl Connection {
         self.sender.fin = true;
         self.state = self.state.after_close();
         self.output_due = true;
-        if self.released {
-            self.start_orphan_timer(now);
-        }
         self.refresh_prediction();
     }
 

@@ -10,7 +10,7 @@ use crate::receive::ack_policy::AckPolicy;
 use crate::receive::{ReceiveSequence, Receiver};
 use crate::send::rtt::RoundTrip;
 use crate::send::{SendSequence, Sender};
-use crate::shared_config::{Preferences, SharedConfig};
+use crate::shared_config::SharedConfig;
 use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
 use crate::{Config, Connection, MemoryGrant, PacingRule, State, Statistics};
@@ -19,7 +19,7 @@ use linerate_units::Instant;
 use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader};
 
 /// The MSS of a peer that does not say (RFC 9293 MUST-15).
-const DEFAULT_PEER_MSS: u16 = 536;
+pub(crate) const DEFAULT_PEER_MSS: u16 = 536;
 
 /// What the host draws for a connection, unguessable for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,9 @@ macro_rules! begins {
             ) -> Self {
                 let $config = &config;
                 $(let $name = $known;)*
-                Self { $($field: $value,)* config }
+                let mut begun = Self { $($field: $value,)* config };
+                begun.keep_to_route($now);
+                begun
             }
 
             /// The same in the place of a connection that is over: what both have in common, their rules and the memory
@@ -78,14 +80,13 @@ macro_rules! begins {
                 }
                 $(let $name = $known;)*
                 $(self.$field = $value;)*
+                self.keep_to_route($now);
             }
         }
     };
 }
 
 begins!((config, path, seeds, open, now) {
-    let preferences = Preferences::of(config, path.window_clamp);
-    let receive_buffer = preferences.receive_buffer;
     let iss = seeds.initial_sequence;
 } Self {
     predicted: 0,
@@ -103,11 +104,11 @@ begins!((config, path, seeds, open, now) {
     timestamps: TimestampState::new(seeds.timestamp_offset),
     heard: now,
     acks: AckPolicy::new(config.acks),
-    agreement: Agreement::offer(config, receive_buffer.most()),
+    agreement: config.agreement().clone(),
     first_due: true,
     calm: Calm(false),
     memory: MemoryGrant::UNLIMITED,
-    receiver: Receiver::new(receive_buffer, u32::from(DEFAULT_PEER_MSS), now),
+    receiver: Receiver::new(config.receive_buffer, u32::from(DEFAULT_PEER_MSS), now),
     timers: Timers::new(config.delayed_ack_tick, config.slow_tick),
     user_timeouts: UserTimeouts::new(config.user_timeout, config.user_timeout_option),
     ecn: Notification::new(config.ecn, config.accurate_ecn),
@@ -115,7 +116,7 @@ begins!((config, path, seeds, open, now) {
     statistics: Statistics::default(),
     next_challenge: now,
     keep_alive_probed: now,
-    preferences: preferences,
+    preferences: config.preferences().clone(),
     path: path,
     fast_open: None,
     keep_alive_probes: 0,
@@ -127,6 +128,22 @@ begins!((config, path, seeds, open, now) {
 });
 
 impl Connection {
+    /// The route may let less be offered than the rules do.
+    #[inline(always)]
+    fn keep_to_route(&mut self, now: Instant) {
+        if let Some(clamp) = self.path.window_clamp {
+            self.clamp_window(clamp, now);
+        }
+    }
+
+    #[cold]
+    fn clamp_window(&mut self, clamp: u32, now: Instant) {
+        let receive_buffer = self.config.receive_buffer.within(clamp as usize);
+        self.preferences.receive_buffer = receive_buffer;
+        self.agreement = Agreement::offer(&self.config, receive_buffer);
+        self.receiver = Receiver::new(receive_buffer, u32::from(DEFAULT_PEER_MSS), now);
+    }
+
     /// An active open: the SYN leaves at the next [`Connection::poll_transmit`].
     #[must_use]
     pub fn connect(config: impl Into<SharedConfig>, path: Path, seeds: Seeds, now: Instant) -> Self {
@@ -293,9 +310,11 @@ mod tests {
             exchange(now, [&mut server, &mut client]);
             for after in [before.clone(), Config::modern().into()] {
                 for open in [Open::Active, Open::Passive] {
-                    for mut over in [client.clone(), server.clone()] {
-                        over.reopen(&after, PATH, seeds(9), open, now);
-                        assert_eq!(over, Connection::open(after.clone(), PATH, seeds(9), open, now));
+                    for path in [PATH, Path { window_clamp: Some(5_000), ..PATH }] {
+                        for mut over in [client.clone(), server.clone()] {
+                            over.reopen(&after, path, seeds(9), open, now);
+                            assert_eq!(over, Connection::open(after.clone(), path, seeds(9), open, now));
+                        }
                     }
                 }
             }

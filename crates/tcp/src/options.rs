@@ -1,7 +1,7 @@
 //! What the two SYNs agreed on.
 
-use crate::Config;
 use crate::rest::pack::packed;
+use crate::{BufferSize, Config};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpOptions, Timestamps};
 
@@ -113,8 +113,8 @@ packed!(Agreement { receive_shift, send_shift, scaling, selective_acks });
 
 impl Agreement {
     /// What our SYN offers.
-    pub(crate) fn offer(config: &Config, receive_capacity: usize) -> Self {
-        let receive_shift = if config.window_scaling { shift_for(receive_capacity) } else { 0 };
+    pub(crate) fn offer(config: &Config, receive_buffer: BufferSize) -> Self {
+        let receive_shift = if config.window_scaling { shift_for(receive_buffer.most()) } else { 0 };
         Self {
             receive_shift,
             send_shift: 0,
@@ -154,11 +154,11 @@ mod tests {
 
     #[test]
     fn scaling_needs_both_sides() {
-        let mut agreement = Agreement::offer(&Config::modern(), 1 << 20);
+        let mut agreement = Agreement::offer(&Config::modern(), BufferSize::Fixed(1 << 20));
         assert_eq!(agreement.receive_shift, 5);
         agreement.settle(&TcpOptions::default());
         assert_eq!((agreement.receive_shift, agreement.send_shift, agreement.scaling), (0, 0, false));
-        let mut agreement = Agreement::offer(&Config::modern(), 1 << 20);
+        let mut agreement = Agreement::offer(&Config::modern(), BufferSize::Fixed(1 << 20));
         agreement.settle(&TcpOptions { window_scale: Some(200), ..TcpOptions::default() });
         assert_eq!((agreement.receive_shift, agreement.send_shift), (5, 14));
     }

@@ -1,5 +1,8 @@
 //! One configuration for thousands of connections, and what each application may change of it later.
 
+use crate::congestion::Window;
+use crate::opening::DEFAULT_PEER_MSS;
+use crate::options::Agreement;
 use crate::rest::pack::{Pack, Packer, Unpacker};
 use crate::timers::Timer;
 use crate::{BufferSize, Config, Connection, KeepAlive, State};
@@ -10,12 +13,36 @@ use linerate_units::{Duration, Instant};
 /// A [`Config`] with every size in the range that the protocol can express, kept once for all connections
 /// that are made with it. A connection that is made of a plain `Config` has one of its own.
 #[derive(Clone, Debug)]
-pub struct SharedConfig(Arc<Config>);
+pub struct SharedConfig(Arc<Rules>);
+
+/// A configuration, and what follows from it for each connection that begins under it: reckoned once for all of them.
+#[derive(Debug)]
+struct Rules {
+    config: Config,
+    preferences: Preferences,
+    agreement: Agreement,
+    window: Window,
+}
 
 impl SharedConfig {
     /// Is it the very same one?
     pub(crate) fn is_the_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// What an application has chosen that has changed nothing yet.
+    pub(crate) fn preferences(&self) -> &Preferences {
+        &self.0.preferences
+    }
+
+    /// What a SYN offers.
+    pub(crate) fn agreement(&self) -> &Agreement {
+        &self.0.agreement
+    }
+
+    /// The congestion window before anything is known of the peer.
+    pub(crate) fn window(&self) -> &Window {
+        &self.0.window
     }
 }
 
@@ -24,19 +51,25 @@ impl Deref for SharedConfig {
 
     #[inline]
     fn deref(&self) -> &Config {
-        &self.0
+        &self.0.config
     }
 }
 
 impl PartialEq for SharedConfig {
     fn eq(&self, other: &Self) -> bool {
-        self.is_the_same(other) || self.0 == other.0
+        self.is_the_same(other) || **self == **other
     }
 }
 
 impl From<Config> for SharedConfig {
     fn from(config: Config) -> Self {
-        Self(Arc::new(config.within_limits()))
+        let config = config.within_limits();
+        Self(Arc::new(Rules {
+            config,
+            preferences: Preferences::of(&config),
+            agreement: Agreement::offer(&config, config.receive_buffer),
+            window: Window::new(DEFAULT_PEER_MSS.into(), config.initial_window),
+        }))
     }
 }
 
@@ -66,7 +99,7 @@ pub(crate) struct Preferences {
 /// What is as the configuration says takes a bit.
 impl Pack for Preferences {
     fn pack(&self, into: &mut Packer<'_>) {
-        let usual = Self::of(into.config(), None);
+        let usual = into.config().preferences().clone();
         (self.send_buffer != usual.send_buffer).then_some(self.send_buffer).pack(into);
         (self.receive_buffer != usual.receive_buffer).then_some(self.receive_buffer).pack(into);
         (self.keep_alive != usual.keep_alive).then_some(self.keep_alive).pack(into);
@@ -76,7 +109,7 @@ impl Pack for Preferences {
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let usual = Self::of(from.config(), None);
+        let usual = from.config().preferences().clone();
         Self {
             send_buffer: Option::unpack(from).unwrap_or(usual.send_buffer),
             receive_buffer: Option::unpack(from).unwrap_or(usual.receive_buffer),
@@ -89,13 +122,11 @@ impl Pack for Preferences {
 }
 
 impl Preferences {
-    /// Nothing was changed yet; the route may let no more than `clamp` bytes of window be offered.
-    #[inline(always)]
-    pub(crate) fn of(config: &SharedConfig, clamp: Option<u32>) -> Self {
-        let receive_buffer = config.receive_buffer;
+    /// Nothing was changed yet.
+    const fn of(config: &Config) -> Self {
         Self {
             send_buffer: config.send_buffer,
-            receive_buffer: clamp.map_or(receive_buffer, |clamp| receive_buffer.within(clamp as usize)),
+            receive_buffer: config.receive_buffer,
             keep_alive: config.keep_alive,
             linger: config.linger,
             no_delay: config.no_delay,

@@ -218,6 +218,7 @@ impl Stack {
         let (is_over, is_orphan) = (socket.connection.is_released(), socket.is_orphan());
         self.counted.tcp.established_resets += u64::from(is_open(before));
         if before == State::TimeWait {
+            cold_path();
             self.leave_time_wait(index);
             self.orphans += usize::from(is_orphan);
         }

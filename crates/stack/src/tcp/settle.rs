@@ -146,7 +146,7 @@ impl Stack {
     }
 
     /// The same for a connection that has just been opened: it has its SYN to send, and nothing else has happened to it.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn call_newcomer(&mut self, index: u32) {
         if let Some(socket) = self.sockets.awake_at(index) {
             concerned!(self).call(index, socket);

@@ -9,6 +9,7 @@ use super::{Owner, TcpSocket};
 use crate::list::List;
 use crate::stack::Stack;
 use crate::timer_wheel::TimerId;
+use core::hint::cold_path;
 use linerate_tcp::State;
 use linerate_units::{Duration, Instant};
 
@@ -71,6 +72,7 @@ impl Stack {
     #[inline]
     pub(super) fn queue_for_end(&mut self, index: u32, end: Instant) {
         if end < self.time_wait.latest {
+            cold_path();
             // One that was woken, or whose rules are others.
             self.timers.set(TcpTimer::Of(index), end);
             if let Some(socket) = self.sockets.awake_at(index) {
@@ -81,6 +83,7 @@ impl Stack {
         self.time_wait.latest = end;
         self.time_wait.passed = 0;
         if self.time_wait.list.last() != Some(index) {
+            cold_path();
             self.move_back(index);
         }
         self.timers.arm(TcpTimer::Queue, end + self.time_wait.late);

@@ -20,7 +20,7 @@ use fixed::Fixed;
 use new_reno::NewReno;
 use reno::Reno;
 use tahoe::Tahoe;
-use window::Window;
+pub(crate) use window::Window;
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -314,8 +314,8 @@ impl Pack for Congestion {
 impl Congestion {
     /// What a connection has before it knows of its peer which control there can be: a window, and none.
     #[inline]
-    pub(crate) fn before_handshake(mss: u32, initial_segments: u32) -> Self {
-        Self::NewReno(NewReno::new(Window::new(mss, initial_segments)))
+    pub(crate) const fn before_handshake(window: Window) -> Self {
+        Self::NewReno(NewReno::new(window))
     }
 
     /// A controller that begins with `initial_segments` segments of `mss` bytes, which are `paced` whether it asks

@@ -206,8 +206,7 @@ impl Connection {
         let pushed = if rest.length > 0 { TcpFlags::PSH } else { TcpFlags::empty() };
         let was_idle = self.snd.flight() == 0;
         self.remember_rest(now, rest.length, seq + rest.length + 1, was_idle);
-        let sum = self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::FIN | pushed, bytes);
-        self.remember_told(self.rcv.nxt);
+        let sum = self.write_alone(now, seq, TcpFlags::ACK | TcpFlags::FIN | pushed, bytes);
         self.say_no_more(now);
         let Transmit { sum, ecn, .. } = self.write_rest(seq, rest, sum, finish, bytes);
         Some(Control { length: rest.length, sum, ecn, is_syn: false })
@@ -261,11 +260,17 @@ impl Connection {
     }
 
     /// Remembers that an acknowledgement leaves, and writes its header: the sum of that.
-    #[inline(never)]
+    #[inline(always)]
     fn send_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Sum {
         self.statistics.segments_sent += 1;
         self.statistics.pure_acks_sent += 1;
-        let sum = self.write_predicted(now, self.snd.nxt, TcpFlags::ACK, bytes);
+        self.write_alone(now, self.snd.nxt, TcpFlags::ACK, bytes)
+    }
+
+    /// Writes the header of an acknowledgement or a FIN, and remembers what it tells.
+    #[inline(never)]
+    fn write_alone(&mut self, now: Instant, seq: SeqNum, flags: TcpFlags, bytes: &mut [u8]) -> Sum {
+        let sum = self.write_predicted(now, seq, flags, bytes);
         self.remember_told(self.rcv.nxt);
         sum
     }

@@ -20,7 +20,7 @@ mod stretches;
 mod undo;
 mod usage;
 
-use crate::Config;
+use crate::SharedConfig;
 use crate::congestion::Congestion;
 use crate::rest::pack::packed;
 use alloc::boxed::Box;
@@ -170,7 +170,7 @@ packed!(Sender {
 
 impl Sender {
     #[inline(always)]
-    pub(crate) fn new(config: &Config, iss: SeqNum, mss: u32, path: PathMtu, now: Instant) -> Self {
+    pub(crate) fn new(config: &SharedConfig, iss: SeqNum, mss: u32, path: PathMtu, now: Instant) -> Self {
         Self {
             buffer: SendBuffer::new(iss + 1, config.send_buffer.initial()),
             fin: false,
@@ -179,7 +179,7 @@ impl Sender {
             path,
             loss: Loss::new(iss),
             first_flight: FirstFlight::default(),
-            congestion: Congestion::before_handshake(mss, config.initial_window),
+            congestion: Congestion::before_handshake(config.window().clone()),
             pacer: Pacer::new(now),
             burst: 0,
             scoreboard: Scoreboard::new(iss + 1),

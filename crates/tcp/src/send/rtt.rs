@@ -173,6 +173,7 @@ impl RoundTrip {
     /// one answers what the expiry sent, and the wait for our own timer lies in between. Each would make
     /// the next timeout as long as the last one was in vain, up to the longest. So (5.7) holds here as it
     /// does without timestamps: what is new is measured. (In milliseconds, as timestamps are.)
+    #[inline(never)]
     fn sample(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
         if self.expired != Instant::ZERO && self.has_left_before_expiry(now - round_trip) {
             return;
