@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::capture_file::{CaptureReader, LinkType};
     use crate::memory::{MemoryConfig, pair_with_clock};
-    use crate::testing::send;
+    use crate::testing::{send, what_a_link_says_is_said_around_it};
     use crate::{ManualClock, MemoryLink};
     use linerate_stack::Medium;
 
@@ -264,6 +264,57 @@ mod tests {
             assert_eq!(packet.link_type, LinkType::Ethernet);
         }
         assert!(reader.next_packet().unwrap().is_none());
+    }
+
+    /// A host with one frame of three bytes.
+    struct Short(bool);
+
+    impl FrameSource for Short {
+        fn now(&self) -> Instant {
+            Instant::from_nanos(9)
+        }
+
+        fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
+            frame[..3].copy_from_slice(b"one");
+            core::mem::take(&mut self.0).then_some(TxFrame::whole(3))
+        }
+
+        fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+            Some(LentFrame { frame: self.fill(frame)?, rest: [&[]; 2] })
+        }
+    }
+
+    #[test]
+    fn of_what_a_host_sends_nothing_but_the_frame_is_written_down_and_it_keeps_the_time_of_its_turn() {
+        let mut file = Vec::new();
+        let (mut link, mut other, _) = captured(&mut file);
+        assert_eq!(link.transmit_from(9, &mut Short(true)), Ok(1));
+        drop(link);
+        assert_eq!(CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().bytes, b"one");
+        let mut arrived = None;
+        other.receive(9, |frame| arrived = Some(frame.arrived)).unwrap();
+        assert_eq!(arrived, Some(Instant::from_nanos(9)));
+    }
+
+    #[test]
+    fn a_frame_bears_the_time_of_day() {
+        let mut file = Vec::new();
+        let (left, _right) = crate::memory::pair(MemoryConfig::default()).unwrap();
+        let mut link = Capture::new(left, "left", CaptureWriter::new(&mut file));
+        let now = time_of_day();
+        send(&mut link, [b"now"]).unwrap();
+        drop(link);
+        let time = CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().time.unwrap();
+        // What the other clock shows was put in and taken off again, but for what the two differ in meanwhile.
+        let near = MonotonicClock.now().since(Instant::ZERO) / 2;
+        assert!(now < time + near && time < now + near, "{now} {time}");
+    }
+
+    #[test]
+    fn what_the_link_inside_says_of_itself_is_said_of_it_captured() {
+        what_a_link_says_is_said_around_it(|link| {
+            Capture::new(link, "inside", CaptureWriter::new(Vec::new()))
+        });
     }
 
     #[test]

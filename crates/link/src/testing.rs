@@ -1,12 +1,19 @@
 //! What tests of links do with frames.
 
+use crate::sys::socket_option;
 use crate::virtio;
-use crate::{Readiness, Waiter};
-use linerate_stack::{FrameSource, LentFrame, Link, LinkError, TxFrame};
-use linerate_units::Instant;
+use crate::{MonotonicClock, NoLink, Readiness, Waiter};
+use linerate_stack::{
+    Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, PartialChecksum, RxFrame, TxChecksum,
+    TxFrame,
+};
+use linerate_units::{Clock, Instant};
 use std::net::Ipv4Addr;
-use std::os::fd::OwnedFd;
+use std::num::NonZeroU16;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Sends frames: how many have left.
 pub(crate) fn send(
@@ -128,4 +135,214 @@ pub(crate) fn lent_frames_leave_whole<L: Link + Readiness>(over: impl FnOnce(Own
     }
     assert_eq!(drain(usize::MAX) as usize, sent);
     assert_eq!(lender.next as usize, sent);
+}
+
+/// Frames of these lengths, of which those that are long are lent.
+pub(crate) struct Lengths<'a>(pub(crate) &'a [usize]);
+
+impl FrameSource for Lengths<'_> {
+    fn now(&self) -> Instant {
+        Instant::ZERO
+    }
+
+    fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
+        let (&length, left) = self.0.split_first()?;
+        self.0 = left;
+        frame[..length].fill(3);
+        Some(TxFrame::whole(length))
+    }
+
+    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+        let TxFrame { length, .. } = self.fill(frame)?;
+        // What is short is whole.
+        let kept = if length < 100 { length } else { 8 };
+        Some(LentFrame { frame: TxFrame::whole(kept), rest: [&[3; 8_000][kept..length], &[]] })
+    }
+}
+
+/// A link with the virtio-net header, over one end of a pair of sockets that take no frame of 8,000 bytes, loses and
+/// counts such a one, and none before or behind it.
+pub(crate) fn what_is_too_long_for_the_system_is_lost_and_counted<L: Link + Readiness>(
+    over: impl FnOnce(OwnedFd) -> L,
+    refused: impl Fn(&L) -> u64,
+) {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    // As narrow as the system makes it, which is some 4,600 bytes.
+    socket_option::set_integer(&ours, libc::SOL_SOCKET, libc::SO_SNDBUF, 1).unwrap();
+    let mut link = over(ours.into());
+    let mut check = |lent: bool| {
+        let mut lengths = Lengths(&[60, 8_000, 61]);
+        let sent = if lent {
+            link.transmit_from(9, &mut lengths)
+        } else {
+            link.transmit(9, |frame| lengths.fill(frame))
+        };
+        assert_eq!((sent, link.wants_room()), (Ok(3), false));
+        let mut bytes = [0; 100];
+        for length in [60, 61] {
+            assert_eq!(theirs.recv(&mut bytes).unwrap(), virtio::LENGTH + length);
+        }
+        assert!(theirs.recv(&mut bytes).is_err());
+        refused(&link)
+    };
+    assert_eq!([check(false), check(true)], [1, 2]);
+}
+
+/// A link over one end of a pair of sockets stamps each of many frames with a time between those before and after
+/// they were received.
+pub(crate) fn what_arrives_bears_the_time_of_its_arrival<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let mut link = over(ours.into());
+    for _ in 0..4 {
+        (0..9).for_each(|_| assert_eq!(theirs.send(&[0; 70]).unwrap(), 70));
+        let before = MonotonicClock.now();
+        let mut stamps = Vec::new();
+        assert_eq!(link.receive(9, |frame| stamps.push(frame.arrived)), Ok(9));
+        let after = MonotonicClock.now();
+        assert_eq!(stamps.len(), 9);
+        assert!(
+            stamps.is_sorted() && before <= stamps[0] && stamps[8] <= after,
+            "{before:?} {stamps:?} {after:?}"
+        );
+    }
+}
+
+/// One super-frame, of which the data are lent.
+struct Unfinished(bool);
+
+impl Unfinished {
+    const HEADERS: usize = 34 + 20;
+    const FRAME: TxFrame = TxFrame {
+        length: Self::HEADERS,
+        checksum: TxChecksum::Partial(PartialChecksum { start: 34, offset: 16 }),
+        segment: NonZeroU16::new(5),
+    };
+}
+
+impl FrameSource for Unfinished {
+    fn now(&self) -> Instant {
+        Instant::ZERO
+    }
+
+    fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
+        frame[..70].fill(0);
+        // The length of the TCP header.
+        frame[34 + 12] = 0x50;
+        core::mem::take(&mut self.0).then_some(TxFrame { length: 70, ..Self::FRAME })
+    }
+
+    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+        self.fill(frame)?;
+        Some(LentFrame { frame: Self::FRAME, rest: [&[0; 6], &[0; 10]] })
+    }
+}
+
+/// A link with the virtio-net header, over one end of a pair of sockets, says in it what is left to be done about a
+/// frame, whether that is whole or lent.
+pub(crate) fn what_is_left_to_be_done_stands_in_front_of_the_frame<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    let mut link = over(ours.into());
+    assert_eq!(link.transmit(1, |frame| Unfinished(true).fill(frame)), Ok(1));
+    assert_eq!(link.transmit_from(9, &mut Unfinished(true)), Ok(1));
+    let [size, headers, start, offset] = [5, 34 + 20, 34, 16].map(u16::to_ne_bytes);
+    let mut expected = [&[1, 1][..], &headers, &size, &start, &offset, &[0; 70]].concat();
+    expected[virtio::LENGTH + 34 + 12] = 0x50;
+    for _ in 0..2 {
+        let mut bytes = [0; 100];
+        let length = theirs.recv(&mut bytes).unwrap();
+        assert_eq!(bytes[..length], expected);
+    }
+}
+
+/// A link with the virtio-net header, over one end of a pair of sockets, has room for the largest frame.
+pub(crate) fn the_largest_frame_that_can_arrive_does_so_whole<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let mut link = over(ours.into());
+    let bytes = [&[0; virtio::LENGTH][..], &[4; virtio::LARGEST_FRAME]].concat();
+    theirs.send(&bytes).unwrap();
+    let mut seen = Vec::new();
+    assert_eq!(link.receive(9, |frame| seen.extend_from_slice(frame.bytes)), Ok(1));
+    assert!(seen == bytes[virtio::LENGTH..]);
+}
+
+/// A link that says of everything what it was told to.
+#[derive(Debug)]
+pub(crate) struct Sayer {
+    silent: [NoLink; 2],
+    answer: bool,
+    woken: Arc<AtomicUsize>,
+}
+
+impl Sayer {
+    pub(crate) fn new(answer: bool) -> Self {
+        Self { silent: [(); 2].map(|()| NoLink::new().unwrap()), answer, woken: Arc::default() }
+    }
+}
+
+impl Link for Sayer {
+    fn receive(&mut self, _: usize, _: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        Ok(0)
+    }
+
+    fn transmit(
+        &mut self,
+        _: usize,
+        _: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        Ok(0)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(Medium::Ip, 1_500)
+    }
+}
+
+impl Readiness for Sayer {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.silent[0].fd()
+    }
+
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.silent[1].fd())
+    }
+
+    fn wants_room(&self) -> bool {
+        self.answer
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.answer
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        self.answer
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        self.woken.fetch_add(if signalled { 10 } else { 1 }, Ordering::Relaxed);
+    }
+
+    fn next_deadline(&self) -> Instant {
+        Instant::from_nanos(77)
+    }
+}
+
+/// A link around another has nothing to say of its own.
+pub(crate) fn what_a_link_says_is_said_around_it<L: Readiness>(around: impl Fn(Sayer) -> L) {
+    for answer in [false, true] {
+        let inside = Sayer::new(answer);
+        let descriptors = inside.silent.each_ref().map(|silent| silent.fd().as_raw_fd());
+        let woken = Arc::clone(&inside.woken);
+        let mut link = around(inside);
+        assert_eq!([link.fd(), link.bell().unwrap()].map(|fd| fd.as_raw_fd()), descriptors);
+        assert_eq!([link.wants_room(), link.is_ready(), link.prepare_to_sleep()], [answer; 3]);
+        assert_eq!(link.next_deadline(), Instant::from_nanos(77));
+        link.awake(false);
+        link.awake(true);
+        assert_eq!(woken.load(Ordering::Relaxed), 11);
+    }
 }

@@ -136,6 +136,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_to_be_completed_was_not_right_already_and_flags_that_nobody_knows_say_nothing() {
+        let both = read(header_of(NEEDS_CHECKSUM | DATA_VALID | 4, SINGLE, 0, 34, 16), 60).unwrap();
+        assert_eq!(both.checksum, RxChecksum::Partial(PLACE));
+        assert_eq!(
+            read(header_of(DATA_VALID | 4, SINGLE, 0, 0, 0), 60).unwrap().checksum,
+            RxChecksum::Verified
+        );
+        assert_eq!(read(header_of(4, SINGLE, 0, 0, 0), 60).unwrap().checksum, RxChecksum::Unverified);
+    }
+
+    #[test]
     fn a_super_frame_says_how_large_its_segments_were() {
         let said = Said { checksum: RxChecksum::Partial(PLACE), segment: NonZeroU16::new(1_448) };
         assert_eq!(read(header_of(NEEDS_CHECKSUM, TCP_OVER_IPV4, 1_448, 34, 16), 60_000), Some(said));
@@ -156,7 +167,7 @@ mod tests {
     #[test]
     fn a_checksum_beyond_the_frame_cannot_be() {
         for (start, offset) in
-            [(34, 17), (50, 1), (52, 0), (u16::MAX, 0), (0, u16::MAX), (u16::MAX, u16::MAX)]
+            [(34, 17), (50, 1), (52, 0), (u16::MAX, 0), (0, u16::MAX), (u16::MAX, u16::MAX), (u16::MAX, 3)]
         {
             assert_eq!(read(header_of(NEEDS_CHECKSUM, SINGLE, 0, start, offset), 52), None);
         }

@@ -1,6 +1,7 @@
 use super::*;
 use linerate_stack::Capabilities;
 use linerate_units::{Duration, Rate};
+use std::cell::Cell;
 use std::fs;
 use std::io::{self, Write};
 use std::process::Command;
@@ -509,4 +510,58 @@ fn what_a_full_disk_leaves_behind_can_be_read_to_its_end() {
     drop(writer);
     assert_eq!(read_all(&disk.bytes).unwrap().len() as u64, kept);
     assert!(kept > 80, "{kept}");
+}
+
+#[test]
+fn a_capture_names_its_program_and_the_rate_of_its_interfaces() {
+    let has = |file: &[u8], option: &[u8]| file.windows(option.len()).any(|window| window == option);
+    let file = small_capture();
+    let rate = [&8_u16.to_ne_bytes()[..], &8_u16.to_ne_bytes(), &10_000_000_u64.to_ne_bytes()].concat();
+    assert!(has(&file, b"linerate ") && has(&file, &rate));
+}
+
+/// Counts what it is given: writes and bytes.
+struct Counting<'a>(&'a Cell<(usize, usize)>);
+
+impl Write for Counting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (writes, written) = self.0.get();
+        self.0.set((writes + 1, written + bytes.len()));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink for Counting<'_> {
+    fn cut(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn packets_are_gathered_and_written_before_they_are_too_many() {
+    let counted = Cell::new((0, 0));
+    let mut writer = CaptureWriter::new(Counting(&counted));
+    let interface = writer.add_interface("left", &ETHERNET);
+    for number in 1..=1_000 {
+        record(&mut writer, interface, 0, Direction::Sent, &[5; 1_514]);
+        let (writes, written) = counted.get();
+        assert!(number * 1_514 <= written + 65_536);
+        assert!(writes * 65_536 <= written);
+    }
+    drop(writer);
+    assert!(counted.get().1 > 1_000 * 1_514);
+}
+
+#[test]
+fn a_disk_that_is_full_at_the_end_is_told_by_the_end() {
+    let mut disk = Limited { bytes: Vec::new(), limit: 10 };
+    let mut writer = CaptureWriter::new(&mut disk);
+    writer.add_interface("left", &ETHERNET);
+    assert!(writer.error().is_none());
+    assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert!(disk.bytes.is_empty(), "what was written in part is taken back");
 }

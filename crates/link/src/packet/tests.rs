@@ -3,10 +3,16 @@
 use super::*;
 use crate::Waiter;
 use crate::namespace::{Network, isolated_test};
-use crate::testing::{arp_reply, lent_frames_leave_whole, next, send, sent_back};
+use crate::testing::{
+    Lengths, arp_reply, lent_frames_leave_whole, next, send, sent_back,
+    the_largest_frame_that_can_arrive_does_so_whole, what_arrives_bears_the_time_of_its_arrival,
+    what_is_left_to_be_done_stands_in_front_of_the_frame,
+    what_is_too_long_for_the_system_is_lost_and_counted,
+};
 use linerate_stack::RxChecksum;
 use linerate_units::Instant;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -33,9 +39,10 @@ fn ask(network: &Network) -> UdpSocket {
 #[test]
 fn the_kernel_s_frames_arrive_and_ours_arrive_at_the_kernel() {
     isolated_test(|| {
-        for mac in [None, Some([2, 0, 0, 0, 0, 9])] {
-            let (mut link, network) = cable(&PacketConfig { mac, ..config() });
+        for wanted in [None, Some([2, 0, 0, 0, 0, 9])] {
+            let (mut link, network) = cable(&PacketConfig { mac: wanted, ..config() });
             let mac = link.mac();
+            assert_eq!(mac, wanted.unwrap_or_else(|| link.interface().station().unwrap()));
             let socket = ask(&network);
             let request = next(&mut link);
             assert_eq!(send(&mut link, &[arp_reply(&request, OURS, mac)]), Ok(1));
@@ -96,6 +103,93 @@ fn what_is_for_others_and_what_we_send_ourselves_is_not_seen() {
         assert_eq!(next(&mut link), last);
         send(&mut link, &[ours]).unwrap();
         assert_eq!(link.receive(64, |frame| panic!("{frame:?}")), Ok(0));
+    });
+}
+
+#[test]
+fn what_is_for_a_station_that_differs_from_ours_in_one_byte_is_not_seen() {
+    isolated_test(|| {
+        let (mut link, network) = cable(&config());
+        let mut ours = vec![0; 60];
+        ours[..6].copy_from_slice(&link.mac());
+        ours[12..14].copy_from_slice(&[8, 0]);
+        let others = (0..6).map(|at| {
+            let mut other = ours.clone();
+            // The lowest bit of the first byte would make it one for a group.
+            other[at] ^= 0x10;
+            other
+        });
+        let frames: Vec<_> = others.chain([ours.clone()]).collect();
+        network.run(move || {
+            let far = PacketConfig { offloads: false, ..PacketConfig::new("far") };
+            assert_eq!(send(&mut PacketLink::open(&far).unwrap(), &frames), Ok(7));
+        });
+        assert_eq!(next(&mut link), ours);
+        assert_eq!(link.receive(64, |frame| panic!("{frame:?}")), Ok(0));
+    });
+}
+
+#[test]
+fn frames_wait_in_a_wider_queue_than_the_usual_one_and_go_past_the_interface_s_if_that_is_wanted() {
+    isolated_test(|| {
+        for bypass_queue in [false, true] {
+            let (link, _network) = cable(&PacketConfig { bypass_queue, ..config() });
+            let usual = socket_option::get_integer(open_socket().unwrap(), libc::SOL_SOCKET, libc::SO_RCVBUF);
+            let ours = socket_option::get_integer(&link.socket, libc::SOL_SOCKET, libc::SO_RCVBUF);
+            assert!(ours.unwrap() > usual.unwrap());
+            let bypass =
+                socket_option::get_integer(&link.socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS);
+            assert_eq!(bypass.unwrap(), i32::from(bypass_queue));
+            link.interface().clone().delete().unwrap();
+        }
+    });
+}
+
+/// A link over one of two sockets of the kernel's UDP, each of which takes far more frames than one call.
+fn over_loopback() -> (PacketLink, UdpSocket) {
+    let [ours, theirs] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    ours.connect(theirs.local_addr().unwrap()).unwrap();
+    theirs.connect(ours.local_addr().unwrap()).unwrap();
+    let interface = KernelInterface::loopback().unwrap();
+    (PacketLink::over(ours.into(), interface, [2; 6], 1_500, true), theirs)
+}
+
+#[test]
+fn as_many_frames_are_received_as_are_wanted_and_there_however_many_calls_that_takes() {
+    let (mut link, theirs) = over_loopback();
+    for number in 0..100 {
+        theirs.send(&[&[0; 10][..], &[number; 60]].concat()).unwrap();
+    }
+    let mut numbers = Vec::new();
+    for (budget, expected) in [(0, 0), (7, 7), (70, 70), (70, 23)] {
+        assert_eq!(link.receive(budget, |frame| numbers.push(frame.bytes[0])), Ok(expected));
+    }
+    assert!(numbers.into_iter().eq(0..100));
+}
+
+#[test]
+fn as_many_frames_are_sent_as_were_asked_for_however_many_calls_that_takes() {
+    for lent in [false, true] {
+        let (mut link, theirs) = over_loopback();
+        let mut lengths = Lengths(&[60; 100]);
+        for (budget, expected) in [(0, 0), (7, 7), (70, 70), (70, 23)] {
+            let sent = if lent {
+                link.transmit_from(budget, &mut lengths)
+            } else {
+                link.transmit(budget, |frame| lengths.fill(frame))
+            };
+            assert_eq!(sent, Ok(expected));
+            for _ in 0..expected {
+                assert_eq!(theirs.recv(&mut [0; 100]).unwrap(), 70);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_largest_frame_arrives_whole() {
+    the_largest_frame_that_can_arrive_does_so_whole(|ours| {
+        PacketLink::over(ours, KernelInterface::loopback().unwrap(), [2; 6], 1_500, true)
     });
 }
 
@@ -163,6 +257,44 @@ fn what_is_lent_leaves_behind_what_was_written_among_frames_that_are_whole() {
     lent_frames_leave_whole(|ours| {
         PacketLink::over(ours, KernelInterface::loopback().unwrap(), [2; 6], 1_500, true)
     });
+}
+
+#[test]
+fn a_frame_that_is_too_long_for_the_system_is_lost_and_counted_and_those_behind_it_leave() {
+    what_is_too_long_for_the_system_is_lost_and_counted(
+        |ours| PacketLink::over(ours, KernelInterface::loopback().unwrap(), [2; 6], 9_000, true),
+        PacketLink::refused,
+    );
+}
+
+#[test]
+fn what_is_left_to_the_kernel_is_said_in_front_of_the_frame() {
+    what_is_left_to_be_done_stands_in_front_of_the_frame(|ours| {
+        PacketLink::over(ours, KernelInterface::loopback().unwrap(), [2; 6], 1_500, true)
+    });
+}
+
+#[test]
+fn a_frame_bears_the_time_of_its_arrival() {
+    what_arrives_bears_the_time_of_its_arrival(|ours| {
+        PacketLink::over(ours, KernelInterface::loopback().unwrap(), [2; 6], 1_500, true)
+    });
+}
+
+#[test]
+fn a_frame_whose_header_says_what_cannot_be_is_dropped_and_counted_and_was_work_all_the_same() {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let mut link = PacketLink::over(ours.into(), KernelInterface::loopback().unwrap(), [2; 6], 1_500, true);
+    let sound = [0; 70];
+    let mut beyond = sound;
+    (beyond[0], beyond[6]) = (1, 60);
+    for bytes in [&sound[..], &beyond, &[0; 9], &[], &sound] {
+        theirs.send(bytes).unwrap();
+    }
+    let mut lengths = Vec::new();
+    assert_eq!(link.receive(100, |frame| lengths.push(frame.bytes.len())), Ok(5));
+    assert_eq!((lengths, link.malformed()), (vec![60, 60], 3));
 }
 
 #[test]

@@ -4,8 +4,12 @@ use super::*;
 use crate::Waiter;
 use crate::kernel_interface::InterfaceError;
 use crate::namespace::{isolated_test, skip_test};
-use crate::testing::lent_frames_leave_whole;
-use crate::testing::{arp_reply, next, packet_sent_back, send, sent_back};
+use crate::testing::{
+    arp_reply, lent_frames_leave_whole, next, packet_sent_back, send, sent_back,
+    the_largest_frame_that_can_arrive_does_so_whole, what_arrives_bears_the_time_of_its_arrival,
+    what_is_left_to_be_done_stands_in_front_of_the_frame,
+    what_is_too_long_for_the_system_is_lost_and_counted,
+};
 use crate::virtio::LARGEST_FRAME;
 use linerate_stack::{PartialChecksum, RxChecksum};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -201,6 +205,69 @@ fn what_is_lent_leaves_behind_what_was_written_also_if_it_has_to_wait() {
     lent_frames_leave_whole(|ours| {
         Tap::over(ours, KernelInterface::loopback().unwrap(), &TapConfig::default())
     });
+}
+
+#[test]
+fn a_frame_that_is_too_long_for_the_system_is_lost_and_counted_and_those_behind_it_leave() {
+    let config = TapConfig { mtu: 9_000, ..TapConfig::default() };
+    what_is_too_long_for_the_system_is_lost_and_counted(
+        |ours| Tap::over(ours, KernelInterface::loopback().unwrap(), &config),
+        Tap::refused,
+    );
+}
+
+#[test]
+fn what_is_left_to_the_kernel_is_said_in_front_of_the_frame() {
+    what_is_left_to_be_done_stands_in_front_of_the_frame(|ours| {
+        Tap::over(ours, KernelInterface::loopback().unwrap(), &TapConfig::default())
+    });
+}
+
+#[test]
+fn with_offloads_the_kernel_leaves_its_checksums_to_us() {
+    isolated_test(|| {
+        let Some(mut tap) = open(&TapConfig::default()) else { return };
+        bring_up(&tap);
+        let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
+        socket.send_to(b"not summed", (OURS, 7)).unwrap();
+        let request = next(&mut tap);
+        send(&mut tap, &[arp_reply(&request, OURS, OUR_MAC)]).unwrap();
+        let (mut waiter, mut checksum) = (Waiter::new().unwrap(), None);
+        while checksum.is_none() {
+            waiter.wait(&mut tap, Instant::NEVER).unwrap();
+            tap.receive(1, |arrived| checksum = Some(arrived.checksum)).unwrap();
+        }
+        assert_eq!(checksum, Some(RxChecksum::Partial(PartialChecksum { start: 34, offset: 6 })));
+    });
+}
+
+#[test]
+fn the_largest_frame_arrives_whole() {
+    the_largest_frame_that_can_arrive_does_so_whole(|ours| {
+        Tap::over(ours, KernelInterface::loopback().unwrap(), &TapConfig::default())
+    });
+}
+
+#[test]
+fn a_frame_that_is_longer_than_any_can_be_is_cut_and_harms_no_other() {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let mut tap = Tap::over(ours.into(), KernelInterface::loopback().unwrap(), &plain());
+    for (number, length) in [(1, 60), (2, LARGEST_FRAME + 5_000), (3, 60)] {
+        theirs.send(&vec![number; length]).unwrap();
+    }
+    let mut seen = Vec::new();
+    tap.receive(9, |frame| seen.push(frame.bytes.to_vec())).unwrap();
+    assert!(seen == [vec![1; 60], vec![2; LARGEST_FRAME], vec![3; 60]]);
+}
+
+#[test]
+fn a_frame_bears_the_time_of_its_arrival_with_offloads_and_without() {
+    for config in [plain(), TapConfig::default()] {
+        what_arrives_bears_the_time_of_its_arrival(|ours| {
+            Tap::over(ours, KernelInterface::loopback().unwrap(), &config)
+        });
+    }
 }
 
 #[test]

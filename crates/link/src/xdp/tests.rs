@@ -1,7 +1,9 @@
 //! Ends of a virtual cable, whose driver knows AF_XDP by copies.
 
 use super::*;
+use crate::Waiter;
 use crate::namespace::{Network, isolated_test_of_root};
+use crate::sys::socket_option;
 use crate::testing::{arp_reply, next, send, sent_back};
 use linerate_units::Bytes;
 use std::net::UdpSocket;
@@ -148,7 +150,10 @@ fn a_queue_is_given_once_and_the_program_goes_with_the_link() {
         let error = XdpLink::open(&config).unwrap_err();
         assert!(matches!(error, XdpError::Busy { .. }), "{error}");
         drop(link);
-        drop(XdpLink::open(&XdpConfig { busy_poll: Some(Duration::from_micros(20)), ..config }).unwrap());
+        let busy =
+            XdpLink::open(&XdpConfig { busy_poll: Some(Duration::from_micros(20)), ..config }).unwrap();
+        let microseconds = socket_option::get_integer(busy.fd(), libc::SOL_SOCKET, libc::SO_BUSY_POLL);
+        assert_eq!(microseconds.unwrap(), 20);
     });
 }
 
@@ -159,14 +164,78 @@ fn what_cannot_be_is_refused_with_the_remedy() {
         let config = || XdpConfig::new("near", OURS);
         let refused = |config: &XdpConfig| XdpLink::open(config).unwrap_err();
         assert!(matches!(refused(&XdpConfig::new("nowhere", OURS)), XdpError::Interface(_)));
-        assert_eq!(refused(&XdpConfig { frames: 10, ..config() }), XdpError::Frames(10));
-        assert_eq!(refused(&XdpConfig { addresses: Vec::new(), ..config() }), XdpError::Addresses(0));
+        for frames in [10, 63, 65_537] {
+            assert_eq!(refused(&XdpConfig { frames, ..config() }), XdpError::Frames(frames));
+        }
+        for count in [0, MOST_ADDRESSES + 1] {
+            let addresses = vec![OURS; count];
+            assert_eq!(refused(&XdpConfig { addresses, ..config() }), XdpError::Addresses(count));
+        }
+        assert_eq!(XdpLink::open_queues(&config(), 0).unwrap_err(), XdpError::Queues);
         let error = refused(&XdpConfig { queue: 9, ..config() });
         assert!(error.to_string().contains("no queue 9"), "{error}");
         let error = XdpLink::open_queues(&config(), 2).unwrap_err();
         assert!(error.to_string().contains("no queue 1"), "not the first one, which is there: {error}");
         near.set_mtu(Bytes::new(9_000)).unwrap();
         assert!(refused(&config()).to_string().contains("3822 or less"));
+    });
+}
+
+#[test]
+fn a_program_looks_for_as_many_addresses_as_it_may_have() {
+    isolated_test_of_root(|| {
+        let _cable = cable();
+        let addresses: Vec<_> = (KERNEL.to_bits()..).map(Ipv4Addr::from_bits).take(MOST_ADDRESSES).collect();
+        let mut left = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
+        let all = XdpConfig { addresses: addresses.clone(), ..XdpConfig::new("far", KERNEL) };
+        let mut right = XdpLink::open(&all).unwrap();
+        for (&address, number) in addresses.iter().zip(0..) {
+            let others = [numbered(Ipv4Addr::BROADCAST, 0), numbered(address, number)];
+            assert_eq!(send(&mut left, others), Ok(2));
+            assert_eq!(number_of(&next(&mut right)), number);
+        }
+    });
+}
+
+#[test]
+fn no_more_frames_are_received_than_are_wanted_and_no_fewer_than_are_there() {
+    isolated_test_of_root(|| {
+        let _cable = cable();
+        let mut left = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
+        let mut right = XdpLink::open(&XdpConfig::new("far", KERNEL)).unwrap();
+        assert_eq!(send(&mut left, (0..200).map(|number| numbered(KERNEL, number))), Ok(200));
+        let mut seen = 0;
+        while seen < 200 {
+            let mut came = 0;
+            let received = right.receive(70, |frame| {
+                assert_eq!(number_of(frame.bytes), seen);
+                (came, seen) = (came + 1, seen + 1);
+            });
+            assert_eq!(received, Ok(came));
+            assert!(came <= 70);
+        }
+    });
+}
+
+#[test]
+fn who_had_no_free_frame_is_ready_when_there_is_one_and_no_longer_when_it_was_used() {
+    isolated_test_of_root(|| {
+        let _cable = cable();
+        let mut link = XdpLink::open(&XdpConfig { frames: 64, ..XdpConfig::new("near", OURS) }).unwrap();
+        let _other = XdpLink::open(&XdpConfig::new("far", KERNEL)).unwrap();
+        let fill = |bytes: &mut [u8]| {
+            bytes[..60].copy_from_slice(&numbered(KERNEL, 0));
+            Some(TxFrame::whole(60))
+        };
+        assert!(!link.wants_room() && !link.is_ready());
+        assert_eq!(link.transmit(100, fill), Ok(64));
+        assert!(link.wants_room());
+        let mut waiter = Waiter::new().unwrap();
+        while !link.is_ready() {
+            waiter.wait(&mut link, Instant::NEVER).unwrap();
+        }
+        assert_eq!(link.transmit(1, fill), Ok(1));
+        assert!(!link.wants_room() && !link.is_ready());
     });
 }
 

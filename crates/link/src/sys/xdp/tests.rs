@@ -120,3 +120,21 @@ fn what_the_kernel_has_not_taken_leaves_when_it_is_called_again_and_it_is_known_
     assert_eq!((calls(), socket.transmit.kernel_reads().len()), (0, 1));
     assert!(!socket.has_unsent() && !socket.wants_call());
 }
+
+#[test]
+fn the_kernel_is_called_for_frames_if_it_sleeps_or_works_only_then() {
+    let (ours, kernel) = UnixDatagram::pair().unwrap();
+    let heard = ours.try_clone().unwrap();
+    heard.set_nonblocking(true).unwrap();
+    let mut socket = calling(ours);
+    // A call takes the message that it finds.
+    let is_called = |socket: &mut XdpSocket, polls| {
+        kernel.send(&[0]).unwrap();
+        socket.finish_receiving(polls);
+        heard.recv(&mut [0]).is_err()
+    };
+    assert!(!is_called(&mut socket, false));
+    assert!(is_called(&mut socket, true));
+    socket.fill.kernel_sleeps(true);
+    assert!(is_called(&mut socket, false));
+}
