@@ -231,13 +231,13 @@ impl Lane {
             return;
         };
         self.last_arrival = self.last_arrival.max(leaves + span);
-        self.counters.delayed += 1;
-        let arrived = self.last_arrival;
+        let (arrived, before) = (self.last_arrival, self.delayed.len());
         for set_aside in [Some(fate.set_aside), fate.duplicate.then_some(false)].into_iter().flatten() {
             if let Some(held) = self.copy(RxFrame { arrived, ..frame }, fate, set_aside) {
                 self.delayed.push_back(held);
             }
         }
+        self.counters.delayed += u64::from(self.delayed.len() > before);
     }
 
     /// When the frame has left the narrowest part of the way behind; `None` if too many wait for it.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::memory::{MemoryConfig, MemoryLink, pair_with_clock};
+use crate::testing::what_a_link_says_is_said_around_it;
 use crate::{ManualClock, Waiter};
 use linerate_stack::{Medium, RxChecksum};
 use linerate_units::Duration;
@@ -206,7 +207,13 @@ fn jitter_spreads_the_delay_and_lets_nobody_overtake() {
     send(&mut bench.theirs, 0..50);
     assert!(take(&mut bench.ours).is_empty());
     bench.pass(20);
-    assert_eq!(take(&mut bench.ours), (0..50).collect::<Vec<_>>());
+    let (mut numbers, mut stamps) = (Vec::new(), Vec::new());
+    let note = |frame: RxFrame<'_>| {
+        numbers.push(number(frame.bytes));
+        stamps.push(frame.arrived);
+    };
+    assert_eq!(bench.ours.receive(64, note), Ok(50));
+    assert!(numbers.into_iter().eq(0..50) && stamps.is_sorted(), "{stamps:?}");
 }
 
 #[test]
@@ -271,13 +278,173 @@ fn a_congested_router_marks_what_may_be_marked_and_lets_the_rest_pass() {
 }
 
 #[test]
+fn jitter_alone_delays_frames_too() {
+    let mut bench = bench("jitter=1ms", 5, 64);
+    bench.sent(20);
+    assert_eq!(bench.ours.transmitted().delayed, 20);
+}
+
+#[test]
+fn a_delayed_frame_that_is_doubled_comes_twice_in_a_row() {
+    let mut bench = bench("duplicate=100%,delay=1ms", 1, 64);
+    assert!(bench.sent(2).is_empty());
+    bench.pass(1);
+    assert_eq!(bench.sent(0), []);
+    assert_eq!(send(&mut bench.ours, []), 0);
+    assert_eq!(take(&mut bench.theirs), [0, 0, 1, 1]);
+}
+
+#[test]
+fn a_delayed_frame_that_is_set_aside_goes_on_when_it_was_passed() {
+    let mut bench = bench("delay=1ms,reorder=20%,reorder-by=2", 4, 64);
+    send(&mut bench.theirs, 0..50);
+    assert!(take(&mut bench.ours).is_empty());
+    bench.pass(1);
+    let arrived = take(&mut bench.ours);
+    assert!(bench.ours.received().reordered > 5);
+    assert!((0..45).all(|number| arrived.contains(&number)), "{arrived:?}");
+    assert!(!arrived.is_sorted());
+}
+
+#[test]
+fn a_frame_that_is_due_when_it_is_looked_for_arrives_at_once() {
+    let mut bench = bench("delay=1ms", 1, 64);
+    send(&mut bench.theirs, [1]);
+    bench.pass(5);
+    let mut stamps = Vec::new();
+    assert_eq!(bench.ours.receive(9, |frame| stamps.push(frame.arrived)), Ok(1));
+    assert_eq!(stamps, [Instant::from_nanos(1_001_000)]);
+}
+
+#[test]
+fn a_frame_that_was_set_aside_arrives_when_it_is_no_longer() {
+    let mut bench = bench("reorder=100%,reorder-within=5ms", 1, 64);
+    send(&mut bench.theirs, [1]);
+    assert!(take(&mut bench.ours).is_empty());
+    bench.pass(5);
+    let mut stamps = Vec::new();
+    assert_eq!(bench.ours.receive(9, |frame| stamps.push(frame.arrived)), Ok(1));
+    assert_eq!(stamps, [Instant::from_nanos(5_001_000)]);
+}
+
+#[test]
+fn a_line_that_was_idle_takes_its_time_for_the_next_frame_all_the_same() {
+    let mut bench = bench("rate=8Mb/s", 1, 64);
+    bench.pass(1_000);
+    assert!(bench.sent(1).is_empty());
+    bench.clock.advance(Duration::from_micros(99));
+    assert!(take(&mut bench.ours).is_empty() && take(&mut bench.theirs).is_empty());
+    bench.clock.advance(Duration::from_micros(1));
+    assert!(take(&mut bench.ours).is_empty());
+    assert_eq!(take(&mut bench.theirs), [0]);
+}
+
+#[test]
+fn frames_that_are_set_aside_and_those_that_nobody_has_taken_count_as_under_way() {
+    let mut aside = bench("reorder=100%,reorder-by=9,limit=2", 1, 64);
+    assert!(aside.received(5).is_empty());
+    assert_eq!((aside.ours.received().reordered, aside.ours.received().overflowed), (2, 3));
+    let mut doubled = bench("duplicate=100%,limit=3", 1, 64);
+    send(&mut doubled.theirs, 0..8);
+    assert_eq!(take(&mut doubled.ours)[..4], [0, 0, 1, 1], "the first is not held up");
+    assert!(doubled.ours.received().overflowed > 0);
+}
+
+#[test]
+fn of_frames_that_fall_due_together_no_more_are_received_than_are_wanted() {
+    let mut bench = bench("delay=1ms", 1, 64);
+    send(&mut bench.theirs, 0..5);
+    assert!(take(&mut bench.ours).is_empty());
+    bench.pass(1);
+    for (first, expected) in [(0, 2), (2, 2), (4, 1)] {
+        let mut next = first;
+        let received = bench.ours.receive(2, |frame| {
+            assert_eq!(number(frame.bytes), next);
+            next += 1;
+        });
+        assert_eq!(received, Ok(expected));
+        let more = next < 5;
+        assert_eq!((bench.ours.is_ready(), bench.ours.prepare_to_sleep()), (more, !more));
+    }
+}
+
+/// A link that brings one super-frame of TCP, of which the segments have 100 bytes, and then nothing.
+struct Joined(Option<Vec<u8>>);
+
+impl Joined {
+    fn new() -> Self {
+        let mut bytes = packet(Ecn::NotEct).to_vec();
+        bytes.resize(40 + 250, 0);
+        let addresses = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));
+        Ipv4Header::new(addresses[0], addresses[1], Protocol::TCP).emit(270, &mut bytes);
+        bytes[32] = 0x50;
+        for (byte, number) in bytes[40..].iter_mut().zip(0..) {
+            *byte = number;
+        }
+        Self(Some(bytes))
+    }
+}
+
+impl Link for Joined {
+    fn receive(&mut self, _: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        let Some(bytes) = self.0.take() else { return Ok(0) };
+        let segment = std::num::NonZeroU16::new(100);
+        let plain = RxFrame::plain(&bytes, Instant::from_nanos(7));
+        on_frame(RxFrame { checksum: RxChecksum::Verified, segment, ..plain });
+        Ok(1)
+    }
+
+    fn transmit(
+        &mut self,
+        _: usize,
+        _: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        Ok(0)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let offloads = Offloads { checksums: true, super_packet: 65_535 };
+        Capabilities { offloads, ..Capabilities::new(Medium::Ip, 1_500) }
+    }
+}
+
+#[test]
+fn a_super_frame_is_cut_into_its_segments_and_those_beyond_the_budget_are_kept() {
+    let mut link = Impair::with_clock(Joined::new(), Impairments::default(), 1, ManualClock::default());
+    let (mut data, mut lengths) = (Vec::new(), Vec::new());
+    let mut receive = |budget| {
+        link.receive(budget, |frame| {
+            assert_eq!((frame.checksum, frame.segment), (RxChecksum::Verified, None));
+            assert_eq!(frame.arrived, Instant::from_nanos(7));
+            data.extend_from_slice(&frame.bytes[40..]);
+            lengths.push(frame.bytes.len());
+        })
+    };
+    assert_eq!([receive(1), receive(1), receive(9), receive(9)], [Ok(1), Ok(1), Ok(1), Ok(0)]);
+    assert_eq!(lengths, [140, 140, 90]);
+    assert!(data.into_iter().eq(0..250));
+}
+
+#[test]
+fn nothing_is_left_to_a_link_that_is_impaired() {
+    let link = Impair::with_clock(Joined::new(), Impairments::default(), 1, ManualClock::default());
+    assert_eq!(link.capabilities(), Capabilities::new(Medium::Ip, 1_500));
+}
+
+#[test]
+fn what_the_link_inside_says_of_itself_is_said_of_it_impaired() {
+    what_a_link_says_is_said_around_it(|link| Impair::new(link, Impairments::default(), 1));
+}
+
+#[test]
 fn no_more_frames_are_under_way_than_the_limit_says_and_the_rest_is_counted() {
     let mut bench = bench("delay=1ms,limit=5", 1, 64);
     assert_eq!(send(&mut bench.ours, 0..8), 8);
     bench.pass(1);
     assert_eq!(send(&mut bench.ours, []), 0);
     assert_eq!(take(&mut bench.theirs), [0, 1, 2, 3, 4]);
-    assert_eq!(bench.ours.transmitted().overflowed, 3);
+    let counted = bench.ours.transmitted();
+    assert_eq!((counted.delayed, counted.overflowed), (5, 3), "what is thrown away is not under way");
 }
 
 #[test]
