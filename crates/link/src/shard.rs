@@ -74,7 +74,7 @@ pub struct ShardLink<L> {
     outboxes: Vec<Option<Outbox>>,
     /// From every other shard.
     inboxes: Vec<Consumer>,
-    /// Which of them is looked into first.
+    /// Which of them is looked into next.
     turn: usize,
     /// Rung by the others when they have put something into an inbox while this shard sleeps.
     bell: Arc<Bell>,
@@ -173,7 +173,9 @@ impl<L> ShardLink<L> {
     fn take_in(&mut self, budget: usize, on_frame: &mut impl FnMut(RxFrame<'_>)) -> usize {
         let mut taken = 0;
         for _ in 0..self.inboxes.len() {
-            self.turn = (self.turn + 1) % self.inboxes.len();
+            if taken == budget {
+                break;
+            }
             let inbox = &mut self.inboxes[self.turn];
             while taken < budget
                 && let Some((noted, stamp)) = inbox.next()
@@ -183,6 +185,8 @@ impl<L> ShardLink<L> {
             }
             // The other end does not sleep for want of room: it drops.
             let _ = inbox.release();
+            // Whoever hands over more than the budget has its turn again behind all others.
+            self.turn = (self.turn + 1) % self.inboxes.len();
         }
         self.counted.taken += taken as u64;
         taken
@@ -328,6 +332,8 @@ mod tests {
     use super::*;
     use crate::Waiter;
     use crate::memory::{MemoryConfig, MemoryLink, queues};
+    use crate::testing::Sayer;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::net::SocketAddrV4;
     use std::thread;
 
@@ -444,6 +450,179 @@ mod tests {
         let before = near[0].handovers().taken;
         assert_eq!(near[0].receive(2, |_| ()), Ok(2));
         assert_eq!(near[0].handovers().taken - before, 1, "one of each side");
+    }
+
+    /// The packet of a flow that is the shard's, of two.
+    fn packet_of(shard: usize) -> Vec<u8> {
+        (0..).map(|port| segment(port, 2)).find(|&(_, owner)| owner == shard).unwrap().0
+    }
+
+    #[test]
+    fn a_flood_of_frames_of_its_own_does_not_keep_a_shard_from_what_others_hand_it() {
+        let (mut far, mut near) = cable(bare(), 2);
+        send(&mut far[1], &packet_of(0));
+        take(&mut near[1]);
+        for _ in 0..64 {
+            send(&mut far[0], &packet_of(0));
+        }
+        assert_eq!(near[0].receive(2, |_| ()), Ok(2));
+        assert_eq!(near[0].handovers().taken, 1, "one of each side");
+    }
+
+    #[test]
+    fn fewer_frames_than_are_wanted_come_only_if_there_are_no_more() {
+        let (mut far, mut near) = cable(bare(), 2);
+        for _ in 0..5 {
+            send(&mut far[1], &packet_of(0));
+        }
+        take(&mut near[1]);
+        send(&mut far[0], &packet_of(0));
+        assert_eq!(near[0].receive(8, |_| ()), Ok(6));
+        assert_eq!(near[0].receive(8, |_| ()), Ok(0));
+    }
+
+    #[test]
+    fn shards_that_hand_over_much_are_looked_after_by_turns() {
+        let (mut far, mut near) = cable(bare(), 3);
+        let (packet, owner) = segment(1, 3);
+        let others: Vec<_> = (0..3).filter(|&other| other != owner).collect();
+        for &other in &others {
+            for _ in 0..8 {
+                send(&mut far[other], &[&packet[..], &[u8::try_from(other).unwrap()]].concat());
+            }
+            take(&mut near[other]);
+        }
+        let mut from = Vec::new();
+        for _ in 0..4 {
+            near[owner].receive(1, |frame| from.push(usize::from(frame.bytes[60]))).unwrap();
+        }
+        from.sort_unstable();
+        assert_eq!(from, [others[0], others[0], others[1], others[1]]);
+    }
+
+    #[test]
+    fn the_longest_frame_of_a_link_is_handed_over_with_a_tag_in_it_and_the_time_of_its_arrival() {
+        let clock = crate::ManualClock::new(Instant::from_nanos(11));
+        let pairs = [(); 2].map(|()| crate::memory::pair_with_clock(bare(), clock.clone()).unwrap());
+        let (mut far, near): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        let mut near = share(near, SEED).unwrap();
+        let mut packet = packet_of(1);
+        packet.resize(1_504, 7);
+        send(&mut far[0], &packet);
+        take(&mut near[0]);
+        clock.advance(linerate_units::Duration::from_nanos(5));
+        let mut seen = Vec::new();
+        near[1].receive(9, |frame| seen.push((frame.bytes.to_vec(), frame.arrived))).unwrap();
+        assert_eq!(seen, [(packet, Instant::from_nanos(11))]);
+    }
+
+    /// A queue that brings one frame, however long that is.
+    struct Brings(Vec<u8>);
+
+    impl Link for Brings {
+        fn receive(&mut self, _: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+            on_frame(RxFrame::plain(&self.0, Instant::ZERO));
+            Ok(1)
+        }
+
+        fn transmit(
+            &mut self,
+            _: usize,
+            _: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+        ) -> Result<usize, LinkError> {
+            Ok(0)
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::new(Medium::Ip, 1_500)
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_longer_than_the_link_says_is_not_handed_over_and_is_counted() {
+        let mut packet = packet_of(1);
+        packet.resize(1_505, 7);
+        let mut near = share(vec![Brings(packet.clone()), Brings(packet)], SEED).unwrap();
+        assert_eq!(near[0].receive(1, |_| ()), Ok(1));
+        assert_eq!(near[0].handovers(), Handovers { dropped: 1, ..Handovers::default() });
+    }
+
+    #[test]
+    fn another_thread_sees_what_a_shard_has_counted() {
+        let (mut far, mut near) = cable(bare(), 2);
+        let watches = [near[0].watch(), near[1].watch()];
+        send(&mut far[0], &packet_of(1));
+        take(&mut near[0]);
+        take(&mut near[1]);
+        for (watch, shard) in watches.iter().zip(&near) {
+            assert_eq!(watch.look(), shard.handovers());
+        }
+        assert_eq!((watches[0].look().given, watches[1].look().taken), (1, 1));
+    }
+
+    #[test]
+    fn a_shard_wants_room_and_has_something_due_when_its_queue_has() {
+        for answer in [false, true] {
+            let shards = share(vec![Sayer::new(answer), Sayer::new(answer)], SEED).unwrap();
+            assert_eq!(shards[0].wants_room(), answer);
+            assert_eq!(shards[0].next_deadline(), shards[0].queue().next_deadline());
+        }
+    }
+
+    #[test]
+    fn a_shard_is_ready_for_what_comes_by_its_queue_and_for_what_it_is_handed() {
+        let (mut far, mut near) = cable(bare(), 2);
+        assert!(!near[0].is_ready());
+        send(&mut far[0], &packet_of(0));
+        assert!(near[0].is_ready());
+        take(&mut near[0]);
+        send(&mut far[1], &packet_of(0));
+        take(&mut near[1]);
+        assert!(near[0].is_ready());
+        take(&mut near[0]);
+        assert!(!near[0].is_ready());
+    }
+
+    /// Is whoever sleeps there woken by another shard?
+    fn rings(link: &ShardLink<MemoryLink>) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(link.bell.as_fd(), PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
+    }
+
+    #[test]
+    fn a_shard_that_sleeps_is_woken_by_another_and_can_sleep_again_when_it_was_handed_all() {
+        let (mut far, mut near) = cable(bare(), 2);
+        assert!(near[0].prepare_to_sleep() && !rings(&near[0]));
+        send(&mut far[1], &packet_of(0));
+        take(&mut near[1]);
+        assert!(rings(&near[0]));
+        near[0].awake(true);
+        take(&mut near[0]);
+        assert!(near[0].prepare_to_sleep() && !rings(&near[0]));
+    }
+
+    #[test]
+    fn a_shard_that_is_awake_is_not_rung_for() {
+        let (mut far, mut near) = cable(bare(), 2);
+        assert!(near[0].prepare_to_sleep());
+        near[0].awake(false);
+        send(&mut far[1], &packet_of(0));
+        take(&mut near[1]);
+        assert!(!rings(&near[0]));
+        take(&mut near[0]);
+        send(&mut far[0], &packet_of(0));
+        assert!(!near[0].prepare_to_sleep(), "its queue has something");
+        send(&mut far[1], &packet_of(0));
+        take(&mut near[1]);
+        assert!(!rings(&near[0]));
+    }
+
+    #[test]
+    fn a_shard_does_not_sleep_over_what_it_was_handed() {
+        let (mut far, mut near) = cable(bare(), 2);
+        send(&mut far[1], &packet_of(0));
+        take(&mut near[1]);
+        assert!(!near[0].prepare_to_sleep());
     }
 
     #[test]
