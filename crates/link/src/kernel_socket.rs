@@ -53,6 +53,7 @@ mod tests {
         let (level, name) = (libc::IPPROTO_TCP, libc::TCP_NODELAY);
         set_option(&listener, level, name, &1_i32.to_ne_bytes()).unwrap();
         assert_eq!(get_option(&listener, level, name, 4).unwrap(), 1_i32.to_ne_bytes());
+        assert_eq!(get_option(&listener, level, name, 16).unwrap().len(), 4, "no more than there is");
         assert!(set_option(&listener, level, 9_999, &[0; 4]).is_err());
     }
 

@@ -270,6 +270,63 @@ mod tests {
         assert_eq!(waiter.wait(&mut link, Instant::ZERO), Ok(Wake::default()));
     }
 
+    /// Does whoever polls the door's bell wake up?
+    fn rings(waiter: &Waiter) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(waiter.door.bell.as_fd(), PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
+    }
+
+    #[test]
+    fn the_bell_is_struck_for_one_who_sleeps_and_for_nobody_else() {
+        let waiter = Waiter::new().unwrap();
+        waiter.doorbell().ring();
+        assert!(!rings(&waiter) && !waiter.door.close(), "it was awake, and does not sleep over it");
+        assert!(waiter.door.close());
+        waiter.doorbell().ring();
+        assert!(rings(&waiter));
+        assert!(waiter.door.open(true) && !rings(&waiter));
+    }
+
+    /// A link at which somebody rings when the waiter is about to sleep.
+    struct RungLate(NoLink, Doorbell);
+
+    impl Readiness for RungLate {
+        fn fd(&self) -> BorrowedFd<'_> {
+            self.0.fd()
+        }
+
+        fn prepare_to_sleep(&mut self) -> bool {
+            self.1.ring();
+            true
+        }
+    }
+
+    #[test]
+    fn one_ring_ends_a_sleep_which_is_no_word_of_the_link_and_is_not_heard_again() {
+        let mut waiter = Waiter::new().unwrap();
+        let mut link = RungLate(NoLink::new().unwrap(), waiter.doorbell());
+        assert_eq!(waiter.wait(&mut link, Instant::NEVER), Ok(Wake { link: false, doorbell: true }));
+        assert!(!rings(&waiter));
+        assert_eq!(waiter.wait(&mut link.0, Instant::ZERO), Ok(Wake::default()));
+    }
+
+    #[test]
+    fn who_was_rung_for_is_told_of_the_link_too() {
+        let mut waiter = Waiter::new().unwrap();
+        let mut link = Busy { silent: NoLink::new().unwrap(), ready: true, deadline: Instant::NEVER };
+        waiter.doorbell().ring();
+        assert_eq!(waiter.wait(&mut link, Instant::NEVER), Ok(Wake { link: true, doorbell: true }));
+    }
+
+    #[test]
+    fn a_deadline_is_as_far_away_as_it_is_and_one_that_never_comes_is_none() {
+        let left = time_left(MonotonicClock.now() + Duration::from_secs(1_000_000)).unwrap();
+        assert!((900_000..=1_000_000).contains(&left.tv_sec), "{left:?}");
+        let passed = time_left(Instant::ZERO).unwrap();
+        assert_eq!((passed.tv_sec, passed.tv_nsec), (0, 0));
+        assert!(time_left(Instant::NEVER).is_none());
+    }
+
     #[test]
     fn the_deadline_ends_the_wait_and_not_before_it_has_passed() {
         let deadline = MonotonicClock.now() + Duration::from_millis(2);

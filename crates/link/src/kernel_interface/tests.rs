@@ -77,6 +77,16 @@ fn what_the_kernel_refuses_is_told_in_words() {
 }
 
 #[test]
+fn no_cable_is_made_of_which_an_end_has_no_name() {
+    isolated_test(|| {
+        for (name, peer) in [("a b", "right"), ("left", "sixteen-letters-")] {
+            let refused = KernelInterface::create_veth(name, peer).unwrap_err();
+            assert!(matches!(refused, InterfaceError::Name(_)), "{refused}");
+        }
+    });
+}
+
+#[test]
 fn names_that_no_interface_can_have_are_refused_before_the_kernel_is_asked() {
     for name in ["", "sixteen-letters-", "a/b", "a b", "a:1", "lr%d", "..", "é"] {
         assert_eq!(KernelInterface::named(name), Err(InterfaceError::Name(name.to_owned())));
