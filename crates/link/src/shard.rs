@@ -618,11 +618,25 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_does_not_sleep_over_what_it_was_handed() {
+    fn a_shard_does_not_sleep_over_what_any_other_has_handed_it() {
+        let (packet, owner) = segment(1, 3);
+        for other in (0..3).filter(|&other| other != owner) {
+            let (mut far, mut near) = cable(bare(), 3);
+            send(&mut far[other], &packet);
+            take(&mut near[other]);
+            assert!(!near[owner].prepare_to_sleep());
+        }
+    }
+
+    #[test]
+    fn a_shard_that_its_queue_has_woken_can_sleep_again() {
         let (mut far, mut near) = cable(bare(), 2);
-        send(&mut far[1], &packet_of(0));
-        take(&mut near[1]);
-        assert!(!near[0].prepare_to_sleep());
+        let mut waiter = Waiter::new().unwrap();
+        assert!(near[0].prepare_to_sleep());
+        send(&mut far[0], &packet_of(0));
+        near[0].awake(true);
+        take(&mut near[0]);
+        assert!(!waiter.wait(&mut near[0], Instant::ZERO).unwrap().link);
     }
 
     #[test]

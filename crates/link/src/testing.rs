@@ -246,14 +246,18 @@ pub(crate) fn what_is_left_to_be_done_stands_in_front_of_the_frame<L: Link>(over
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     let mut link = over(ours.into());
     assert_eq!(link.transmit(1, |frame| Unfinished(true).fill(frame)), Ok(1));
+    // What stands in the same memory is written over.
+    assert_eq!(link.transmit(1, |_| Some(TxFrame::whole(60))), Ok(1));
     assert_eq!(link.transmit_from(9, &mut Unfinished(true)), Ok(1));
     let [size, headers, start, offset] = [5, 34 + 20, 34, 16].map(u16::to_ne_bytes);
     let mut expected = [&[1, 1][..], &headers, &size, &start, &offset, &[0; 70]].concat();
     expected[virtio::LENGTH + 34 + 12] = 0x50;
-    for _ in 0..2 {
+    for finished in [false, true, false] {
         let mut bytes = [0; 100];
         let length = theirs.recv(&mut bytes).unwrap();
-        assert_eq!(bytes[..length], expected);
+        let header = if finished { &[0; virtio::LENGTH] } else { &expected[..virtio::LENGTH] };
+        assert_eq!(bytes[..virtio::LENGTH], *header);
+        assert!(finished || bytes[..length] == expected);
     }
 }
 

@@ -368,8 +368,8 @@ fn of_frames_that_fall_due_together_no_more_are_received_than_are_wanted() {
     }
 }
 
-/// A link that brings one super-frame of TCP, of which the segments have 100 bytes, and then nothing.
-struct Joined(Option<Vec<u8>>);
+/// A link that brings a super-frame of TCP, of which the segments have 100 bytes, twice, and then nothing.
+struct Joined(Vec<Vec<u8>>);
 
 impl Joined {
     fn new() -> Self {
@@ -381,13 +381,13 @@ impl Joined {
         for (byte, number) in bytes[40..].iter_mut().zip(0..) {
             *byte = number;
         }
-        Self(Some(bytes))
+        Self(vec![bytes; 2])
     }
 }
 
 impl Link for Joined {
     fn receive(&mut self, _: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
-        let Some(bytes) = self.0.take() else { return Ok(0) };
+        let Some(bytes) = self.0.pop() else { return Ok(0) };
         let segment = std::num::NonZeroU16::new(100);
         let plain = RxFrame::plain(&bytes, Instant::from_nanos(7));
         on_frame(RxFrame { checksum: RxChecksum::Verified, segment, ..plain });
@@ -420,9 +420,9 @@ fn a_super_frame_is_cut_into_its_segments_and_those_beyond_the_budget_are_kept()
             lengths.push(frame.bytes.len());
         })
     };
-    assert_eq!([receive(1), receive(1), receive(9), receive(9)], [Ok(1), Ok(1), Ok(1), Ok(0)]);
-    assert_eq!(lengths, [140, 140, 90]);
-    assert!(data.into_iter().eq(0..250));
+    assert_eq!([1, 1, 1, 1, 9, 9].map(&mut receive), [1, 1, 1, 1, 2, 0].map(Ok));
+    assert_eq!(lengths, [140, 140, 90, 140, 140, 90]);
+    assert!(data.into_iter().eq((0..250).chain(0..250)));
 }
 
 #[test]

@@ -107,6 +107,19 @@ fn what_is_for_others_and_what_we_send_ourselves_is_not_seen() {
 }
 
 #[test]
+fn what_the_kernel_sends_out_there_itself_is_not_seen() {
+    isolated_test(|| {
+        let (mut link, _network) = cable(&config());
+        let beside = Ipv4Addr::new(10, 0, 0, 3);
+        link.interface().add_address(beside, 24).unwrap();
+        let socket = UdpSocket::bind((beside, 0)).unwrap();
+        socket.set_broadcast(true).unwrap();
+        socket.send_to(b"to all", (Ipv4Addr::new(10, 0, 0, 255), 9)).unwrap();
+        assert_eq!(link.receive(64, |frame| panic!("{frame:?}")), Ok(0));
+    });
+}
+
+#[test]
 fn what_is_for_a_station_that_differs_from_ours_in_one_byte_is_not_seen() {
     isolated_test(|| {
         let (mut link, network) = cable(&config());
