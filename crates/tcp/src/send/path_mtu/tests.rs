@@ -196,7 +196,7 @@ fn a_report_is_believed_at_once_only_while_nothing_of_that_size_has_arrived() {
     assert_eq!(path.judge_report(seq(0), 1_400, seq(0)), Belief::Now);
     assert_eq!(path.judge_report(seq(1_460), 1_400, seq(1_460)), Belief::Later);
     path.note_full(seq(1 << 31), seq(1_460));
-    assert_eq!(path.judge_report(seq(0), 1_400, seq(2 << 30)), Belief::Later, "half the circle later, too");
+    assert_eq!(path.judge_report(seq(0), 1_400, seq(3 << 30)), Belief::Later, "half the circle later, too");
     path.hold(seq(1_460), 1_400);
     assert!(path.is_awake());
     path.watch(NOW, seq(1_461));
@@ -229,16 +229,21 @@ fn a_report_about_the_probe_ends_the_search_where_it_says() {
 #[test]
 fn a_raised_size_that_brings_many_losses_is_taken_back() {
     let timeout = Duration::from_millis(200);
-    for (lost, delivered, is_withdrawn) in [(9, 91, false), (11, 89, true)] {
+    for (lost, delivered, is_withdrawn) in [(9, 91, false), (10, 95, false), (11, 89, true)] {
         let mut path = path(PathSearch::Always, ETHERNET);
         path.watch(NOW, seq(0));
         path.depart(seq(0), seq(1_410));
-        path.judge_probe(seq(1_410), NOW, PAUSE, NOTHING);
-        let tally = Tally { delivered, lost };
+        let before = Tally { delivered: 5_000, lost: 50 };
+        path.judge_probe(seq(1_410), NOW, PAUSE, before);
+        let tally = Tally { delivered: before.delivered + delivered, lost: before.lost + lost };
         assert!(!path.verify(NOW + timeout * 3, timeout, tally), "too early to tell");
         assert_eq!(path.verify(NOW + timeout * 4, timeout, tally), is_withdrawn);
         assert_eq!(path.effective(), if is_withdrawn { 1_064 } else { 1_280 });
         path.check();
+        path.watch(NOW + timeout * 4, seq(0));
+        assert_eq!(path.ready(), Some(if is_withdrawn { 1_172 } else { 1_400 }), "it is not tried again");
+        let later = Tally { lost: tally.lost + 1_000, ..tally };
+        assert!(!path.verify(NOW + timeout * 8, timeout, later), "a size is judged once");
     }
 }
 
@@ -264,6 +269,8 @@ fn who_comes_after_a_search_that_had_not_ended_goes_on_with_it() {
     assert!(!path.is_estimated());
     path.watch(NOW, seq(0));
     assert_eq!(path.ready(), None);
+    path.watch(NOW + RAISE_AFTER, seq(0));
+    assert_eq!(path.ready(), Some(1_400), "in ten minutes, though");
 }
 
 #[test]
@@ -275,4 +282,159 @@ fn a_small_peer_bounds_the_search_from_above_and_below() {
     assert!(path.is_widest());
     assert!(path.watch(NOW, seq(0)), "there is nothing to search");
     assert!(!path.on_full_stop(1_460, &bounds, NOW));
+}
+
+#[test]
+fn a_path_that_is_known_to_be_narrow_is_not_begun_with_more() {
+    let mut path = PathMtu::new(900, 1_500);
+    path.begin(PathSearch::Always, &ETHERNET, false, true, NOW);
+    assert_eq!(path.effective(), 900);
+}
+
+#[test]
+fn what_a_search_that_had_not_ended_has_found_is_known_to_pass() {
+    let mut path = PathMtu::new(1_280, 1_500);
+    path.begin(PathSearch::WhenNarrow, &ETHERNET, true, true, NOW);
+    assert_eq!(path.search().low, 1_280);
+}
+
+#[test]
+fn a_report_that_waits_is_no_search() {
+    let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+    path.hold(seq(0), 1_400);
+    assert!(path.is_awake() && !path.is_estimated() && !path.is_asking());
+}
+
+#[test]
+fn a_report_of_what_has_arrived_is_false_whoever_asks_first() {
+    let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+    path.hold(seq(1_460), 1_400);
+    assert_eq!(path.take_held(seq(1_461)), None);
+}
+
+/// What the question was about is over.
+#[test]
+fn another_size_forgets_the_probe_and_the_report_that_waited() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    path.watch(NOW, seq(0));
+    path.hold(seq(1_460), 1_000);
+    assert_eq!(path.ready(), Some(1_280));
+    assert!(path.on_full_stop(1_460, &ETHERNET, NOW));
+    assert_eq!((path.ready(), path.take_held(seq(0))), (None, None));
+}
+
+#[test]
+fn nothing_of_another_size_has_arrived_yet() {
+    let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+    path.note_full(seq(1_460), seq(0));
+    path.note_full(seq(2_920), seq(1_460));
+    assert_eq!(path.judge_report(seq(2_920), 1_400, seq(1_460)), Belief::Later);
+    path.believe(1_400, NOW);
+    assert_eq!(path.judge_report(seq(2_920), 1_300, seq(1_460)), Belief::Now);
+}
+
+#[test]
+fn a_probe_has_passed_when_all_of_it_has_arrived() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    path.watch(NOW, seq(0));
+    path.depart(seq(0), seq(1_240));
+    assert_eq!(path.judge_probe(seq(1_239), NOW, PAUSE, NOTHING), None);
+    assert_eq!(path.judge_probe(seq(1_240), NOW, PAUSE, NOTHING), Some(Outcome::Passed));
+    assert_eq!(path.search().low, 1_280);
+}
+
+#[test]
+fn a_probe_that_is_missing_is_not_missed_again() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    path.watch(NOW, seq(0));
+    path.depart(seq(100), seq(1_340));
+    path.miss_probe(seq(5_000));
+    assert!(!path.is_probe(seq(100), seq(1_340)));
+    assert!(!path.on_timeout(seq(100), NOW, PAUSE), "its loss says nothing while others may be lost");
+}
+
+#[test]
+fn a_duplicate_of_something_else_does_not_find_the_probe() {
+    for (left, right) in [(0, 100), (1_340, 2_340), (0, 1_340), (100, 2_340)] {
+        let mut path = path(PathSearch::Always, ETHERNET);
+        path.watch(NOW, seq(0));
+        path.depart(seq(100), seq(1_340));
+        path.miss_probe(seq(5_000));
+        path.note_duplicate(seq(left), seq(right));
+        let outcome = path.judge_probe(seq(5_001), NOW, PAUSE, NOTHING);
+        assert_eq!(outcome, Some(Outcome::Failed), "{left} to {right}");
+    }
+}
+
+/// RFC 5927 §7.2: a report counts for the packet that it quotes.
+#[test]
+fn a_report_is_about_the_probe_only_while_that_is_under_way() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    path.watch(NOW, seq(0));
+    path.depart(seq(7), seq(1_247));
+    assert_eq!(path.judge_report(seq(7), 1_064, seq(0)), Belief::OfProbe);
+    assert_eq!(path.judge_report(seq(7), 1_063, seq(0)), Belief::Now, "it says that less than ever passes");
+    assert_eq!(path.judge_report(seq(1_247), 1_200, seq(0)), Belief::None);
+    path.miss_probe(seq(5_000));
+    assert_eq!(path.judge_report(seq(7), 1_200, seq(0)), Belief::None);
+}
+
+#[test]
+fn a_report_leaves_what_is_known_to_pass_and_proves_no_more() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    path.believe(1_000, NOW);
+    assert_eq!((path.search().low, path.search().high), (0, 1_000));
+    path.search().low = 700;
+    path.believe(900, NOW);
+    assert_eq!((path.search().low, path.search().high), (700, 900));
+    path.check();
+}
+
+#[test]
+fn what_a_report_about_the_probe_names_may_pass() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    path.watch(NOW, seq(0));
+    path.depart(seq(7), seq(1_247));
+    path.fail_by_report(1_200, NOW);
+    assert_eq!(path.search().high, 1_200);
+}
+
+#[test]
+fn after_a_full_stop_only_the_smaller_size_is_thought_to_pass_and_the_next_answer_tells() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    search(&mut path, 1_400, NOW);
+    assert!(!path.is_asking());
+    for size in [1_064, 576] {
+        assert!(path.on_full_stop(1_460, &ETHERNET, NOW));
+        assert_eq!((path.effective(), path.search().low), (size, size));
+        path.check();
+    }
+    assert!(path.is_asking());
+    assert!(!path.confirm(false) && path.confirm(true), "not before something is acknowledged");
+    assert!(!path.is_asking());
+}
+
+#[test]
+fn losses_after_a_full_stop_do_not_bring_back_what_was_before_the_probe() {
+    let mut path = path(PathSearch::Always, ETHERNET);
+    path.watch(NOW, seq(0));
+    path.depart(seq(0), seq(1_240));
+    path.judge_probe(seq(1_240), NOW, PAUSE, NOTHING);
+    assert!(path.on_full_stop(1_240, &ETHERNET, NOW) && path.on_full_stop(1_240, &ETHERNET, NOW));
+    assert!(!path.verify(NOW + PAUSE * 100, PAUSE, Tally { delivered: 0, lost: 1_000 }));
+    assert_eq!(path.effective(), 576);
+}
+
+#[test]
+fn less_than_eight_bytes_are_worth_no_probe_however_small_packets_are() {
+    for (high, size) in [(307, None), (308, Some(304))] {
+        assert_eq!(Search::new(high).next_size(300, 1_500), size);
+    }
+}
+
+#[test]
+fn the_base_is_no_less_than_the_floor_and_neither_more_than_the_limit() {
+    assert_eq!(Bounds { base: 500, ..ETHERNET }.base(), 576);
+    assert_eq!(Bounds { limit: 1_000, ..ETHERNET }.base(), 1_000);
+    assert_eq!(Bounds { limit: 300, ..ETHERNET }.next_below(300, 0), 300);
 }
