@@ -14,6 +14,7 @@ mod testkit;
 mod workspace;
 
 use error::Error;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -29,8 +30,8 @@ usage: cargo xtask <verb>
   instructions --accept
                  keep the counts in docs/instructions.toml
   instructions --profile WORK
-                 where a unit of a work spends them: connection, bulk, bulk-acks, bulk-batch, path, path-loss,
-                 ping-pong or connect
+                 where a unit of a work spends them: connection, data-arm, bulk, bulk-acks, bulk-batch, path,
+                 path-loss, ping-pong or connect
   rfc [--run]    each requirement of the RFCs in specs/ with its tests: do they exist, and pass?
   rfc --texts FOLDER
                  count the normative sentences of the RFCs anew, from their texts rfcNNNN.txt there";
@@ -52,6 +53,11 @@ fn main() -> ExitCode {
 
 fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--help" | "-h" | "help"] => {
+            // A reader that has gone away is no failure.
+            let _ = writeln!(io::stdout(), "{USAGE}");
+            return Ok(ExitCode::SUCCESS);
+        }
         ["bench", ..] => return bench::run(&arguments[1..]),
         ["explore", ..] => return testkit::explore(&arguments[1..]),
         ["check"] => check::run(),
