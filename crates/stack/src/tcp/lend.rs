@@ -81,6 +81,7 @@ impl Stack {
     ) -> Result<usize, Error> {
         self.with_connection(now, handle, |connection| connection.read_with(now, take))?.map_err(Error::from)
     }
+
     /// Adds as much of `data` as there is room for to what the connection sends, and takes that off its front;
     /// how much. Nothing is copied: `data` are kept, and read where they are whenever they leave, until the peer
     /// has acknowledged them. Only pieces of less than 4 KiB are copied, and all while memory is short.

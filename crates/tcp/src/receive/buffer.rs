@@ -268,6 +268,7 @@ mod tests {
         assert_eq!(&into, b"abcd");
         assert_eq!((buffer.len(), buffer.free()), (2, 6));
     }
+
     /// Memory of 10,000 bytes, of which a part has arrived.
     fn offer() -> Offered {
         Some(Box::new((0..10_000_u16).map(|at| at.to_le_bytes()[0]).collect()))
