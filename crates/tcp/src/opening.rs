@@ -108,11 +108,11 @@ begins!((config, path, seeds, open, now) {
     first_due: true,
     calm: Calm(false),
     memory: MemoryGrant::UNLIMITED,
-    receiver: Receiver::new(config.receive_buffer, u32::from(DEFAULT_PEER_MSS), now),
+    receiver: Receiver::new(config.receive_buffer, now),
     timers: Timers::new(config.delayed_ack_tick, config.slow_tick),
     user_timeouts: UserTimeouts::new(config.user_timeout, config.user_timeout_option),
     ecn: Notification::new(config.ecn, config.accurate_ecn),
-    sender: Sender::new(config, iss, u32::from(DEFAULT_PEER_MSS), path.search(), now),
+    sender: Sender::new(config, iss, path.search(), now),
     statistics: Statistics::default(),
     next_challenge: now,
     keep_alive_probed: now,
@@ -141,7 +141,7 @@ impl Connection {
         let receive_buffer = self.config.receive_buffer.within(clamp as usize);
         self.preferences.receive_buffer = receive_buffer;
         self.agreement = Agreement::offer(&self.config, receive_buffer);
-        self.receiver = Receiver::new(receive_buffer, u32::from(DEFAULT_PEER_MSS), now);
+        self.receiver = Receiver::new(receive_buffer, now);
     }
 
     /// An active open: the SYN leaves at the next [`Connection::poll_transmit`].

@@ -5,6 +5,7 @@ mod assembler;
 pub(crate) mod autotune;
 pub(crate) mod buffer;
 
+use crate::opening::DEFAULT_PEER_MSS;
 use crate::rest::pack::packed;
 use crate::{BufferSize, MemoryGrant};
 use alloc::vec::Vec;
@@ -101,7 +102,7 @@ packed!(Receiver {
 pub(crate) const BLOCKS_THAT_FIT: usize = 3;
 
 impl Receiver {
-    pub(crate) fn new(size: BufferSize, usual_segment: u32, now: Instant) -> Self {
+    pub(crate) fn new(size: BufferSize, now: Instant) -> Self {
         let most = if size.most() > size.initial() { size.most() } else { 0 };
         Self {
             buffer: ReceiveBuffer::new(size.initial()),
@@ -110,7 +111,7 @@ impl Receiver {
             fin: None,
             urgent: None,
             shut: false,
-            largest_segment: usual_segment,
+            largest_segment: DEFAULT_PEER_MSS.into(),
             last_data: now,
             largest_window: u32::from(u16::MAX),
             duplicate: None,

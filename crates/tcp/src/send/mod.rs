@@ -22,6 +22,7 @@ mod usage;
 
 use crate::SharedConfig;
 use crate::congestion::Congestion;
+use crate::opening::DEFAULT_PEER_MSS;
 use crate::rest::pack::packed;
 use alloc::boxed::Box;
 use buffer::SendBuffer;
@@ -170,11 +171,11 @@ packed!(Sender {
 
 impl Sender {
     #[inline(always)]
-    pub(crate) fn new(config: &SharedConfig, iss: SeqNum, mss: u32, path: PathMtu, now: Instant) -> Self {
+    pub(crate) fn new(config: &SharedConfig, iss: SeqNum, path: PathMtu, now: Instant) -> Self {
         Self {
             buffer: SendBuffer::new(iss + 1, config.send_buffer.initial()),
             fin: false,
-            full: mss,
+            full: DEFAULT_PEER_MSS.into(),
             rtt: RoundTrip::new(&config.rto),
             path,
             loss: Loss::new(iss),
