@@ -141,9 +141,11 @@ mod tests {
     }
 
     #[test]
-    fn each_of_our_addresses_has_sequences_of_its_own() {
+    fn each_two_addresses_have_sequences_of_their_own() {
         let mut ports = ports(1);
-        assert_ne!(ports.hash(LOCAL, REMOTE), ports.hash(Ipv4Addr::new(192, 0, 2, 9), REMOTE));
+        let other = Ipv4Addr::new(192, 0, 2, 9);
+        assert_ne!(ports.hash(LOCAL, REMOTE), ports.hash(other, REMOTE));
+        assert_ne!(ports.hash(LOCAL, REMOTE), ports.hash(LOCAL, SocketAddrV4::new(other, REMOTE.port())));
     }
 
     /// RFC 6056 §3.3.4: the table is filled with random numbers, or all would see how young the host is.

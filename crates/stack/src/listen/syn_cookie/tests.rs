@@ -97,6 +97,18 @@ fn a_cookie_is_good_for_its_two_ends_and_its_host() {
 }
 
 #[test]
+fn a_cookie_is_good_between_its_two_addresses_alone() {
+    let kept = Kept { irs: SeqNum::new(9), size: 3, extras: None };
+    let cookie = jar().make(after(5), at(1), at(2), &kept);
+    let mut field = [0; 40];
+    let ack = ack(&kept, cookie, after(5), &mut field);
+    let elsewhere = |port| SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 9), port);
+    assert_eq!(jar().read(after(5), at(1), at(2), &ack), Some(kept));
+    assert_eq!(jar().read(after(5), elsewhere(1), at(2), &ack), None);
+    assert_eq!(jar().read(after(5), at(1), elsewhere(2), &ack), None);
+}
+
+#[test]
 fn options_that_the_echo_does_not_bring_back_unchanged_spoil_the_cookie() {
     let extras = Extras { window_scale: Some(7), sack_permitted: true, ecn: false };
     let kept = Kept { extras: Some(extras), ..PLAIN };
