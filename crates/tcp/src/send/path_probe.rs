@@ -75,8 +75,8 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// What a probe needs (RFC 4821 §7.4): nothing missing and no other question open, data and windows for
-    /// it and for what must follow to show its loss.
+    /// What a probe needs (RFC 4821 §7.4): nothing missing and no other question open, no option that would
+    /// make the packet larger, data and windows for it and for what must follow to show its loss.
     pub(crate) fn path_probe(&self) -> Probing {
         let Some(size) = self.sender.path.ready() else { return Probing::No };
         let mss = self.full_segment();
@@ -87,6 +87,7 @@ impl Connection {
             && self.sender.urgent.is_none()
             && self.sender.probes == 0
             && !self.receiver.has_blocks()
+            && !self.user_timeouts.due
             && !self.ecn.owes_option(Past::OPTION_WITH_DATA);
         if !is_quiet || window < needed {
             return Probing::No;

@@ -2,9 +2,9 @@
 //! that are segments themselves (RFC 4821).
 
 use crate::{ms, secs};
-use linerate_tcp::{BufferSize, Config, CongestionName, Error, Event, Path, PathSearch, State};
+use linerate_tcp::{BufferSize, Config, CongestionName, EcnRule, Error, Event, Path, PathSearch, State};
 use linerate_testkit::{Connections, End, Fate, Network, Script, pattern};
-use linerate_wire::Segment;
+use linerate_wire::{Ecn, Segment};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -377,4 +377,290 @@ fn small_segments_that_are_lost_say_nothing_of_the_path() {
     host.write(524);
     host.pass_time(secs(20));
     assert_eq!(host.connection.statistics().black_holes, 0);
+}
+
+/// Twenty thousand bytes are written, and the next segment is no probe.
+#[track_caller]
+fn expect_no_probe(host: &mut Script) {
+    host.write(20_000);
+    let sent = host.take_sent();
+    assert!(!sent.is_empty() && sent.iter().all(|sent| sent.says.length <= 1_000), "{sent:?}");
+    assert_eq!(host.connection.statistics().path_probes, 0);
+}
+
+/// RFC 4821 §7.4: its loss could not be told from the others.
+#[test]
+fn no_probe_leaves_while_anything_is_missing() {
+    let mut host = searching(&NEW_RENO);
+    host.write(3_000);
+    host.take_sent();
+    host.send(". 1:1(0) ack 1 sack 1001-3001");
+    expect_no_probe(&mut host);
+}
+
+/// RFC 8985 §7.3: what has left twice is not known to have arrived.
+#[test]
+fn no_probe_leaves_while_a_tail_is_being_probed() {
+    let mut host = searching(&NEW_RENO);
+    host.write(2_000);
+    assert_eq!(host.take_sent().len(), 2);
+    host.pass_time(ms(25));
+    host.expect("P. 1001:2001(1000) ack 1");
+    expect_no_probe(&mut host);
+}
+
+#[test]
+fn urgent_data_is_no_probe() {
+    let mut host = searching(&NEW_RENO);
+    host.write_urgent(20_000);
+    host.expect("U. 1:1001(1000) ack 1 urg 20000");
+}
+
+/// RFC 2018 §3: a hole is told of with data, too, and what tells of it takes room.
+#[test]
+fn no_probe_leaves_while_the_peer_s_data_has_holes() {
+    let mut host = searching(&NEW_RENO);
+    host.send(". 1001:2001(1000) ack 1");
+    host.expect(". 1:1(0) ack 1 sack 1001-2001");
+    host.write(20_000);
+    host.expect(". 1:989(988) ack 1 sack 1001-2001");
+}
+
+/// RFC 5482 §3: the packet would be larger than what is asked about, or than the first link takes.
+#[test]
+fn a_user_timeout_is_told_before_a_probe_leaves() {
+    let config = Config { user_timeout_option: true, ..NEW_RENO };
+    let mut host = searching(&config);
+    host.application(|connection, now| connection.set_user_timeout(now, Some(secs(90))));
+    host.write(20_000);
+    let first = host.take_one().says;
+    assert!(first.options.user_timeout.is_some() && first.length == 996, "{first}");
+    host.expect(". 997:2237(1240) ack 1");
+}
+
+/// RFC 9768 §3.2.3.3.
+#[test]
+fn counts_of_marks_go_before_a_probe() {
+    let config = Config {
+        accurate_ecn: EcnRule::Request,
+        path_search: PathSearch::Always,
+        path_base: 1_000,
+        timestamps: false,
+        ..NEW_RENO
+    };
+    let mut host = Script::connect(&config);
+    host.expect("SEWA 0:0(0)");
+    host.pass_time(ms(10));
+    host.send("SW. 0:0(0) ack 1 win 65535 mss 1460 sackOK ecn0 =1,0,1");
+    host.expect("2. 1:1(0) ack 1 ecn0 =1,0,1");
+    host.send_bearing(Ecn::Ect0, "P5. 1:101(100) ack 1");
+    host.write(20_000);
+    let first = host.take_one().says;
+    assert!(first.options.ecn.is_some() && first.length <= 1_000, "{first}");
+}
+
+/// RFC 9293 §3.8.6.1: of the byte that has probed a closed window it is not known whether it was taken.
+#[test]
+fn a_window_that_opens_after_it_was_probed_gets_no_probe_of_the_path_at_first() {
+    let mut host = searching(&NEW_RENO);
+    host.send(". 1:1(0) ack 1 win 0");
+    host.write(20_000);
+    host.pass_time(secs(1));
+    host.expect(". 1:2(1) ack 1");
+    host.take_sent();
+    host.send(". 1:1(0) ack 1 win 65535");
+    host.expect(". 1:1001(1000) ack 1");
+}
+
+/// RFC 4821 §7.4.
+#[test]
+fn a_congestion_window_too_small_for_what_must_follow_lets_no_probe_go() {
+    for (segments, length) in [(4, 1_000), (5, 1_240)] {
+        let mut host = searching(&Config { initial_window: segments, ..NEW_RENO });
+        host.write(20_000);
+        assert_eq!(host.take_one().says.length, length, "{segments}");
+    }
+}
+
+/// RFC 4821 §7.4: nothing leaves until the congestion window has room for the probe.
+#[test]
+fn a_probe_waits_for_room_in_the_congestion_window() {
+    let mut host = searching(&NEW_RENO);
+    for _ in 0..3 {
+        host.write(3_000);
+        assert_eq!(host.take_sent().len(), 3);
+    }
+    host.write(20_000);
+    host.expect_nothing();
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 1001");
+    host.expect(". 9001:10241(1240) ack 1");
+}
+
+/// The same for the peer's window, which must have room for what follows, too.
+#[test]
+fn a_probe_waits_for_room_in_the_peer_s_window() {
+    let mut host = searching(&NEW_RENO);
+    host.send(". 1:1(0) ack 1 win 7239");
+    host.write(3_000);
+    assert_eq!(host.take_sent().len(), 3);
+    host.write(20_000);
+    host.expect_nothing();
+    host.send(". 1:1(0) ack 1 win 7240");
+    host.expect(". 3001:4241(1240) ack 1");
+}
+
+/// A single segment may not be acknowledged before another comes (RFC 1122 §4.2.3.2).
+#[test]
+fn a_probe_waits_only_while_two_segments_are_on_their_way() {
+    let mut host = searching(&NEW_RENO);
+    host.send(". 1:1(0) ack 1 win 5000");
+    host.write(1_000);
+    host.expect("P. 1:1001(1000) ack 1");
+    host.write(20_000);
+    host.expect(". 1001:2001(1000) ack 1");
+    host.expect_nothing();
+}
+
+/// An application with nothing more to say waits for no probe.
+#[test]
+fn little_data_does_not_wait_for_a_probe_while_the_application_could_write_more() {
+    let mut host = searching(&NEW_RENO);
+    host.write(3_000);
+    host.take_sent();
+    host.write(1_000);
+    host.expect("P. 3001:4001(1000) ack 1");
+}
+
+/// Less would never have room for a probe and two segments before it.
+#[test]
+fn a_full_send_buffer_is_waited_for_if_it_is_large_enough() {
+    let written = |size| {
+        let mut host = searching(&Config { send_buffer: BufferSize::Fixed(size), ..NEW_RENO });
+        host.write(2_000);
+        assert_eq!(host.take_sent().len(), 2);
+        host.write(2_000);
+        host
+    };
+    written(6_239).expect(". 2001:3001(1000) ack 1");
+    let mut host = written(6_240);
+    host.expect_nothing();
+    host.write(2_240);
+    host.expect(". 2001:3241(1240) ack 1");
+}
+
+#[test]
+fn an_application_that_does_not_fill_the_room_that_was_made_has_said_all() {
+    let mut host = searching(&Config { send_buffer: BufferSize::Fixed(7_240), ..NEW_RENO });
+    host.write(3_000);
+    assert_eq!(host.take_sent().len(), 3);
+    host.write(1_000);
+    host.expect_nothing();
+    host.send(". 1:1(0) ack 1000");
+    host.expect_nothing();
+    host.send(". 1:1(0) ack 1001");
+    host.expect("P. 3001:4001(1000) ack 1");
+}
+
+fn tells_of_path(host: &mut Script) -> bool {
+    host.events().contains(&Event::PathMtu)
+}
+
+#[test]
+fn a_size_that_passes_is_news_once() {
+    let mut host = probed(&NEW_RENO);
+    assert!(!tells_of_path(&mut host));
+    host.send(". 1:1(0) ack 1241");
+    assert!(tells_of_path(&mut host));
+    host.take_sent();
+    assert!(!tells_of_path(&mut host), "the search goes on");
+}
+
+/// RFC 4821 §7.3: the end of a search is news, if the path is narrower than it could be.
+#[test]
+fn the_end_of_a_search_is_news_where_more_was_possible() {
+    let mut host = probed(&NEW_RENO);
+    let quoted = host.number(1);
+    // Less than eight bytes are left to be found.
+    let report = linerate_tcp::IcmpReport::PacketTooBig { quoted, mtu_payload: 1_025 };
+    host.application(|connection, now| connection.handle_icmp(now, report));
+    host.take_sent();
+    assert!(!tells_of_path(&mut host), "segments are what they were");
+    assert!(host.connection.is_path_mtu_estimated());
+    host.pass_time(ms(200));
+    host.send(". 1:1(0) ack 9241");
+    host.take_sent();
+    assert!(!host.connection.is_path_mtu_estimated());
+    assert!(tells_of_path(&mut host));
+}
+
+#[test]
+fn the_end_of_a_search_that_has_found_all_is_no_news() {
+    let config = Config { path_base: 1_240, ..NEW_RENO };
+    let config = Config { path_search: PathSearch::Always, timestamps: false, ..config };
+    let mut host = Script::connect(&config);
+    host.expect("S 0:0(0)");
+    host.pass_time(ms(10));
+    host.send("S. 0:0(0) ack 1 win 65535 mss 1360 sackOK");
+    host.expect(". 1:1(0) ack 1");
+    host.write(7_000);
+    host.expect(". 1:1361(1360) ack 1");
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 1361");
+    assert!(tells_of_path(&mut host), "a larger size");
+    host.take_sent();
+    assert!(!host.connection.is_path_mtu_estimated());
+    assert!(!tells_of_path(&mut host));
+}
+
+/// RFC 4821 §7.7: smaller segments are news, and that they pass is, once.
+#[test]
+fn the_first_acknowledgement_after_a_full_stop_is_news() {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+    host.write(5_000);
+    while host.connection.statistics().black_holes == 0 {
+        assert!(!tells_of_path(&mut host));
+        host.pass_time(ms(10));
+    }
+    assert!(tells_of_path(&mut host));
+    host.send(". 1:1(0) ack 1");
+    assert!(!tells_of_path(&mut host), "nothing has arrived");
+    host.send(". 1:1(0) ack 525");
+    assert!(tells_of_path(&mut host));
+    host.send(". 1:1(0) ack 1049");
+    assert!(!tells_of_path(&mut host));
+}
+
+/// RFC 4821 §7.7: what is large and has arrived beyond the hole makes it unlikely that size is the reason.
+#[test]
+fn a_stop_behind_which_large_segments_have_arrived_must_last_twice_as_long() {
+    for (named, patience) in [("1461-2920", 3), ("1461-2921", 6)] {
+        let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+        host.write(5_000);
+        host.take_sent();
+        host.send(&format!(". 1:1(0) ack 1 sack {named}"));
+        while host.connection.statistics().black_holes == 0 {
+            assert!(host.connection.statistics().retransmission_timeouts < 10, "{named}: never");
+            host.pass_time(ms(10));
+        }
+        assert_eq!(host.connection.statistics().retransmission_timeouts, patience, "{named}");
+    }
+}
+
+/// RFC 4821 §7.6.2: what left before the probe and after it is not known to be lost.
+#[test]
+fn a_report_about_the_probe_sends_nothing_else_again() {
+    let mut host = searching(&NEW_RENO);
+    host.write(2_000);
+    assert_eq!(host.take_sent().len(), 2);
+    host.write(18_000);
+    host.expect(". 2001:3241(1240) ack 1");
+    assert_eq!(host.take_sent().len(), 6);
+    let quoted = host.number(2_001);
+    let report = linerate_tcp::IcmpReport::PacketTooBig { quoted, mtu_payload: 1_200 };
+    host.application(|connection, now| connection.handle_icmp(now, report));
+    host.expect(". 2001:3001(1000) ack 1");
+    host.expect(". 3001:3241(240) ack 1");
+    host.expect_nothing();
 }
