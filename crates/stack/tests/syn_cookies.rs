@@ -10,7 +10,7 @@ use linerate_stack::{
 use linerate_tcp::{Config, EcnRule, State};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
-use linerate_wire::{Segment, TcpFlags};
+use linerate_wire::{Ecn, Ipv4Packet, Segment, Sum, TcpFlags, TcpHeader};
 use std::cell::RefCell;
 use std::rc::Rc;
 use stranger::{SERVER, forged, invented, put};
@@ -61,6 +61,39 @@ fn overheard(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
         }
     });
     packets
+}
+
+/// A client with these rules has heard the SYN-ACK, and its acknowledgement, which is returned, got lost.
+fn lost_acknowledgement(pair: &mut Pair, config: &Config) -> (TcpHandle, Vec<u8>) {
+    let packets = overheard(pair);
+    let client = connect_with(pair, config);
+    assert!(pair.run_until(Duration::from_millis(1), |pair| {
+        pair.stack(Side::Left).tcp(client).unwrap().state() == State::Established
+    }));
+    while pair.wire.arrive(linerate_units::Instant::NEVER).is_some() {}
+    let lost = packets.borrow().last().unwrap().clone();
+    assert!(!Segment::parse(&lost[20..]).unwrap().flags().contains(TcpFlags::SYN));
+    (client, lost)
+}
+
+/// The packet with these flags in place of its own.
+fn with_flags(mut packet: Vec<u8>, flags: TcpFlags) -> Vec<u8> {
+    let pseudo = Ipv4Packet::parse(&packet).unwrap().header.pseudo_header(packet.len() - 20);
+    let [words, low] = flags.bits().to_be_bytes();
+    packet[32] = packet[32] & 0xf0 | words;
+    packet[33] = low;
+    packet[36..38].fill(0);
+    let sum = Sum::of(&packet[20..]);
+    TcpHeader::fill_checksum(&mut packet[20..], pseudo, sum);
+    packet
+}
+
+/// The packet as if it bore this codepoint.
+fn bearing(mut packet: Vec<u8>, ecn: Ecn) -> Vec<u8> {
+    let mut header = Ipv4Packet::parse(&packet).unwrap().header;
+    header.type_of_service = header.type_of_service.with_ecn(ecn);
+    header.emit(packet.len() - 20, &mut packet);
+    packet
 }
 
 #[test]
@@ -245,13 +278,7 @@ fn a_forged_acknowledgement_opens_nothing_and_is_answered_by_a_reset() {
 fn an_acknowledgement_that_comes_after_two_minutes_is_refused() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, SynCookies::Always);
-    let packets = overheard(&mut pair);
-    let client = connect(&mut pair);
-    assert!(pair.run_until(Duration::from_millis(1), |pair| {
-        pair.stack(Side::Left).tcp(client).unwrap().state() == State::Established
-    }));
-    while pair.wire.arrive(linerate_units::Instant::NEVER).is_some() {}
-    let late = packets.borrow().last().unwrap().clone();
+    let (client, late) = lost_acknowledgement(&mut pair, &Config::modern());
     assert_eq!(Segment::parse(&late[20..]).unwrap().flags(), TcpFlags::ACK);
     pair.run_for(Duration::from_secs(130));
     // Others have asked meanwhile, so that the listener does look.
@@ -327,6 +354,89 @@ fn a_connection_by_cookie_is_in_the_mode_of_ecn_that_was_agreed_on() {
                 let expected = (accurate || (classic && timestamps), accurate);
                 assert_eq!((information.ecn, information.accurate_ecn.is_some()), expected, "{side:?}");
             }
+        }
+    }
+}
+
+/// A listener with this rule of the accurate mode has answered with a cookie, and an acknowledgement brings it
+/// with other flags than the client's: is the connection in a mode of ECN then, and is that the accurate one?
+fn modes_by_acknowledgement(takes: EcnRule, client: &Config, flags: TcpFlags) -> (bool, bool) {
+    let mut pair = pair();
+    let config = Some(Config { accurate_ecn: takes, ..Config::modern() });
+    let options = ListenOptions { syn_cookies: SynCookies::Always, config, ..ListenOptions::default() };
+    let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
+    let (_, lost) = lost_acknowledgement(&mut pair, client);
+    put(&mut pair, with_flags(lost, flags));
+    pair.run_for(Duration::from_micros(1));
+    let server = accept(&mut pair, listener).unwrap();
+    let information = pair.stack(Side::Right).tcp(server).unwrap().information();
+    (information.ecn, information.accurate_ecn.is_some())
+}
+
+/// RFC 9768 §5.1: an acknowledgement that answers the SYN-ACK of the accurate mode shows that it was asked for,
+/// and none can where no such SYN-ACK is ever sent.
+#[test]
+fn flags_of_an_acknowledgement_lead_to_accurate_ecn_only_where_the_listener_takes_it() {
+    let client = Config { ecn: EcnRule::Off, ..Config::modern() };
+    for (takes, ace, modes) in [
+        (EcnRule::Off, 2, (false, false)),
+        (EcnRule::Accept, 2, (true, true)),
+        (EcnRule::Accept, 1, (false, false)),
+    ] {
+        let flags = TcpFlags::ACK | TcpFlags::of_ace(ace);
+        assert_eq!(
+            modes_by_acknowledgement(takes, &client, flags),
+            modes,
+            "{takes:?}, with the counter {ace}"
+        );
+    }
+}
+
+/// RFC 9768 §5.1: only a SYN that asked for less needs keeping, and what was kept is not overruled.
+#[test]
+fn a_cookie_that_keeps_the_ecn_of_rfc_3168_leads_to_no_accurate_ecn_whatever_acknowledges_it() {
+    let client = Config { ecn: EcnRule::Request, ..Config::modern() };
+    for ace in 0..8 {
+        let flags = TcpFlags::ACK | TcpFlags::of_ace(ace);
+        let modes = modes_by_acknowledgement(EcnRule::Accept, &client, flags);
+        assert_eq!(modes, (true, false), "with the counter {ace}");
+    }
+}
+
+/// RFC 9293 §3.10.7.2: an acknowledgement that finds a listener is answered by a reset, and one that opens
+/// as well can be nobody's third step of a handshake.
+#[test]
+fn an_acknowledgement_that_is_a_syn_as_well_brings_back_no_cookie() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8, SynCookies::Always);
+    let (_, lost) = lost_acknowledgement(&mut pair, &Config::modern());
+    put(&mut pair, with_flags(lost.clone(), TcpFlags::SYN | TcpFlags::ACK));
+    pair.run_for(Duration::from_micros(1));
+    let counted = statistics(&mut pair, listener);
+    assert_eq!((counted.cookies_taken, counted.cookies_refused), (0, 0));
+    assert_eq!(pair.stack(Side::Right).counters().tcp.out_resets, 1);
+    // It was good otherwise.
+    put(&mut pair, lost);
+    pair.run_for(Duration::from_micros(1));
+    assert_eq!(statistics(&mut pair, listener).cookies_taken, 1);
+}
+
+/// RFC 9768 §3.1.1, table 2: the answer tells which codepoint the SYN bore when it came.
+#[test]
+fn the_codepoint_of_a_syn_is_told_whether_it_is_kept_or_answered_by_a_cookie() {
+    for cookies in [SynCookies::Never, SynCookies::Always] {
+        for (ecn, told) in [(Ecn::NotEct, 2), (Ecn::Ect1, 3), (Ecn::Ect0, 4), (Ecn::Ce, 6)] {
+            let mut pair = pair();
+            let config = Some(Config { accurate_ecn: EcnRule::Accept, ..Config::modern() });
+            let options = ListenOptions { syn_cookies: cookies, config, ..ListenOptions::default() };
+            pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
+            put(&mut pair, bearing(forged(invented(1), TcpFlags::SYN | TcpFlags::ACE, 1, 0), ecn));
+            let now = pair.now;
+            let host = pair.host(Side::Right);
+            host.turn(now).unwrap();
+            let answer = host.link_mut().fetch().unwrap();
+            let flags = Segment::parse(&answer[20..]).unwrap().flags();
+            assert_eq!(flags.ace(), told, "of {ecn:?}, {cookies:?}");
         }
     }
 }

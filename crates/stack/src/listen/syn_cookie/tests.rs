@@ -136,6 +136,16 @@ fn the_size_that_is_kept_never_exceeds_the_peers() {
     }
 }
 
+/// RFC 7323 §2.3: a larger shift is taken for fourteen.
+#[test]
+fn a_shift_above_fourteen_is_kept_as_fourteen_beside_all_else() {
+    for said in [14, 15, 16, 200, 255] {
+        let extras = Extras { window_scale: Some(said), sack_permitted: false, ecn: false };
+        let kept = Extras { window_scale: Some(14), ..extras };
+        assert_eq!(Extras::of_mark(extras.mark()), kept, "of a shift of {said}");
+    }
+}
+
 #[test]
 fn a_cookie_is_taken_once() {
     let mut jar = jar();
