@@ -319,6 +319,64 @@ fn a_handshake_that_ends_well_makes_room_at_once() {
     }
 }
 
+/// The right host takes what has arrived, in no time.
+fn turn(pair: &mut Pair) {
+    let now = pair.now;
+    pair.host(Side::Right).turn(now).unwrap();
+    pair.stack(Side::Right).check();
+}
+
+/// RFC 7413 §5.1: what is held against a client is the reset of a host that has not asked.
+#[test]
+fn a_fast_connection_that_its_application_aborts_makes_room_at_once() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 1);
+    let cookie = stolen(&mut pair, invented(1));
+    put(&mut pair, forged(invented(1), cookie.as_bytes(), 500));
+    turn(&mut pair);
+    let server = accept(&mut pair, listener).unwrap();
+    assert_eq!(statistics(&mut pair, listener).pending_fast, 1);
+    let now = pair.now;
+    pair.stack(Side::Right).tcp_abort(now, server).unwrap();
+    assert_eq!(statistics(&mut pair, listener).pending_fast, 0);
+}
+
+#[test]
+fn a_reset_counts_for_a_minute_to_the_nanosecond() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 1);
+    let cookie = stolen(&mut pair, invented(1));
+    let source = |port| SocketAddrV4::new(*invented(1).ip(), port);
+    put(&mut pair, forged(source(1), cookie.as_bytes(), 500));
+    turn(&mut pair);
+    put(&mut pair, stranger::forged(source(1), TcpFlags::RST, 502, 0));
+    turn(&mut pair);
+    assert_eq!(statistics(&mut pair, listener).opened_fast, 1);
+    let nanosecond = Duration::from_nanos(1);
+    for (span, port, opened) in [(Duration::from_secs(60) - nanosecond, 2, 1), (nanosecond, 3, 2)] {
+        pair.run_for(span);
+        put(&mut pair, forged(source(port), cookie.as_bytes(), 500));
+        turn(&mut pair);
+        assert_eq!(statistics(&mut pair, listener).opened_fast, opened);
+    }
+}
+
+/// It stands in the accept queue, and needs no place among those that are half open.
+#[test]
+fn a_syn_that_is_let_in_fast_takes_nobody_s_place_in_a_full_syn_queue() {
+    let mut pair = pair();
+    let syn_cookies = SynCookies::Never;
+    let options =
+        ListenOptions { fast_open: Some(1), syn_backlog: 1, syn_cookies, ..ListenOptions::default() };
+    let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
+    let cookie = stolen(&mut pair, invented(1));
+    assert_eq!(statistics(&mut pair, listener).half_open, 1, "who has asked for the cookie");
+    put(&mut pair, forged(invented(1), cookie.as_bytes(), 500));
+    turn(&mut pair);
+    let counted = statistics(&mut pair, listener);
+    assert_eq!((counted.opened_fast, counted.half_open, counted.recycled), (1, 1, 0));
+}
+
 #[test]
 fn a_flood_with_wrong_cookies_opens_nothing_and_each_is_told_the_right_one() {
     let mut pair = pair();

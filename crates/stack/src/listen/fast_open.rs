@@ -11,7 +11,7 @@ use crate::ipv4::Arrived;
 use crate::sockets::{ListenHandle, Socket};
 use crate::stack::Stack;
 use alloc::collections::VecDeque;
-use linerate_tcp::{Connection, Error, State};
+use linerate_tcp::Error;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{FastOpenCookie, Segment};
 
@@ -124,7 +124,8 @@ impl Stack {
     #[cold]
     pub(crate) fn leave_pending(&mut self, index: u32) {
         let Some(handle) = self.pending_fast.remove(&index) else { return };
-        let was_reset = self.sockets.tcp_at(index).is_some_and(|socket| was_reset(&socket.connection));
+        let was_reset =
+            self.sockets.tcp_at(index).is_some_and(|socket| socket.connection.error() == Some(Error::Reset));
         // The listener may have ended before its connection.
         if let Ok((_, listener)) = self.sockets.listener_mut(handle) {
             listener.pending.leave(self.now, was_reset);
@@ -136,8 +137,4 @@ impl Stack {
         let is_open = |index| self.sockets.get(index).and_then(Socket::as_tcp).is_some();
         self.pending_fast.iter().filter(|&(&index, &at)| at == handle && is_open(index)).count()
     }
-}
-
-fn was_reset(connection: &Connection) -> bool {
-    connection.state() == State::Closed && connection.error() == Some(Error::Reset)
 }
