@@ -55,7 +55,7 @@ impl Stack {
     /// answer (RFC 1122 §3.2.2: broadcasts; fragments never come so far, and errors are not asked
     /// about), or there have been too many such errors.
     pub(crate) fn answer_with_error(&mut self, arrived: &Arrived<'_>, error: IcmpError) {
-        if arrived.to_everyone || arrived.arrival.to_all_stations {
+        if arrived.to_everyone {
             return;
         }
         if !self.icmp_errors.take(arrived.arrival.at) {

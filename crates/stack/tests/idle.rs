@@ -107,6 +107,7 @@ fn an_idle_connection_takes_little_memory() {
     println!("{waiting} bytes for one in TIME-WAIT");
     let silent = of_many_that_are_opened_at_once_only_the_last_are_awake();
     println!("{silent} bytes for a connection of many that have just been opened");
+    of_many_that_are_accepted_late_only_the_last_are_awake();
 }
 
 /// The server's ends close first, and wait; the clients' are gone.
@@ -150,6 +151,29 @@ fn of_many_that_are_opened_at_once_only_the_last_are_awake() -> usize {
     }
     crowd.hosts.iter().for_each(|host| host.stack().check());
     silent
+}
+
+/// They were at rest, and accepting wakes them.
+fn of_many_that_are_accepted_late_only_the_last_are_awake() {
+    let mut crowd = Crowd::new();
+    let door = SocketAddrV4::new(Side::Right.address(), 10);
+    let options = ListenOptions { backlog: CONNECTIONS, ..ListenOptions::default() };
+    let listener = crowd.hosts[1].stack_mut().tcp_listen(door, &options).expect("a free port");
+    let count = CONNECTIONS / BATCH * BATCH;
+    for _ in 0..count / BATCH {
+        for _ in 0..BATCH {
+            let stack = crowd.hosts[0].stack_mut();
+            stack.tcp_connect(crowd.now, door, &ConnectOptions::default()).expect("a way");
+        }
+        while crowd.turn() {}
+    }
+    crowd.pass_time(Duration::from_secs(5));
+    let before = MEMORY.current_usage();
+    let accepted = core::iter::from_fn(|| crowd.hosts[1].stack_mut().tcp_accept(listener)).count();
+    assert_eq!(accepted, count);
+    let each = MEMORY.current_usage().saturating_sub(before) / count;
+    assert!(each <= 1_024 * 2_560 / CONNECTIONS, "{each} bytes more");
+    crowd.hosts.iter().for_each(|host| host.stack().check());
 }
 
 fn an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through() -> [usize; 2] {

@@ -166,6 +166,20 @@ fn what_happened_before_the_accept_is_told_after_it() {
 }
 
 #[test]
+fn a_connection_that_has_come_to_rest_before_it_is_accepted_is_like_any_other() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 2, 2);
+    let client = connect(&mut pair);
+    pair.run_for(Duration::from_secs(10));
+    let (server, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
+    let now = pair.now;
+    assert_eq!(pair.stack(Side::Right).tcp_write(now, server, b"late"), Ok(4));
+    pair.run_for(Duration::from_millis(1));
+    let (now, mut heard) = (pair.now, [0; 8]);
+    assert_eq!(pair.stack(Side::Left).tcp_read(now, client, &mut heard), Ok(4));
+}
+
+#[test]
 fn who_gives_up_before_the_accept_is_not_accepted() {
     let mut pair = pair();
     let listener = listen(&mut pair, 2, 2);

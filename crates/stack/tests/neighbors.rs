@@ -222,6 +222,20 @@ fn who_claims_the_address_of_all_hosts_is_no_neighbour() {
 }
 
 #[test]
+fn answers_for_which_there_is_no_room_are_counted_as_dropped() {
+    let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.reply_bytes = 600);
+    let now = pair.now;
+    let question = ArpPacket::request(Side::Right.mac(), Side::Right.address(), Side::Left.address());
+    for _ in 0..20 {
+        pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &question));
+    }
+    pair.host(Side::Left).turn(now).unwrap();
+    let counters = pair.stack(Side::Left).counters();
+    assert_eq!(counters.neighbor.out_replies + counters.transmit.drops, 20);
+    assert!((1..20).contains(&counters.neighbor.out_replies), "{counters}");
+}
+
+#[test]
 fn packets_that_are_given_up_are_counted() {
     let mut pair = pair();
     for sequence in 0..3 {

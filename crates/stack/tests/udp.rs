@@ -238,6 +238,46 @@ fn a_closed_socket_neither_sends_nor_is_heard_of() {
 }
 
 #[test]
+fn a_socket_wants_to_send_until_its_last_datagram_has_left() {
+    let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {});
+    let left = bind(&mut pair, Side::Left, 5);
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    for data in [b"1", b"2"] {
+        stack.udp_send_to(now, left, at(Side::Right, 9), data).unwrap();
+    }
+    let mut frame = [0; 2_000];
+    for more in [true, false] {
+        assert!(stack.poll_transmit(now, &mut frame).is_some());
+        assert_eq!(stack.wants_transmit(), more);
+    }
+}
+
+#[test]
+fn a_socket_that_is_closed_with_datagrams_to_send_wants_to_send_no_more() {
+    let mut pair = pair();
+    let left = bind(&mut pair, Side::Left, 5);
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    stack.udp_send_to(now, left, at(Side::Right, 9), b"late").unwrap();
+    stack.udp_close(left).unwrap();
+    stack.check();
+}
+
+/// Sockets are known by numbers, and those of closed ones are given out again.
+#[test]
+fn a_socket_hears_nothing_of_what_happened_to_a_closed_one_in_its_place() {
+    let mut pair = pair();
+    let (left, right) = (bind(&mut pair, Side::Left, 5), bind(&mut pair, Side::Right, 9));
+    let now = pair.now;
+    pair.stack(Side::Right).udp_send_to(now, right, at(Side::Left, 5), b"here").unwrap();
+    pair.run_for(Duration::from_millis(1));
+    pair.stack(Side::Left).udp_close(left).unwrap();
+    bind(&mut pair, Side::Left, 6);
+    assert_eq!(pair.stack(Side::Left).poll_event(), None);
+}
+
+#[test]
 fn broadcasts_need_leave_and_reach_who_listens_on_all_addresses() {
     let mut pair = pair();
     let left = bind(&mut pair, Side::Left, 5);
