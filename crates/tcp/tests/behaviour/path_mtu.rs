@@ -172,6 +172,7 @@ fn a_size_that_only_some_of_the_paths_take_is_given_up_again() {
     transfer(&mut pair, 0, 6_000_000);
     assert!(pair.client.statistics().path_sizes_withdrawn > 0);
     assert!(pair.client.path_mtu() <= 1_430, "{}", pair.client.path_mtu());
+    assert_eq!(pair.client.effective_mss(), pair.client.path_mtu() - 40 - 12, "segments are that small, too");
 }
 
 /// Established with a peer that names what it has, segments of 1,000 bytes where 1,460 could be.
@@ -663,4 +664,37 @@ fn a_report_about_the_probe_sends_nothing_else_again() {
     host.expect(". 2001:3001(1000) ack 1");
     host.expect(". 3001:3241(240) ack 1");
     host.expect_nothing();
+}
+
+/// A window that has never room for a probe and what must follow is not waited for.
+#[test]
+fn a_peer_with_a_small_window_gets_its_segments_without_delay() {
+    let mut host = searching(&NEW_RENO);
+    host.send(". 1:1(0) ack 1 win 4239");
+    host.write(2_000);
+    assert_eq!(host.take_sent().len(), 2);
+    host.write(20_000);
+    host.expect(". 2001:3001(1000) ack 1");
+}
+
+/// It is us who hold data back, and not the application: the window grows as if it were full (RFC 7661 §4.3).
+#[test]
+fn a_congestion_window_grows_while_a_probe_is_waited_for() {
+    let mut host = searching(&Config { send_buffer: BufferSize::Fixed(7_240), ..NEW_RENO });
+    host.write(3_000);
+    assert_eq!(host.take_sent().len(), 3);
+    host.write(1_000);
+    host.expect_nothing();
+    host.send(". 1:1(0) ack 1000");
+    assert_eq!(host.connection.information().congestion_window, 10_999);
+}
+
+/// RFC 5681 §3.1: by no more than a segment for each acknowledgement, and that is the larger one now.
+#[test]
+fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
+    let mut host = probed(&NEW_RENO);
+    host.send(". 1:1(0) ack 1241");
+    let before = host.connection.information().congestion_window;
+    host.send(". 1:1(0) ack 3241");
+    assert_eq!(host.connection.information().congestion_window - before, 1_240);
 }
