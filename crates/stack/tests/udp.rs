@@ -5,7 +5,7 @@
 use linerate_stack::{Error, Event, Medium, Route, UdpEvent, UdpHandle, UdpOptions};
 use linerate_testkit::{Network, Pair, Setup, Side};
 use linerate_units::Duration;
-use linerate_wire::{Ipv4Header, Protocol, Sum, UdpHeader};
+use linerate_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, UdpHeader, VlanTags};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 fn pair() -> Pair {
@@ -147,16 +147,45 @@ fn what_a_host_has_no_room_to_send_itself_is_lost_and_counted() {
     assert_eq!((counters.ip.out_discards, counters.udp.out_datagrams), (10 - received, 10));
 }
 
+/// A packet from the right host with a datagram of four bytes for port 9 of the left one.
+fn packet() -> Vec<u8> {
+    let mut packet = vec![0; 20 + 12];
+    let header = Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::UDP);
+    header.emit(12, &mut packet);
+    UdpHeader { source_port: 5, destination_port: 9 }.emit(4, &mut packet[20..]);
+    let sum = Sum::of(&packet[20..]);
+    UdpHeader::fill_checksum(&mut packet[20..], header.pseudo_header(12), sum);
+    packet
+}
+
+/// RFC 1122 §3.3.6: whoever sends one host's packet to all stations is answered by none of them.
+#[test]
+fn a_packet_for_one_host_in_a_frame_for_all_stations_is_dropped() {
+    let mut pair = pair();
+    let left = bind(&mut pair, Side::Left, 9);
+    let own = Side::Left.mac();
+    let group = MacAddress::new([1, 0, 94, 0, 0, 1]);
+    for (destination, is_taken) in [(MacAddress::BROADCAST, false), (group, false), (own, true)] {
+        let mut frame = vec![0; 60];
+        let source = MacAddress::new([2, 0, 0, 0, 0, 66]);
+        let header =
+            EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type: EtherType::IPV4 };
+        let at = header.emit(&mut frame);
+        frame[at..][..32].copy_from_slice(&packet());
+        let (now, before) = (pair.now, pair.stack(Side::Left).counters().ip);
+        pair.host(Side::Left).link_mut().put(now, frame);
+        pair.run_for(Duration::from_millis(1));
+        let counted = pair.stack(Side::Left).counters().ip;
+        assert_eq!(receive(&mut pair, Side::Left, left).is_ok(), is_taken, "{destination}");
+        assert_eq!(counted.in_address_errors - before.in_address_errors, u64::from(!is_taken));
+        assert_eq!(pair.stack(Side::Left).counters().icmp.out_messages, 0);
+    }
+}
+
 #[test]
 fn what_is_wrong_with_a_datagram_is_counted() {
     let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {});
-    let now = pair.now;
-    let mut good = vec![0; 20 + 12];
-    let header = Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::UDP);
-    header.emit(12, &mut good);
-    UdpHeader { source_port: 5, destination_port: 9 }.emit(4, &mut good[20..]);
-    let sum = Sum::of(&good[20..]);
-    UdpHeader::fill_checksum(&mut good[20..], header.pseudo_header(12), sum);
+    let (now, good) = (pair.now, packet());
     let (mut corrupt, mut short) = (good.clone(), good.clone());
     corrupt[31] ^= 1;
     short[25] = 7;
