@@ -80,22 +80,31 @@ pub(crate) fn style() -> Style {
     Style { colour, width: width.max(20) }
 }
 
-/// Files of results that were asked for. Whether they can be written is found out before the work, not after it.
-pub(crate) fn can_be_written<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+/// Files of results that were asked for. Whether they can be written is found out before the work, not after it;
+/// `cannot` says what it means if not.
+pub(crate) fn can_be_written<'a>(
+    paths: impl IntoIterator<Item = &'a Path>,
+    cannot: impl Fn(&Path, io::Error) -> Failure,
+) -> Result<(), Failure> {
     paths.into_iter().try_for_each(|path| {
         let opened = OpenOptions::new().create(true).append(true).open(path);
-        opened.map(|_| ()).map_err(|error| cannot_write(path, &error))
+        opened.map(|_| ()).map_err(|error| cannot(path, error))
     })
 }
 
-/// Writes what `make` makes, if there is a file for it.
-pub(crate) fn write_file(path: Option<&Path>, make: impl FnOnce() -> String) -> Result<(), Failure> {
+/// Writes what `make` makes, if there is a file for it; `cannot` says what it means if the system does not.
+pub(crate) fn write_file(
+    path: Option<&Path>,
+    make: impl FnOnce() -> String,
+    cannot: impl Fn(&Path, io::Error) -> Failure,
+) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
-    fs::write(path, make()).map_err(|error| cannot_write(path, &error))
+    fs::write(path, make()).map_err(|error| cannot(path, error))
 }
 
-/// A file of results, or a capture, that the system does not take.
-pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+/// A file of results, or a capture, that the system does not take, where the work can be done again.
+#[expect(clippy::needless_pass_by_value, reason = "the form that is asked for above")]
+pub(crate) fn cannot_write(path: &Path, error: io::Error) -> Failure {
     Failure::input(format!("{} cannot be written ({error}): name a file that can", path.display()))
 }
 

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::capture_file::{CaptureReader, LinkType};
     use crate::memory::{MemoryConfig, pair_with_clock};
-    use crate::testing::{send, what_a_link_says_is_said_around_it};
+    use crate::testing::{Speaker, send, what_a_link_says_is_said_around_it};
     use crate::{ManualClock, MemoryLink};
     use linerate_stack::Medium;
 
@@ -266,29 +266,11 @@ mod tests {
         assert!(reader.next_packet().unwrap().is_none());
     }
 
-    /// A host with one frame of three bytes.
-    struct Short(bool);
-
-    impl FrameSource for Short {
-        fn now(&self) -> Instant {
-            Instant::from_nanos(9)
-        }
-
-        fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
-            frame[..3].copy_from_slice(b"one");
-            core::mem::take(&mut self.0).then_some(TxFrame::whole(3))
-        }
-
-        fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
-            Some(LentFrame { frame: self.fill(frame)?, rest: [&[]; 2] })
-        }
-    }
-
     #[test]
     fn of_what_a_host_sends_nothing_but_the_frame_is_written_down_and_it_keeps_the_time_of_its_turn() {
         let mut file = Vec::new();
         let (mut link, mut other, _) = captured(&mut file);
-        assert_eq!(link.transmit_from(9, &mut Short(true)), Ok(1));
+        assert_eq!(link.transmit_from(9, &mut Speaker(Instant::from_nanos(9), Some(b"one"))), Ok(1));
         drop(link);
         assert_eq!(CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().bytes, b"one");
         let mut arrived = None;

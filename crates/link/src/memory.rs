@@ -301,9 +301,8 @@ impl Drop for OtherEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::send;
+    use crate::testing::{Speaker, send};
     use crate::{ManualClock, Waiter};
-    use linerate_stack::LentFrame;
     use linerate_units::Duration;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::thread;
@@ -337,33 +336,11 @@ mod tests {
         assert!(take(&mut left).is_empty());
     }
 
-    /// A host that sends three bytes.
-    struct Speaker(Instant, bool);
-
-    impl FrameSource for Speaker {
-        fn now(&self) -> Instant {
-            self.0
-        }
-
-        fn has_frames(&self) -> bool {
-            self.1
-        }
-
-        fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
-            frame[..3].copy_from_slice(b"now");
-            core::mem::take(&mut self.1).then_some(TxFrame::whole(3))
-        }
-
-        fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
-            Some(LentFrame { frame: self.fill(frame)?, rest: [&[]; 2] })
-        }
-    }
-
     #[test]
     fn what_a_host_sends_bears_the_time_of_its_turn() {
         let clock = ManualClock::new(Instant::from_nanos(100));
         let (mut left, mut right) = pair_with_clock(MemoryConfig::default(), clock).unwrap();
-        assert_eq!(left.transmit_from(9, &mut Speaker(Instant::from_nanos(70), true)), Ok(1));
+        assert_eq!(left.transmit_from(9, &mut Speaker(Instant::from_nanos(70), Some(b"now"))), Ok(1));
         assert_eq!(take(&mut right), [(b"now".to_vec(), Instant::from_nanos(70))]);
     }
 

@@ -332,7 +332,7 @@ mod tests {
     use super::*;
     use crate::Waiter;
     use crate::memory::{MemoryConfig, MemoryLink, queues};
-    use crate::testing::Sayer;
+    use crate::testing::{Brings, Sayer};
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::net::SocketAddrV4;
     use std::thread;
@@ -516,33 +516,13 @@ mod tests {
         assert_eq!(seen, [(packet, Instant::from_nanos(11))]);
     }
 
-    /// A queue that brings one frame, however long that is.
-    struct Brings(Vec<u8>);
-
-    impl Link for Brings {
-        fn receive(&mut self, _: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
-            on_frame(RxFrame::plain(&self.0, Instant::ZERO));
-            Ok(1)
-        }
-
-        fn transmit(
-            &mut self,
-            _: usize,
-            _: impl FnMut(&mut [u8]) -> Option<TxFrame>,
-        ) -> Result<usize, LinkError> {
-            Ok(0)
-        }
-
-        fn capabilities(&self) -> Capabilities {
-            Capabilities::new(Medium::Ip, 1_500)
-        }
-    }
-
     #[test]
     fn a_frame_that_is_longer_than_the_link_says_is_not_handed_over_and_is_counted() {
         let mut packet = packet_of(1);
         packet.resize(1_505, 7);
-        let mut near = share(vec![Brings(packet.clone()), Brings(packet)], SEED).unwrap();
+        let mut near =
+            share([(); 2].map(|()| Brings { frames: vec![packet.clone()], segment: None }).into(), SEED)
+                .unwrap();
         assert_eq!(near[0].receive(1, |_| ()), Ok(1));
         assert_eq!(near[0].handovers(), Handovers { dropped: 1, ..Handovers::default() });
     }

@@ -4,8 +4,8 @@ use crate::sys::socket_option;
 use crate::virtio;
 use crate::{MonotonicClock, NoLink, Readiness, Waiter};
 use linerate_stack::{
-    Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, PartialChecksum, RxFrame, TxChecksum,
-    TxFrame,
+    Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, Offloads, PartialChecksum, RxChecksum,
+    RxFrame, TxChecksum, TxFrame,
 };
 use linerate_units::{Clock, Instant};
 use std::net::Ipv4Addr;
@@ -271,6 +271,58 @@ pub(crate) fn the_largest_frame_that_can_arrive_does_so_whole<L: Link>(over: imp
     let mut seen = Vec::new();
     assert_eq!(link.receive(9, |frame| seen.extend_from_slice(frame.bytes)), Ok(1));
     assert!(seen == bytes[virtio::LENGTH..]);
+}
+
+/// A host that turns at such a time and sends one frame.
+pub(crate) struct Speaker(pub(crate) Instant, pub(crate) Option<&'static [u8]>);
+
+impl FrameSource for Speaker {
+    fn now(&self) -> Instant {
+        self.0
+    }
+
+    fn has_frames(&self) -> bool {
+        self.1.is_some()
+    }
+
+    fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
+        let bytes = self.1.take()?;
+        frame[..bytes.len()].copy_from_slice(bytes);
+        Some(TxFrame::whole(bytes.len()))
+    }
+
+    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+        Some(LentFrame { frame: self.fill(frame)?, rest: [&[]; 2] })
+    }
+}
+
+/// A link that brings these frames one by one, however long they are: each of several segments, if they have a size.
+pub(crate) struct Brings {
+    pub(crate) frames: Vec<Vec<u8>>,
+    pub(crate) segment: Option<NonZeroU16>,
+}
+
+impl Link for Brings {
+    fn receive(&mut self, _: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        let Some(bytes) = self.frames.pop() else { return Ok(0) };
+        let plain = RxFrame::plain(&bytes, Instant::from_nanos(7));
+        on_frame(RxFrame { checksum: RxChecksum::Verified, segment: self.segment, ..plain });
+        Ok(1)
+    }
+
+    fn transmit(
+        &mut self,
+        _: usize,
+        _: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        Ok(0)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let joined = Offloads { checksums: true, super_packet: 65_535 };
+        let usual = Capabilities::new(Medium::Ip, 1_500);
+        Capabilities { offloads: if self.segment.is_some() { joined } else { usual.offloads }, ..usual }
+    }
 }
 
 /// A link that says of everything what it was told to.

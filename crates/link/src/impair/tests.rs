@@ -1,6 +1,6 @@
 use super::*;
 use crate::memory::{MemoryConfig, MemoryLink, pair_with_clock};
-use crate::testing::what_a_link_says_is_said_around_it;
+use crate::testing::{Brings, what_a_link_says_is_said_around_it};
 use crate::{ManualClock, Waiter};
 use linerate_stack::{Medium, RxChecksum};
 use linerate_units::Duration;
@@ -369,48 +369,21 @@ fn of_frames_that_fall_due_together_no_more_are_received_than_are_wanted() {
 }
 
 /// A link that brings a super-frame of TCP, of which the segments have 100 bytes, twice, and then nothing.
-struct Joined(Vec<Vec<u8>>);
-
-impl Joined {
-    fn new() -> Self {
-        let mut bytes = packet(Ecn::NotEct).to_vec();
-        bytes.resize(40 + 250, 0);
-        let addresses = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));
-        Ipv4Header::new(addresses[0], addresses[1], Protocol::TCP).emit(270, &mut bytes);
-        bytes[32] = 0x50;
-        for (byte, number) in bytes[40..].iter_mut().zip(0..) {
-            *byte = number;
-        }
-        Self(vec![bytes; 2])
+fn joined() -> Brings {
+    let mut bytes = packet(Ecn::NotEct).to_vec();
+    bytes.resize(40 + 250, 0);
+    let addresses = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));
+    Ipv4Header::new(addresses[0], addresses[1], Protocol::TCP).emit(270, &mut bytes);
+    bytes[32] = 0x50;
+    for (byte, number) in bytes[40..].iter_mut().zip(0..) {
+        *byte = number;
     }
-}
-
-impl Link for Joined {
-    fn receive(&mut self, _: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
-        let Some(bytes) = self.0.pop() else { return Ok(0) };
-        let segment = std::num::NonZeroU16::new(100);
-        let plain = RxFrame::plain(&bytes, Instant::from_nanos(7));
-        on_frame(RxFrame { checksum: RxChecksum::Verified, segment, ..plain });
-        Ok(1)
-    }
-
-    fn transmit(
-        &mut self,
-        _: usize,
-        _: impl FnMut(&mut [u8]) -> Option<TxFrame>,
-    ) -> Result<usize, LinkError> {
-        Ok(0)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        let offloads = Offloads { checksums: true, super_packet: 65_535 };
-        Capabilities { offloads, ..Capabilities::new(Medium::Ip, 1_500) }
-    }
+    Brings { frames: vec![bytes; 2], segment: std::num::NonZeroU16::new(100) }
 }
 
 #[test]
 fn a_super_frame_is_cut_into_its_segments_and_those_beyond_the_budget_are_kept() {
-    let mut link = Impair::with_clock(Joined::new(), Impairments::default(), 1, ManualClock::default());
+    let mut link = Impair::with_clock(joined(), Impairments::default(), 1, ManualClock::default());
     let (mut data, mut lengths) = (Vec::new(), Vec::new());
     let mut receive = |budget| {
         link.receive(budget, |frame| {
@@ -427,7 +400,7 @@ fn a_super_frame_is_cut_into_its_segments_and_those_beyond_the_budget_are_kept()
 
 #[test]
 fn nothing_is_left_to_a_link_that_is_impaired() {
-    let link = Impair::with_clock(Joined::new(), Impairments::default(), 1, ManualClock::default());
+    let link = Impair::with_clock(joined(), Impairments::default(), 1, ManualClock::default());
     assert_eq!(link.capabilities(), Capabilities::new(Medium::Ip, 1_500));
 }
 

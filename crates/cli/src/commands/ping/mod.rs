@@ -64,7 +64,7 @@ impl Asking<'_> {
         let tally = match &args.pcap {
             None => ask(&mut Host::new(stack, link), &questions, args, interrupt),
             Some(file) => {
-                let cannot = |error: io::Error| cannot_write(file, &error);
+                let cannot = |error: io::Error| cannot_write(file, error);
                 let writer = CaptureWriter::create(file).map_err(cannot)?;
                 let mut host = Host::new(stack, Capture::new(link, name, writer));
                 let tally = ask(&mut host, &questions, args, interrupt);

@@ -3,7 +3,7 @@
 use super::against::Against;
 use super::record::{Row, write_json};
 use super::run::left_out;
-use crate::output::{Failure, Page, can_be_written};
+use crate::output::{Failure, Page, can_be_written, cannot_write};
 use clap::Args;
 use linerate_lab::Interrupt;
 use linerate_script::{Options, Report, ScriptFile, Verdict};
@@ -47,7 +47,7 @@ pub(crate) struct CompareArgs {
 /// Runs the scripts on both.
 pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let files = ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
-    can_be_written(args.json.as_deref())?;
+    can_be_written(args.json.as_deref(), cannot_write)?;
     Against::Kernel.prepare()?;
     let options = Options { untimed: args.untimed };
     let width = files.iter().map(|file| file.name.chars().count()).max().unwrap_or(0);

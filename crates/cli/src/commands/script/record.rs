@@ -41,7 +41,7 @@ pub(super) fn write_json(path: &Path, rows: &[Row<'_>]) -> Result<(), Failure> {
         text.push_str(&line);
         text.push('\n');
     }
-    write_file(Some(path), || text)
+    write_file(Some(path), || text, cannot_write)
 }
 
 /// Writes the packets of all scripts, an interface each.
@@ -53,7 +53,7 @@ pub(super) struct Capture {
 
 impl Capture {
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
-        let writer = CaptureWriter::create(path).map_err(|error| cannot_write(path, &error))?;
+        let writer = CaptureWriter::create(path).map_err(|error| cannot_write(path, error))?;
         Ok(Self { writer, begin: time_of_day() })
     }
 

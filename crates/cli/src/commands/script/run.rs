@@ -2,7 +2,7 @@
 
 use super::against::Against;
 use super::record::{Capture, Row, write_json};
-use crate::output::{Failure, Page, can_be_written};
+use crate::output::{Failure, Page, can_be_written, cannot_write};
 use clap::Args;
 use linerate_lab::Interrupt;
 use linerate_script::{Options, Report, ScriptFile, Verdict};
@@ -55,7 +55,7 @@ pub(crate) struct RunArgs {
 /// Runs the scripts.
 pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let scripts = ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
-    can_be_written(args.json.as_deref())?;
+    can_be_written(args.json.as_deref(), cannot_write)?;
     args.against.prepare()?;
     let options = Options { untimed: args.untimed };
     let mut capture = args.pcap.as_deref().map(Capture::create).transpose()?;

@@ -1,7 +1,7 @@
 //! `linerate sim night`: the table of 1988.
 
 use crate::amounts::{count, seed, size, small_count};
-use crate::output::{Failure, can_be_written, print, write_file};
+use crate::output::{Failure, can_be_written, cannot_write, print, write_file};
 use clap::Args;
 use linerate_lab::simulation::{Night, NightOptions, night_json, night_text};
 use linerate_lab::{BenchError, Interrupt};
@@ -39,7 +39,7 @@ pub(crate) struct NightArgs {
 
 /// Makes the night, and reports.
 pub(crate) fn run(args: &NightArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    can_be_written(args.json.as_deref())?;
+    can_be_written(args.json.as_deref(), cannot_write)?;
     let options = NightOptions {
         repeat: args.repeat,
         bytes: args.bytes,
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &NightArgs, interrupt: &Interrupt) -> Result<(), Failure
     let night = night.ok_or_else(|| Failure::interrupted("interrupted"))?;
     let seconds = MonotonicClock.now().since(began).as_secs_f64();
     print(&night_text(&night, seconds))?;
-    write_file(args.json.as_deref(), || format!("{:#}\n", night_json(&night)))
+    write_file(args.json.as_deref(), || format!("{:#}\n", night_json(&night)), cannot_write)
 }
 
 /// As many as were asked for, or as there are cores.

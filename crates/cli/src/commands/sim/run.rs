@@ -80,7 +80,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         let known = blueprint.wires().collect::<Vec<_>>().join(", ");
         return Err(Failure::input(format!("there is no wire `{name}`: choose one of {known}")));
     }
-    can_be_written([&args.json, &args.timeline].into_iter().flatten().map(PathBuf::as_path))?;
+    can_be_written([&args.json, &args.timeline].into_iter().flatten().map(PathBuf::as_path), cannot_write)?;
     let mut capture = args.pcap.as_deref().map(create).transpose()?;
     let keep = Keep { frames: capture.is_some(), timeline: args.timeline.as_ref().map(|_| args.window()) };
     let options = TransferOptions { verify: args.check, checks: args.check, ..TransferOptions::default() };
@@ -96,7 +96,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         print(&format!("\n{published}"))?;
     }
     capture.map_or(Ok(()), FrameWriter::finish)?;
-    write_file(args.json.as_deref(), || json(&Record::new(scenario.name(), args.seed, &outcome)))?;
+    let record = || json(&Record::new(scenario.name(), args.seed, &outcome));
+    write_file(args.json.as_deref(), record, cannot_write)?;
     write_timeline(args, &scenario, &outcome)?;
     match outcome.programs.iter().find(|program| program.wrong_at.is_some()) {
         Some(program) => Err(Failure::running(format!("{} got wrong bytes", program.name))),
@@ -113,11 +114,11 @@ fn write_timeline(args: &RunArgs, scenario: &Scenario, outcome: &Outcome) -> Res
         return Err(Failure::input(line));
     }
     if path.extension().is_some_and(|extension| extension == "json") {
-        return write_file(Some(path), || {
-            json(&TimelineRecord::new(name, args.seed, window, outcome, timeline))
-        });
+        let record = || json(&TimelineRecord::new(name, args.seed, window, outcome, timeline));
+        return write_file(Some(path), record, cannot_write);
     }
-    write_file(Some(path), || timeline_svg(&format!("{name}, seed {}", args.seed), window, timeline))
+    let picture = || timeline_svg(&format!("{name}, seed {}", args.seed), window, timeline);
+    write_file(Some(path), picture, cannot_write)
 }
 
 fn json(record: &impl Serialize) -> String {
@@ -125,5 +126,5 @@ fn json(record: &impl Serialize) -> String {
 }
 
 fn create(path: &Path) -> Result<CaptureWriter, Failure> {
-    CaptureWriter::create(path).map_err(|error| cannot_write(path, &error))
+    CaptureWriter::create(path).map_err(|error| cannot_write(path, error))
 }

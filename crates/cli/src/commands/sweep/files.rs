@@ -1,10 +1,10 @@
 //! The files that a sweep writes besides its folder.
 
 use super::args::SweepArgs;
-use crate::output::Failure;
+use crate::output::{Failure, can_be_written, write_file};
 use linerate_lab::{Plan, Report, StoreError, Utc};
 use linerate_link::capture_file::CaptureWriter;
-use std::fs::{self, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The files that were asked for, known to be writable.
@@ -18,34 +18,28 @@ pub(super) struct Files<'a> {
 impl<'a> Files<'a> {
     /// Finds out before the night, not after it, whether the files can be written.
     pub(super) fn open(args: &'a SweepArgs) -> Result<Self, Failure> {
-        for path in [&args.json, &args.csv, &args.svg].into_iter().flatten() {
-            let opened = OpenOptions::new().create(true).append(true).open(path);
-            opened.map_err(|error| StoreError::writing(path, error))?;
-        }
-        Ok(Self { json: args.json.as_deref(), csv: args.csv.as_deref(), svg: args.svg.as_deref() })
+        let [json, csv, svg] = [&args.json, &args.csv, &args.svg].map(Option::as_deref);
+        can_be_written([json, csv, svg].into_iter().flatten(), cannot_write)?;
+        Ok(Self { json, csv, svg })
     }
 
     /// Writes them.
     pub(super) fn write(&self, report: &Report<'_>) -> Result<(), Failure> {
-        write(self.json, || report.json())?;
-        write(self.csv, || report.csv())?;
-        write(self.svg, || report.picture())
+        write_file(self.json, || report.json(), cannot_write)?;
+        write_file(self.csv, || report.csv(), cannot_write)?;
+        write_file(self.svg, || report.picture(), cannot_write)
     }
-}
-
-/// Writes what `make` makes, if there is a file for it.
-fn write(path: Option<&Path>, make: impl FnOnce() -> String) -> Result<(), Failure> {
-    let Some(path) = path else { return Ok(()) };
-    Ok(fs::write(path, make()).map_err(|error| StoreError::writing(path, error))?)
 }
 
 /// The capture that was asked for.
 pub(super) fn capture(args: &SweepArgs) -> Result<Option<CaptureWriter>, Failure> {
-    let writer = args
-        .pcap
-        .as_ref()
-        .map(|path| CaptureWriter::create(path).map_err(|error| StoreError::writing(path, error)));
-    Ok(writer.transpose()?)
+    let create = |path| CaptureWriter::create(path).map_err(|error| cannot_write(path, error));
+    args.pcap.as_deref().map(create).transpose()
+}
+
+/// A sweep whose runs are kept can be resumed once there is room.
+fn cannot_write(path: &Path, error: io::Error) -> Failure {
+    StoreError::writing(path, error).into()
 }
 
 /// A folder that does not exist yet, named by the time and the plan's seed.
