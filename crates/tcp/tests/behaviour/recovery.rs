@@ -8,17 +8,17 @@ use linerate_units::Duration;
 
 /// Established over a path of ten milliseconds with a peer that names what it has; segments of 1,000
 /// bytes.
-fn established(config: &Config) -> Script {
+pub(crate) fn established(config: &Config) -> Script {
     established_with(config, "")
 }
 
 /// The same with further options.
-fn established_with(config: &Config, options: &str) -> Script {
+pub(crate) fn established_with(config: &Config, options: &str) -> Script {
     open(ms(10), config, options)
 }
 
 /// The same over a path of this round trip.
-fn established_over(round_trip: Duration, config: &Config) -> Script {
+pub(crate) fn established_over(round_trip: Duration, config: &Config) -> Script {
     open(round_trip, config, "")
 }
 
@@ -31,13 +31,13 @@ fn open(round_trip: Duration, config: &Config, options: &str) -> Script {
     host
 }
 
-fn new_reno() -> Config {
+pub(crate) fn new_reno() -> Config {
     Config { congestion: CongestionName::NewReno, ..Config::modern() }
 }
 
 /// Segments of 1,000 bytes that begin at these numbers have left, and nothing else.
 #[track_caller]
-fn expect_segments(host: &mut Script, starts: &[u32]) {
+pub(crate) fn expect_segments(host: &mut Script, starts: &[u32]) {
     for &start in starts {
         let sent = host.take_one();
         assert_eq!((sent.says.seq, sent.says.length), (start, 1_000), "{}", sent.says);
@@ -46,7 +46,7 @@ fn expect_segments(host: &mut Script, starts: &[u32]) {
 }
 
 /// Ten segments have left, and ten milliseconds have passed.
-fn ten_out(config: &Config) -> Script {
+pub(crate) fn ten_out(config: &Config) -> Script {
     let mut host = established(config);
     host.write(30_000);
     expect_segments(&mut host, &[1, 1_001, 2_001, 3_001, 4_001, 5_001, 6_001, 7_001, 8_001, 9_001]);
@@ -275,23 +275,26 @@ fn one_probe_is_all_that_a_silent_tail_gets() {
 /// was measured the next tail is left to the timeout.
 #[test]
 fn no_second_probe_leaves_before_a_round_trip_was_measured() {
-    let mut host = established_over(ms(300), &new_reno());
-    host.write(1_000);
-    host.expect("P. 1:1001(1000) ack 1");
-    host.expect_after(ms(800), "P. 1:1001(1000) ack 1");
-    host.send(". 1:1(0) ack 1001");
-    host.send(". 1:1(0) ack 1001 sack 1-1001");
-    host.write(1_000);
-    host.expect("P. 1001:2001(1000) ack 1");
-    host.pass_time(ms(300));
-    host.expect_silence(ms(590));
-    host.send(". 1:1(0) ack 2001");
-    assert_eq!(host.connection.statistics().tail_probes, 1);
-    let smoothed = host.connection.information().smoothed_round_trip.unwrap();
-    host.write(2_000);
-    host.take_sent();
-    host.expect_after(smoothed * 2, "P. 3001:4001(1000) ack 1");
-    assert_eq!(host.connection.statistics().tail_probes, 2);
+    for options in ["", " ts 100 1"] {
+        let mut host = open(ms(300), &new_reno(), options);
+        host.write(500);
+        host.expect("P. 1:501(500) ack 1");
+        host.expect_after(ms(800), "P. 1:501(500) ack 1");
+        host.send(". 1:1(0) ack 501");
+        host.send(". 1:1(0) ack 501 sack 1-501");
+        host.write(500);
+        host.expect("P. 501:1001(500) ack 1");
+        host.pass_time(ms(300));
+        host.expect_silence(ms(590));
+        host.send(". 1:1(0) ack 1001");
+        assert_eq!(host.connection.statistics().tail_probes, 1);
+        let smoothed = host.connection.information().smoothed_round_trip.unwrap();
+        host.write(1_200);
+        assert_eq!(host.take_sent().len(), 2);
+        host.pass_time(smoothed * 2);
+        assert_eq!(host.take_sent().len(), 1);
+        assert_eq!(host.connection.statistics().tail_probes, 2);
+    }
 }
 
 /// RFC 8985 §7.3: new data probes as well as old, whatever the congestion window says.

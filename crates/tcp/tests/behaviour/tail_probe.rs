@@ -1,0 +1,177 @@
+//! What a probe of the tail carries, and what its answer means (RFC 8985 §7.3, §7.4): a loss that nobody else would
+//! have noticed, or none.
+
+use crate::ms;
+use crate::recovery::{established, expect_segments, new_reno};
+use linerate_tcp::Config;
+use linerate_testkit::Script;
+
+/// Five segments have left, and then the last of them again, as a probe.
+fn probed() -> Script {
+    let mut host = established(&new_reno());
+    host.write(5_000);
+    assert_eq!(host.take_sent().len(), 5);
+    host.expect_after(ms(20), "P. 4001:5001(1000) ack 1");
+    host
+}
+
+fn threshold(host: &Script) -> u32 {
+    host.connection.information().slow_start_threshold
+}
+
+/// §7.4.2: an acknowledgement of the probe's end that says nothing else is the answer to the second copy, so both
+/// arrived. What is acknowledged later tells of no loss.
+#[test]
+fn a_repetition_that_says_nothing_else_tells_that_both_copies_arrived() {
+    let mut host = probed();
+    let before = threshold(&host);
+    host.send(". 1:1(0) ack 5001");
+    host.write(1_000);
+    host.expect("P. 5001:6001(1000) ack 1");
+    host.send(". 1:1(0) ack 5001");
+    host.send(". 1:1(0) ack 6001");
+    assert_eq!(threshold(&host), before);
+}
+
+/// The same where the peer says that it has got the last segment twice (RFC 2883).
+#[test]
+fn a_duplicate_of_the_probe_tells_that_both_copies_arrived() {
+    for together in [false, true] {
+        let mut host = probed();
+        let before = threshold(&host);
+        host.write(1_000);
+        host.expect("P. 5001:6001(1000) ack 1");
+        if !together {
+            host.send(". 1:1(0) ack 5001 sack 4001-5001");
+        }
+        host.send(". 1:1(0) ack 6001 sack 4001-5001");
+        assert_eq!(threshold(&host), before, "{together}");
+    }
+}
+
+/// Data that come with the same number answer nothing, nor does what tells of later segments.
+#[test]
+fn what_says_something_else_does_not_answer_a_probe() {
+    for other in ["P. 1:101(100) ack 5001", ". 1:1(0) ack 5001 sack 6001-7001"] {
+        let mut host = probed();
+        let before = threshold(&host);
+        host.send(". 1:1(0) ack 5001");
+        host.write(2_000);
+        expect_segments(&mut host, &[5_001, 6_001]);
+        host.pass_time(ms(10));
+        host.send(other);
+        host.take_sent();
+        host.send(". 101:101(0) ack 7001");
+        assert!(threshold(&host) < before, "{other}");
+        assert_eq!(host.connection.statistics().fast_retransmissions, 0);
+    }
+}
+
+/// A probe with new data has repaired nothing: what acknowledges it and what follows tells of no loss.
+#[test]
+fn a_probe_of_new_data_repairs_no_loss() {
+    let mut host = established(&new_reno());
+    host.write(12_000);
+    assert_eq!(host.take_sent().len(), 10);
+    let before = threshold(&host);
+    host.expect_after(ms(20), ". 10001:11001(1000) ack 1");
+    host.send(". 1:1(0) ack 2001");
+    host.expect("P. 11001:12001(1000) ack 1");
+    host.send(". 1:1(0) ack 12001");
+    assert_eq!(threshold(&host), before);
+}
+
+/// §7.3: while it is not known what a probe has found out, what is sent next is left to the timeout.
+#[test]
+fn a_probe_that_is_not_answered_is_the_only_one() {
+    let mut host = probed();
+    host.send(". 1:1(0) ack 5001");
+    host.write(2_000);
+    expect_segments(&mut host, &[5_001, 6_001]);
+    host.expect_silence(ms(190));
+    assert_eq!(host.connection.statistics().tail_probes, 1);
+}
+
+/// §7.3: whatever the answer was, the next tail is probed again.
+#[test]
+fn each_answer_to_a_probe_lets_the_next_tail_be_probed() {
+    for answer in ["ack 5001", "ack 5001 sack 4001-5001", "ack 6001 sack 4001-5001", "ack 6001"] {
+        let mut host = probed();
+        host.send(". 1:1(0) ack 5001");
+        host.write(1_000);
+        host.expect("P. 5001:6001(1000) ack 1");
+        host.send(&format!(". 1:1(0) {answer}"));
+        if answer.starts_with("ack 5001") {
+            host.send(". 1:1(0) ack 6001");
+        }
+        host.write(2_000);
+        expect_segments(&mut host, &[6_001, 7_001]);
+        host.pass_time(ms(100));
+        assert_eq!(host.connection.statistics().tail_probes, 2, "{answer}");
+    }
+
+    let mut host = established(&new_reno());
+    host.write(11_000);
+    assert_eq!(host.take_sent().len(), 10);
+    host.expect_after(ms(20), "P. 10001:11001(1000) ack 1");
+    host.send(". 1:1(0) ack 11001");
+    host.write(2_000);
+    expect_segments(&mut host, &[11_001, 12_001]);
+    host.pass_time(ms(100));
+    assert_eq!(host.connection.statistics().tail_probes, 2, "new data");
+}
+
+/// Once recovery answers what the probe has shown, the probe itself is asked no more: one loss reduces the window once.
+#[test]
+fn a_loss_that_the_probe_has_shown_reduces_the_window_once() {
+    let mut host = probed();
+    host.write(2_000);
+    expect_segments(&mut host, &[5_001, 6_001]);
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 1 sack 4001-5001");
+    host.take_sent();
+    assert_eq!(threshold(&host), 3_500, "half of the seven");
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 6001");
+    host.send(". 1:1(0) ack 7001");
+    assert_eq!(threshold(&host), 3_500);
+}
+
+/// §7.3: new data go only as far as the peer's window; behind that the last segment goes again.
+#[test]
+fn a_probe_keeps_to_the_peer_s_window() {
+    let mut host = Script::connect(&new_reno());
+    host.expect("S 0:0(0)");
+    host.pass_time(ms(10));
+    host.send("S. 0:0(0) ack 1 win 3000 mss 1000 sackOK");
+    host.expect(". 1:1(0) ack 1");
+    host.write(5_000);
+    expect_segments(&mut host, &[1, 1_001, 2_001]);
+    host.expect_after(ms(20), ". 2001:3001(1000) ack 1");
+}
+
+/// §7.3: it is the last segment that goes again, however short it is, and none of the one before.
+#[test]
+fn a_short_last_segment_is_probed_alone() {
+    let mut host = established(&Config { no_delay: true, ..new_reno() });
+    host.write(1_000);
+    host.expect("P. 1:1001(1000) ack 1");
+    host.pass_time(ms(1));
+    host.write(500);
+    host.expect("P. 1001:1501(500) ack 1");
+    host.pass_time(ms(50));
+    host.expect("P. 1001:1501(500) ack 1");
+    assert_eq!(host.connection.statistics().tail_probes, 1);
+}
+
+/// §7.2: what is named beyond a hole leaves no tail to be probed, also if it is named just before the probe's time.
+#[test]
+fn what_is_named_just_before_the_probe_takes_its_place() {
+    let mut host = established(&new_reno());
+    host.write(3_000);
+    expect_segments(&mut host, &[1, 1_001, 2_001]);
+    host.pass_time(ms(18));
+    host.send(". 1:1(0) ack 1 sack 2001-3001");
+    host.expect_after(ms(18) / 4, ". 1:1001(1000) ack 1");
+    assert_eq!(host.connection.statistics().tail_probes, 0);
+}
