@@ -52,6 +52,7 @@ fn flags_that_are_wrong_by_themselves() {
     refused(&["sweep", "--seed", "x"], "write a whole number from 0 to 18446744073709551615");
     refused(&["sim", "night", "--threads", "0"], "write a whole number from 1 to 1024");
     refused(&["sim", "controls", "--repeat", "4294967295"], "write a whole number from 1 to 1024");
+    refused(&["ping", "192.0.2.1", "--patience", "0"], "no time at all");
     refused(&["sim", "run", "crowd", "--timeline", "x.svg", "--timeline-for", "0s"], "no time at all");
 }
 

@@ -1,6 +1,6 @@
 //! The flags of `linerate ping`.
 
-use crate::amounts::count;
+use crate::amounts::{count, some_time};
 use crate::own_host::cidr;
 use clap::Args;
 use linerate_link::{LinkSpec, ParseLinkError};
@@ -57,7 +57,7 @@ pub(crate) struct PingArgs {
     pub(super) interval: Duration,
 
     /// Seconds that an answer is awaited
-    #[arg(long, value_name = "SECONDS", default_value = "2")]
+    #[arg(long, value_name = "SECONDS", value_parser = some_time, default_value = "2")]
     pub(super) patience: Duration,
 
     /// Bytes of data in each request
