@@ -35,6 +35,9 @@ const SCALE: Scale = Scale {
         ("G", 1 << 30),
         ("GiB", 1 << 30),
         ("GB", 1_000_000_000),
+        ("T", 1 << 40),
+        ("TiB", 1 << 40),
+        ("TB", 1_000_000_000_000),
     ],
 };
 
@@ -49,7 +52,7 @@ impl FromStr for Bytes {
 impl fmt::Display for Bytes {
     #[allow(clippy::cast_precision_loss, reason = "three digits of it are shown")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, size) in [("GiB", 1_u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
+        for (name, size) in [("TiB", 1_u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
             if self.0.is_multiple_of(size) && self.0 > 0 {
                 return write!(f, "{} {name}", self.0 / size);
             }
@@ -71,11 +74,16 @@ mod tests {
         assert_eq!("8MiB".parse(), Ok(Bytes::new(8 << 20)));
         assert_eq!("8MB".parse(), Ok(Bytes::new(8_000_000)));
         assert_eq!("1460".parse(), Ok(Bytes::new(1_460)));
+        assert_eq!(
+            ["2TiB", "2T", "2TB"].map(str::parse),
+            [2 << 40, 2 << 40, 2_000_000_000_000].map(|bytes| Ok(Bytes::new(bytes)))
+        );
     }
 
     #[test]
     fn whole_multiples_print_whole() {
         assert_eq!(Bytes::new(8 << 20).to_string(), "8 MiB");
+        assert_eq!(Bytes::new(3 << 40).to_string(), "3 TiB");
         assert_eq!(Bytes::new(24_820).to_string(), "24.2 KiB");
         assert_eq!(Bytes::new(1_460).to_string(), "1460 B");
     }
