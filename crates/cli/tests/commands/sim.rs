@@ -25,9 +25,15 @@ fn json(folder: &TempDir, name: &str) -> serde_json::Value {
 fn a_run_prints_and_writes_what_its_parts_counted() {
     let folder = TempDir::new().unwrap();
     let text = short(&folder, &["--json", "run.json"]);
-    for says in
-        ["% idle", "in backoff", "frames by collisions", "backoffs by slots", "errs drop fifo", "colls"]
-    {
+    for says in [
+        "200,000 bytes",
+        "% idle",
+        "in backoff",
+        "frames by collisions",
+        "backoffs by slots",
+        "errs drop fifo",
+        "colls",
+    ] {
         assert!(text.contains(says), "{says}: {text}");
     }
     let record = json(&folder, "run.json");

@@ -1,6 +1,7 @@
 //! What documents say of a scenario, beside what came of it here.
 
 use super::load::{ScenarioError, load};
+use crate::figures::thousands;
 use linerate_sim::{Blueprint, Keep, Outcome, Published, TransferOptions};
 use std::fmt::Write;
 
@@ -78,5 +79,5 @@ fn verdict(published: &Published, ours: f64) -> String {
 }
 
 fn short(value: f64) -> String {
-    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{}", (value * 100.0).round() / 100.0) }
+    if value >= 100.0 { thousands(value) } else { format!("{}", (value * 100.0).round() / 100.0) }
 }

@@ -1,6 +1,6 @@
 //! What came of a simulated run, in words and columns.
 
-use crate::figures;
+use crate::figures::{self, count};
 use linerate_sim::{
     MachineOutcome, MediumStatistics, NicStatistics, Outcome, OutletStatistics, ProcessorOutcome,
     ProgramReport, RelayOutcome, WireOutcome,
@@ -26,24 +26,26 @@ pub fn describe(outcome: &Outcome) -> String {
     }
     describe_cards(&mut text, outcome);
     let seconds = outcome.time.as_secs_f64();
-    let _ = writeln!(text, "\n{seconds:.3} s of the world's time, {} events", outcome.events);
+    let _ = writeln!(text, "\n{seconds:.3} s of the world's time, {} events", count(outcome.events));
     text
 }
 
 fn describe_program(text: &mut String, program: &ProgramReport) {
     let rate = program.bytes_per_second().map_or_else(|| "-".to_owned(), figures::kilobytes);
     let end = if program.complete { "" } else { ", not complete" };
-    let _ = write!(text, "{:<24} {:>10} bytes, {rate:>8} KB/s{end}", program.name, program.bytes);
+    let _ = write!(text, "{:<24} {:>13} bytes, {rate:>8} KB/s{end}", program.name, count(program.bytes));
     if let Some(tcp) = &program.tcp {
         let counted = &tcp.statistics;
         let _ = write!(
             text,
             ", {} sent again, {} timeouts, {} delayed acknowledgements",
-            counted.retransmitted_segments, counted.retransmission_timeouts, counted.delayed_ack_timeouts
+            count(counted.retransmitted_segments),
+            count(counted.retransmission_timeouts),
+            count(counted.delayed_ack_timeouts)
         );
     }
-    for (what, count) in &program.counted {
-        let _ = write!(text, ", {count} {what}");
+    for &(what, number) in &program.counted {
+        let _ = write!(text, ", {} {what}", count(number));
     }
     text.push('\n');
 }
@@ -67,7 +69,10 @@ fn describe_processor(text: &mut String, outcome: &Outcome, (number, one): (usiz
         Some(queue) => writeln!(
             text,
             "; its queue: {} frames received, {} dropped, {} sent, {} interrupts",
-            queue.receive_packets, queue.receive_drops, queue.transmit_packets, queue.interrupts
+            count(queue.receive_packets),
+            count(queue.receive_drops),
+            count(queue.transmit_packets),
+            count(queue.interrupts)
         ),
         None => writeln!(text, "; it serves no queue of the card"),
     };
@@ -88,27 +93,30 @@ fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
         text,
         "{:<24} {} frames, {} of the time in use, {} collisions, {} given up, {:.1} ms in backoff",
         wire.name,
-        counted.frames,
+        count(counted.frames),
         figures::percent(busy),
-        counted.collisions,
-        counted.given_up,
+        count(counted.collisions),
+        count(counted.given_up),
         counted.backoff.as_secs_f64() * 1e3,
     );
     let &MediumStatistics { passed, waited, longest_wait, dropped, marked, .. } = counted;
     describe_queue(text, "switch", &OutletStatistics { passed, waited, longest_wait, dropped, marked });
     if counted.collisions > 0 {
-        let met = counted.attempts.iter().enumerate().filter(|&(_, &count)| count > 0);
-        let met: Vec<String> = met.map(|(times, count)| format!("{times}: {count}")).collect();
+        let met = counted.attempts.iter().enumerate().filter(|&(_, &frames)| frames > 0);
+        let met: Vec<String> = met.map(|(times, &frames)| format!("{times}: {}", count(frames))).collect();
         let _ = writeln!(text, "{:<24} frames by collisions  {}", "", met.join("  "));
-        let waited = counted.backoffs.iter().enumerate().filter(|&(_, &count)| count > 0);
-        let waited: Vec<String> = waited.map(|(bits, count)| format!("{}: {count}", slots(bits))).collect();
+        let waited = counted.backoffs.iter().enumerate().filter(|&(_, &times)| times > 0);
+        let waited: Vec<String> =
+            waited.map(|(bits, &times)| format!("{}: {}", slots(bits), count(times))).collect();
         let _ = writeln!(text, "{:<24} backoffs by slots     {}", "", waited.join("  "));
     }
     if counted.discarded > 0 {
-        let _ = writeln!(text, "{:<24} {} frames broken off, and not passed on", "", counted.discarded);
+        let _ =
+            writeln!(text, "{:<24} {} frames broken off, and not passed on", "", count(counted.discarded));
     }
     if counted.impaired > 0 {
-        let _ = writeln!(text, "{:<24} {} frames lost, damaged or late on the way", "", counted.impaired);
+        let _ =
+            writeln!(text, "{:<24} {} frames lost, damaged or late on the way", "", count(counted.impaired));
     }
 }
 
@@ -129,7 +137,9 @@ fn describe_queue(text: &mut String, name: &str, counted: &OutletStatistics) {
         let _ = writeln!(
             text,
             "{name:<24} {} passed on, {} dropped, {} marked; in a queue for {mean:.2} ms on average, {longest:.2} ms at most",
-            counted.passed, counted.dropped, counted.marked
+            count(counted.passed),
+            count(counted.dropped),
+            count(counted.marked)
         );
     }
 }
@@ -141,19 +151,19 @@ fn describe_relay(text: &mut String, outcome: &Outcome, relay: &RelayOutcome) {
         text,
         "{:<24} processor {busy} busy; {} forwarded, {} answered, {} overrun, {} expired, {} unreachable, {} too long",
         relay.name,
-        counted.forwarded,
-        counted.answered,
-        counted.overrun,
-        counted.expired,
-        counted.unreachable,
-        counted.too_long
+        count(counted.forwarded),
+        count(counted.answered),
+        count(counted.overrun),
+        count(counted.expired),
+        count(counted.unreachable),
+        count(counted.too_long)
     );
     for card in &relay.cards {
         describe_queue(text, &format!("{}/{}", relay.name, card.name), &card.outlet);
     }
 }
 
-/// The counters of cards, as /proc/net/dev has them.
+/// The counters of cards, as /proc/net/dev has them, which writes numbers without their thousands apart.
 fn describe_cards(text: &mut String, outcome: &Outcome) {
     text.push_str(
         "\nInter-|   Receive                               |  Transmit\n card  |bytes    packets errs drop fifo          |bytes    \
