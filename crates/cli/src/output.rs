@@ -81,15 +81,29 @@ pub(crate) fn style() -> Style {
 }
 
 /// Files of results that were asked for. Whether they can be written is found out before the work, not after it;
-/// `cannot` says what it means if not.
+/// `cannot` says what it means if not. Whatever ends the work, no file is there then that was not there before.
 pub(crate) fn can_be_written<'a>(
     paths: impl IntoIterator<Item = &'a Path>,
     cannot: impl Fn(&Path, io::Error) -> Failure,
 ) -> Result<(), Failure> {
-    paths.into_iter().try_for_each(|path| {
-        let opened = OpenOptions::new().create(true).append(true).open(path);
-        opened.map(|_| ()).map_err(|error| cannot(path, error))
-    })
+    paths.into_iter().try_for_each(|path| try_to_open(path).map_err(|error| cannot(path, error)))
+}
+
+/// Opens a file for writing, and leaves what is there as it is: a file, or none.
+fn try_to_open(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            match OpenOptions::new().append(true).open(path) {
+                // A link to a file that is not there yet.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    try_to_open(&path.with_file_name(fs::read_link(path)?))
+                }
+                opened => opened.map(drop),
+            }
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Writes what `make` makes, if there is a file for it; `cannot` says what it means if the system does not.
@@ -166,6 +180,23 @@ pub(crate) fn finish(result: Result<(), Failure>) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_asks_whether_a_file_can_be_written_leaves_the_folder_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let [kept, new, link] = ["kept", "new", "link"].map(|name| folder.path().join(name));
+        fs::write(&kept, "of great worth").unwrap();
+        std::os::unix::fs::symlink("behind-the-link", &link).unwrap();
+        can_be_written([&kept, &new, &link].map(|path| path.as_path()), cannot_write).unwrap();
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "of great worth");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("behind-the-link"));
+        std::os::unix::fs::symlink("nowhere/x", folder.path().join("astray")).unwrap();
+        for wrong in ["", "astray", "nowhere/x"] {
+            let line = can_be_written([&*folder.path().join(wrong)], cannot_write).unwrap_err().to_string();
+            assert!(line.contains("cannot be written"), "{line}");
+        }
+    }
 
     #[test]
     fn whose_fault_it_is_decides_the_exit_code() {

@@ -123,6 +123,7 @@ fn a_timeline_that_begins_after_the_end_is_none() {
     assert!(line.contains("the world has ended at") && line.contains("--timeline-from"), "{line}");
     let never = [&SHORT[..], &["--timeline", "late.svg", "--timeline-from", "18446744073s"]].concat();
     assert!(fail(folder.path(), &never, 2).contains("the world has ended at"));
+    assert!(!folder.path().join("late.svg").exists(), "nothing was drawn");
 }
 
 #[test]
@@ -143,11 +144,13 @@ fn ctrl_c_ends_a_run_at_once() {
     let folder = TempDir::new().unwrap();
     let pipe = folder.path().join("frames");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    let mut run = within(folder.path(), &["sim", "run", "sun-3-50-gigabyte", "--pcap", "frames"]);
+    let words = ["sim", "run", "sun-3-50-gigabyte", "--pcap", "frames", "--json", "run.json"];
+    let mut run = within(folder.path(), &words);
     let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut frames = File::open(&pipe).unwrap();
     frames.read_exact(&mut [0; 1_000]).unwrap();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     io::copy(&mut frames, &mut io::sink()).unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
+    assert!(!folder.path().join("run.json").exists(), "nothing came of it");
 }
