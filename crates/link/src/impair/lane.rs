@@ -12,7 +12,8 @@ use oorandom::Rand64;
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-/// What was done to the frames of one direction so far. A frame may be counted under several headings.
+/// What was done to the frames of one direction so far. A frame may be counted under several headings, but
+/// what is thrown away is counted as that alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairCounters {
     /// Frames that came.
@@ -137,15 +138,7 @@ impl Lane {
         }
         if fate.marked {
             fate.place_of_mark = place_of_mark(medium, frame.bytes);
-            let counter = if fate.place_of_mark.is_some() {
-                &mut self.counters.marked
-            } else {
-                &mut self.counters.unmarkable
-            };
-            *counter += 1;
         }
-        self.counters.corrupted += u64::from(fate.flip.is_some());
-        self.counters.duplicated += u64::from(fate.duplicate);
         if self.impairment.takes_time() {
             self.delay(frame, &fate);
             // It may be due already.
@@ -155,15 +148,33 @@ impl Lane {
         let passes =
             !fate.set_aside && fate.flip.is_none() && fate.place_of_mark.is_none() && self.ready.is_empty();
         if !passes {
-            self.depart_copy(frame, &fate, fate.set_aside, now);
+            if self.overflows() {
+                return false;
+            }
+            let copy = self.copy(frame, &fate, fate.set_aside);
+            self.depart(copy, now);
         }
-        if fate.duplicate {
-            self.depart_copy(frame, &fate, false, now);
+        self.count_marks(&fate);
+        if fate.duplicate && !self.overflows() {
+            self.counters.duplicated += 1;
+            let copy = self.copy(frame, &fate, false);
+            self.depart(copy, now);
         }
         if passes {
             self.count_pass(now);
         }
         passes
+    }
+
+    /// Counts what the frame bears when it arrives.
+    fn count_marks(&mut self, fate: &Fate) {
+        if fate.marked {
+            let counted = &mut self.counters;
+            let counter =
+                if fate.place_of_mark.is_some() { &mut counted.marked } else { &mut counted.unmarkable };
+            *counter += 1;
+        }
+        self.counters.corrupted += u64::from(fate.flip.is_some());
     }
 
     /// Makes a frame ready that has gone through, and for which there is no room at the other end yet: one
@@ -223,21 +234,34 @@ impl Lane {
         self.delayed.len() + self.aside.len() + self.ready.len()
     }
 
-    /// The first stage: a place in the queue, and one for the copy.
+    /// Are too many frames under way for one more? Then that is thrown away.
+    fn overflows(&mut self) -> bool {
+        let is_full = self.held() >= self.impairment.limit;
+        self.counters.overflowed += u64::from(is_full);
+        is_full
+    }
+
+    /// The first stage: a place in the queue, and one for the copy. Who finds none takes no time on the line.
     fn delay(&mut self, frame: RxFrame<'_>, fate: &Fate) {
+        if self.overflows() {
+            return;
+        }
         let span = self.impairment.delay + fate.jitter - self.impairment.jitter;
         let Some(leaves) = self.pass_line(&frame) else {
             self.counters.overflowed += 1;
             return;
         };
         self.last_arrival = self.last_arrival.max(leaves + span);
-        let (arrived, before) = (self.last_arrival, self.delayed.len());
-        for set_aside in [Some(fate.set_aside), fate.duplicate.then_some(false)].into_iter().flatten() {
-            if let Some(held) = self.copy(RxFrame { arrived, ..frame }, fate, set_aside) {
-                self.delayed.push_back(held);
-            }
+        let frame = RxFrame { arrived: self.last_arrival, ..frame };
+        let original = self.copy(frame, fate, fate.set_aside);
+        self.delayed.push_back(original);
+        self.counters.delayed += 1;
+        self.count_marks(fate);
+        if fate.duplicate && !self.overflows() {
+            self.counters.duplicated += 1;
+            let copy = self.copy(frame, fate, false);
+            self.delayed.push_back(copy);
         }
-        self.counters.delayed += u64::from(self.delayed.len() > before);
     }
 
     /// When the frame has left the narrowest part of the way behind; `None` if too many wait for it.
@@ -250,13 +274,6 @@ impl Lane {
         }
         self.line_taken = free + rate.time_for(Bytes::new(frame.bytes.len() as u64));
         Some(self.line_taken)
-    }
-
-    /// The second stage, for a frame that has to be copied first.
-    fn depart_copy(&mut self, frame: RxFrame<'_>, fate: &Fate, set_aside: bool, now: Instant) {
-        if let Some(held) = self.copy(frame, fate, set_aside) {
-            self.depart(held, now);
-        }
     }
 
     /// The second stage.
@@ -287,12 +304,8 @@ impl Lane {
         self.ready.push_back(frame);
     }
 
-    /// A copy of the frame as it is to arrive, unless there are too many of them.
-    fn copy(&mut self, frame: RxFrame<'_>, fate: &Fate, set_aside: bool) -> Option<Held> {
-        if self.held() >= self.impairment.limit {
-            self.counters.overflowed += 1;
-            return None;
-        }
+    /// A copy of the frame as it is to arrive.
+    fn copy(&mut self, frame: RxFrame<'_>, fate: &Fate, set_aside: bool) -> Held {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(frame.bytes);
@@ -307,7 +320,7 @@ impl Lane {
             None => frame.checksum,
         };
         let RxFrame { segment, arrived, .. } = frame;
-        Some(Held { bytes, checksum, segment, arrived, set_aside })
+        Held { bytes, checksum, segment, arrived, set_aside }
     }
 }
 

@@ -421,6 +421,41 @@ fn no_more_frames_are_under_way_than_the_limit_says_and_the_rest_is_counted() {
 }
 
 #[test]
+fn a_frame_for_which_there_is_no_room_takes_no_time_on_the_line() {
+    let mut bench = bench("rate=8Mb/s,limit=2", 1, 64);
+    assert_eq!(send(&mut bench.ours, 0..5), 5);
+    bench.clock.advance(Duration::from_micros(200));
+    assert_eq!(send(&mut bench.ours, []), 0);
+    assert_eq!(take(&mut bench.theirs), [0, 1]);
+    send(&mut bench.ours, [5]);
+    bench.clock.advance(Duration::from_micros(100));
+    assert_eq!(send(&mut bench.ours, []), 0);
+    assert_eq!(take(&mut bench.theirs), [5]);
+}
+
+#[test]
+fn what_is_thrown_away_for_want_of_room_is_counted_as_nothing_else() {
+    for (text, originals, overflowed) in
+        [("limit=3", 2, 3), ("rate=80Gb/s,queue=99", 1, 3), ("reorder=100%,limit=3", 2, 3)]
+    {
+        let mut bench = bench(&format!("delay=1ms,duplicate=100%,corrupt=100%,{text}"), 1, 64);
+        send(&mut bench.ours, 0..4);
+        let counted = *bench.ours.transmitted();
+        assert_eq!(
+            (counted.delayed, counted.corrupted, counted.duplicated),
+            (originals, originals, 1),
+            "{text}"
+        );
+        assert_eq!(counted.overflowed, overflowed, "{text}");
+    }
+    let mut bench = bench("reorder=100%,reorder-by=9,duplicate=100%,corrupt=100%,limit=2", 1, 64);
+    send(&mut bench.theirs, 0..4);
+    assert_eq!(bench.ours.receive(64, |_| ()), Ok(1));
+    let counted = *bench.ours.received();
+    assert_eq!((counted.reordered, counted.corrupted, counted.duplicated, counted.overflowed), (1, 1, 1, 3));
+}
+
+#[test]
 fn budgets_are_kept_and_nothing_is_left_behind() {
     let mut bench = bench("duplicate=100%", 1, 64);
     send(&mut bench.theirs, [1, 2]);
