@@ -76,6 +76,8 @@ pub struct ShardLink<L> {
     inboxes: Vec<Consumer>,
     /// Which of them is looked into next.
     turn: usize,
+    /// Of an odd number of frames, does the queue get the larger half this time?
+    queue_is_first: bool,
     /// Rung by the others when they have put something into an inbox while this shard sleeps.
     bell: Arc<Bell>,
     counted: Handovers,
@@ -118,6 +120,7 @@ pub fn share<L: Link>(queues: Vec<L>, seed: [u8; 32]) -> Result<Vec<ShardLink<L>
             outboxes: Vec::new(),
             inboxes: Vec::new(),
             turn: 0,
+            queue_is_first: false,
             bell: Arc::new(bell),
             counted: Handovers::default(),
             watch: HandoverWatch::default(),
@@ -196,8 +199,10 @@ impl<L> ShardLink<L> {
 impl<L: Link> Link for ShardLink<L> {
     /// Frames that are handed to other shards are counted among those received: they were work.
     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
-        // Neither side may keep the other from its turn.
-        let received = self.take_in(budget.div_ceil(2), &mut on_frame);
+        // Neither side may keep the other from its turn, which for a budget of one is every second time.
+        let theirs = if self.queue_is_first { budget / 2 } else { budget.div_ceil(2) };
+        self.queue_is_first = !self.queue_is_first;
+        let received = self.take_in(theirs, &mut on_frame);
         let Self { queue, steering, medium, outboxes, counted, shard, .. } = self;
         let outcome = queue.receive(budget - received, |frame| match steering.steer(*medium, frame.bytes) {
             Steered::To(owner) if owner == shard.number => on_frame(frame),
@@ -467,6 +472,20 @@ mod tests {
         }
         assert_eq!(near[0].receive(2, |_| ()), Ok(2));
         assert_eq!(near[0].handovers().taken, 1, "one of each side");
+    }
+
+    #[test]
+    fn whoever_takes_one_frame_at_a_time_takes_it_from_its_queue_and_from_others_by_turns() {
+        let (mut far, mut near) = cable(bare(), 2);
+        for _ in 0..8 {
+            send(&mut far[0], &packet_of(0));
+            send(&mut far[1], &packet_of(0));
+        }
+        take(&mut near[1]);
+        for turns in 1..=4 {
+            assert_eq!([(); 2].map(|()| near[0].receive(1, |_| ())), [Ok(1); 2]);
+            assert_eq!(near[0].handovers().taken, turns);
+        }
     }
 
     #[test]
