@@ -80,6 +80,10 @@ impl Interface {
 
     /// Can a packet come from this address? Not from a group, from nobody in particular, or from
     /// ourselves (RFC 1122 §3.2.1.3).
+    ///
+    /// The lowest address of a network is a host's like any other, although that section lets no host have it: it was
+    /// kept free for 4.2BSD, which meant all hosts by it, and nobody does any more. Linux treats it so since 5.14, and
+    /// whoever refused it would not hear a neighbour that has it. In [`audience`](Self::audience) it is one host, too.
     pub(crate) fn is_possible_source(&self, address: Ipv4Addr) -> bool {
         !address.is_multicast() && !address.is_unspecified() && self.audience(address) == Audience::Others
     }
@@ -132,6 +136,15 @@ mod tests {
         assert!(interface.is_possible_source([198, 51, 100, 7].into()));
         for source in [[0, 0, 0, 0], [224, 0, 0, 1], [192, 0, 2, 255], [192, 0, 2, 1], [127, 0, 0, 1]] {
             assert!(!interface.is_possible_source(source.into()), "{source:?}");
+        }
+    }
+
+    #[test]
+    fn the_lowest_address_of_a_network_is_another_hosts() {
+        let interface = interface();
+        for lowest in [[192, 0, 2, 0], [10, 1, 0, 0]] {
+            assert!(interface.is_possible_source(lowest.into()));
+            assert_eq!(interface.audience(lowest.into()), Audience::Others);
         }
     }
 
