@@ -9,7 +9,7 @@ use thiserror::Error;
 pub(crate) enum Error {
     /// The words behind `cargo xtask` are none of ours.
     #[error("{0}")]
-    Usage(&'static str),
+    Usage(String),
     /// A program that the chore needs does not start.
     #[error("`{command}` does not start: {source}; is the Rust toolchain whole?")]
     Start {

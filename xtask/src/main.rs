@@ -18,7 +18,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "\
+/// What the words behind `cargo xtask` may be.
+fn usage() -> String {
+    let works = instructions::works(", ");
+    format!(
+        "\
 usage: cargo xtask <verb>
 
   bench          processor time of linerate and of other stacks, by turns: see `bench --help`
@@ -30,11 +34,13 @@ usage: cargo xtask <verb>
   instructions --accept
                  keep the counts in docs/instructions.toml
   instructions --profile WORK
-                 where a unit of a work spends them: connection, data-arm, bulk, bulk-acks, bulk-batch, path,
-                 path-loss, ping-pong or connect
+                 where a unit of a work spends them:
+                 {works}
   rfc [--run]    each requirement of the RFCs in specs/ with its tests: do they exist, and pass?
   rfc --texts FOLDER
-                 count the normative sentences of the RFCs anew, from their texts rfcNNNN.txt there";
+                 count the normative sentences of the RFCs anew, from their texts rfcNNNN.txt there"
+    )
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -55,7 +61,7 @@ fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--help" | "-h" | "help"] => {
             // A reader that has gone away is no failure.
-            let _ = writeln!(io::stdout(), "{USAGE}");
+            let _ = writeln!(io::stdout(), "{}", usage());
             return Ok(ExitCode::SUCCESS);
         }
         ["bench", ..] => return bench::run(&arguments[1..]),
@@ -69,7 +75,7 @@ fn run(arguments: &[String]) -> Result<ExitCode, Error> {
         ["rfc"] => rfc::run(false),
         ["rfc", "--run"] => rfc::run(true),
         ["rfc", "--texts", folder] => rfc::count(Path::new(folder)),
-        _ => Err(Error::Usage(USAGE)),
+        _ => Err(Error::Usage(usage())),
     }?;
     Ok(ExitCode::SUCCESS)
 }

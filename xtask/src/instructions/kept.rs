@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 
 const FILE: &str = "docs/instructions.toml";
-const HEAD: &str = "\
+pub(super) const HEAD: &str = "\
 # Instructions a unit, both ends together, as callgrind counts them; `cargo xtask instructions` compares, and
 # `cargo xtask instructions --accept` writes this file. Units: a data segment (connection, bulk, bulk-acks, bulk-batch),
 # one that is delivered over a path of 10 ms, without loss and with 1 % (path, path-loss), a round trip (ping-pong), a

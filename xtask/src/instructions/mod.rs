@@ -34,6 +34,11 @@ const GROWTH: u64 = 3;
 /// Functions of a profile that are listed.
 const LISTED: usize = 45;
 
+/// The names of all works.
+pub(crate) fn works(between: &str) -> String {
+    WORKS.map(|(name, _)| name).join(between)
+}
+
 /// Counts everything and compares it with what is kept.
 pub(crate) fn compare() -> Result<(), Error> {
     let kept = Kept::read()?;
@@ -65,9 +70,8 @@ pub(crate) fn accept() -> Result<(), Error> {
 /// Lists the functions in which a unit of one work spends its instructions.
 pub(crate) fn profile(work: &str) -> Result<(), Error> {
     let Some(&(work, amounts)) = WORKS.iter().find(|(name, _)| *name == work) else {
-        return Err(Error::Usage(
-            "usage: cargo xtask instructions --profile connection|data-arm|bulk|bulk-acks|bulk-batch|path|path-loss|ping-pong|connect",
-        ));
+        let works = works("|");
+        return Err(Error::Usage(format!("usage: cargo xtask instructions --profile {works}")));
     };
     let profile = measure(&program()?, work, amounts)?;
     let mut shares: Vec<(&String, &Share)> = profile.iter().collect();
@@ -232,6 +236,16 @@ fn has_avx2() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_asks_for_a_work_that_there_is_not_is_told_of_all() {
+        let told = profile("nonsense").unwrap_err().to_string();
+        for text in [told.as_str(), &crate::usage(), kept::HEAD] {
+            for (work, _) in WORKS {
+                assert!(text.contains(work), "{work}: {text}");
+            }
+        }
+    }
 
     #[test]
     fn a_count_may_grow_by_three_in_a_hundred_and_no_more() {
