@@ -176,14 +176,33 @@ impl Stack {
             }
             None => Box::new(TcpSocket::around(Connection::open(config.clone(), path, seeds, open, now))),
         };
-        socket.connection.grant_memory(grant);
-        (socket.headers, socket.hop) = recent.with_ports(local.port(), peer.port());
-        (socket.granted, socket.held, socket.lent) = (granted, 0, Lent::default());
-        (socket.local, socket.peer, socket.flow_hash) = (local, peer, flow_hash);
-        (socket.owner, socket.state, socket.retired) = (owner, socket.connection.state(), false);
-        socket.room = u32::try_from(path.link_payload).unwrap_or(u32::MAX);
-        socket.is_local = is_local;
-        socket.armed = Instant::NEVER;
+        // Every field is named, for the compiler to ask for one that is new: in a place that is used again, one that is
+        // forgotten would go on with what it was to the connection before.
+        let TcpSocket {
+            headers,
+            hop,
+            granted: told,
+            held,
+            armed,
+            owner: holder,
+            room,
+            is_local: is_here,
+            state,
+            retired,
+            lent,
+            local: this_end,
+            connection,
+            peer: that_end,
+            flow_hash: hash,
+        } = &mut *socket;
+        connection.grant_memory(grant);
+        (*headers, *hop) = recent.with_ports(local.port(), peer.port());
+        (*told, *held, *lent) = (granted, 0, Lent::default());
+        (*this_end, *that_end, *hash) = (local, peer, flow_hash);
+        (*holder, *state, *retired) = (owner, connection.state(), false);
+        *room = u32::try_from(path.link_payload).unwrap_or(u32::MAX);
+        *is_here = is_local;
+        *armed = Instant::NEVER;
         let handle = self.sockets.insert_tcp(socket);
         self.flows.insert_hashed(flow_hash, flow, handle.index());
         handle
