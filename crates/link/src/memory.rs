@@ -203,6 +203,7 @@ impl<C: Clock> Link for MemoryLink<C> {
             cold_path();
             return Err(LinkError::Down);
         }
+        self.sender.start_over();
         let mut slots = Slots { stamp: source.now().as_nanos(), left: budget, link: self };
         source.fill_all(&mut slots);
         let sent = budget - slots.left;

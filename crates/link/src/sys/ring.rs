@@ -4,7 +4,10 @@
 //! holds a frame. `head` belongs to the consumer: every slot before it is free again. Each lies on
 //! cache lines of its own, and each end works with a copy of the other's index and looks at the real
 //! one only when the copy says full or empty, so that a batch of frames moves two cache lines of
-//! bookkeeping and no more. Nothing here waits; how a sleeping end is told is the caller's business,
+//! bookkeeping and no more. Where one thread has both ends, a ring that is found empty [starts over](Producer::start_over) at its
+//! first slot: the memory that is used is as much as is under way, and not as much as there is, so that it stays in a cache.
+//!
+//! Nothing here waits; how a sleeping end is told is the caller's business,
 //! that it must be told is answered by [`Producer::publish`] and [`Consumer::release`]. As long as the reader has
 //! never slept, frames are shown by a store, and by an exchange from then on.
 
@@ -21,6 +24,10 @@ const LINE: usize = 64;
 /// behind a 14-byte Ethernet header begins on a multiple of 32, where its 32-bit fields are aligned.
 const FRAME_OFFSET: usize = 18;
 
+/// After so many frames the producer looks whether the ring is empty and can start over: few enough that short frames of both
+/// directions stay in a first-level cache, and so many that looking is nothing beside them.
+const LOOKED_AFTER: usize = 16;
+
 /// What stands there.
 type Label = [u8; FRAME_OFFSET];
 
@@ -31,7 +38,7 @@ pub(crate) fn ring(capacity: usize, room: usize) -> (Producer, Consumer) {
     // fill, would crowd in a few of them. (Frames of 1,500 bytes and their headers fill 24 lines, which meet every eighth.)
     let lines_per_slot = (FRAME_OFFSET + room).div_ceil(LINE) | 1;
     let shared = Arc::new(Shared {
-        tail: OwnLines(AtomicUsize::new(0)),
+        filled: OwnLines(Filled::default()),
         head: OwnLines(AtomicUsize::new(0)),
         flags: OwnLines(Flags {
             consumer_has_slept: AtomicBool::new(!barrier::is_possible()),
@@ -42,8 +49,9 @@ pub(crate) fn ring(capacity: usize, room: usize) -> (Producer, Consumer) {
         mask: slots - 1,
         room,
     });
-    let producer = Producer { shared: Arc::clone(&shared), tail: 0, published: 0, head_seen: 0 };
-    (producer, Consumer { shared, head: 0, released: 0, looked_after: 0, tail_seen: 0 })
+    let producer =
+        Producer { shared: Arc::clone(&shared), tail: 0, start: 0, published: 0, head_seen: 0, looked: 0 };
+    (producer, Consumer { shared, head: 0, start: 0, released: 0, looked_after: 0, tail_seen: 0 })
 }
 
 /// The end that writes frames.
@@ -53,10 +61,14 @@ pub(crate) struct Producer {
     /// The slot to be written next. Invariant: `published ≤ tail ≤ head_seen + slots`, in wrapping
     /// arithmetic, as for all indices here.
     tail: usize,
-    /// What the consumer was told of. Always equal to `shared.tail`.
+    /// What stands for the first slot. Always equal to `shared.filled.start`.
+    start: usize,
+    /// What the consumer was told of. Always equal to `shared.filled.tail`.
     published: usize,
     /// What `shared.head` was when it was last looked at.
     head_seen: usize,
+    /// The slot to be written next when the ring was last asked to start over.
+    looked: usize,
 }
 
 impl Producer {
@@ -68,8 +80,34 @@ impl Producer {
         }
         // SAFETY: `tail` is this end's own index and the slot was just seen to be free, so the consumer does
         // not touch it before `publish`; `&mut self` keeps it to one reference until the offer is gone.
-        let (label, frame) = unsafe { self.shared.slot_mut(self.tail) };
+        let (label, frame) = unsafe { self.shared.slot_mut(self.tail.wrapping_sub(self.start)) };
         Some(Offered { label, frame, tail: &mut self.tail })
+    }
+
+    /// Before the first frame of several: they begin in the first slot if all that went before are read, and have been more
+    /// than a few.
+    #[inline]
+    pub(crate) fn start_over(&mut self) {
+        debug_assert_eq!(self.published, self.tail, "the consumer would look for it elsewhere");
+        if self.tail.wrapping_sub(self.looked) >= LOOKED_AFTER {
+            self.start_over_if_empty();
+        }
+    }
+
+    #[cold]
+    fn start_over_if_empty(&mut self) {
+        self.looked = self.tail;
+        if self.shared.flags.0.consumer_has_slept.load(Ordering::Relaxed) {
+            // Two threads gain nothing: what one writes the other's cache has to give up in any slot.
+            return;
+        }
+        // Acquire: as in `has_room_by_now`.
+        self.head_seen = self.shared.head.0.load(Ordering::Acquire);
+        if self.head_seen == self.tail {
+            self.start = self.tail;
+            // The consumer has no slot, and reads this when it has seen, by acquire, the tail that is stored after it.
+            self.shared.filled.0.start.store(self.start, Ordering::Relaxed);
+        }
     }
 
     /// Whether the next slot is free.
@@ -93,10 +131,10 @@ impl Producer {
             return false;
         }
         self.published = self.tail;
-        let Shared { tail, flags, .. } = &*self.shared;
+        let Shared { filled: OwnLines(Filled { tail, .. }), flags, .. } = &*self.shared;
         // Release: the frames are in memory before the index that shows them.
         if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
-            tail.0.store(self.tail, Ordering::Release);
+            tail.store(self.tail, Ordering::Release);
             // Nothing but the compiler is kept from asking too early: the processor is by the barrier that the consumer makes
             // between its announcement that it is about to sleep for the first time and its last look at the index.
             compiler_fence(Ordering::SeqCst);
@@ -105,7 +143,7 @@ impl Producer {
             }
         }
         // In order, too: see `wakes`.
-        tail.0.store(self.tail, Ordering::SeqCst);
+        tail.store(self.tail, Ordering::SeqCst);
         wakes(&flags.0.consumer_asleep)
     }
 
@@ -170,11 +208,13 @@ pub(crate) struct Consumer {
     shared: Arc<Shared>,
     /// The slot to be read next. Invariant: `released ≤ head ≤ tail_seen`.
     head: usize,
+    /// What stands for the first slot, as of all from `head` to `tail_seen`.
+    start: usize,
     /// What the producer was told of. Always equal to `shared.head`.
     released: usize,
     /// The same when it was last asked whether the producer sleeps.
     looked_after: usize,
-    /// What `shared.tail` was when it was last looked at.
+    /// What `shared.filled.tail` was when it was last looked at.
     tail_seen: usize,
 }
 
@@ -192,7 +232,8 @@ impl Consumer {
     pub(crate) fn frames(&mut self, most: usize) -> Frames<'_> {
         let next = self.head;
         self.head = next.wrapping_add(self.tail_seen.wrapping_sub(next).min(most));
-        Frames { shared: &self.shared, next, end: self.head }
+        let place = |index: usize| index.wrapping_sub(self.start);
+        Frames { shared: &self.shared, next: place(next), end: place(self.head) }
     }
 
     /// Frames that were read and whose slots have not been given back.
@@ -210,7 +251,7 @@ impl Consumer {
         }
         // SAFETY: `released ≤ head + ahead < tail_seen ≤ tail`, so the producer has published this slot, and does
         // not touch it before `release`, which needs `&mut self` and hence the end of this borrow.
-        let slot = unsafe { self.shared.slot(self.head.wrapping_add(ahead)) };
+        let slot = unsafe { self.shared.slot(self.head.wrapping_add(ahead).wrapping_sub(self.start)) };
         Some(read(slot)?.0)
     }
 
@@ -219,9 +260,16 @@ impl Consumer {
     pub(crate) fn has_frame(&mut self) -> bool {
         if self.head == self.tail_seen {
             // Acquire: pairs with the release in `publish`; the frames are there.
-            self.tail_seen = self.shared.tail.0.load(Ordering::Acquire);
+            let Filled { tail, start } = &self.shared.filled.0;
+            let tail = tail.load(Ordering::Acquire);
+            if tail == self.head {
+                return false;
+            }
+            self.tail_seen = tail;
+            // It changes only while the ring is empty, which it is not before what was just seen is given back.
+            self.start = start.load(Ordering::Relaxed);
         }
-        self.head != self.tail_seen
+        true
     }
 
     /// Gives the slots that were read back. True if the producer sleeps until there is room and the
@@ -253,7 +301,7 @@ impl Consumer {
         if !flags.consumer_has_slept.swap(true, Ordering::Relaxed) {
             barrier::make();
         }
-        falls_asleep(&flags.consumer_asleep, || self.head != self.shared.tail.0.load(Ordering::SeqCst))
+        falls_asleep(&flags.consumer_asleep, || self.head != self.shared.filled.0.tail.load(Ordering::SeqCst))
     }
 
     /// Takes the announcement back.
@@ -272,7 +320,8 @@ impl Consumer {
 #[derive(Debug)]
 pub(crate) struct Frames<'a> {
     shared: &'a Shared,
-    /// The slot to be read next. Invariant: `released ≤ next ≤ end ≤ tail_seen` of the consumer.
+    /// How far behind the consumer's `start` the slot to be read next lies. Invariant, with `start` added: `released ≤
+    /// next ≤ end ≤ tail_seen` of the consumer.
     next: usize,
     end: usize,
 }
@@ -285,11 +334,11 @@ impl<'a> Iterator for Frames<'a> {
         if self.next == self.end {
             return None;
         }
-        let index = self.next;
-        self.next = index.wrapping_add(1);
-        // SAFETY: `released ≤ index < tail_seen ≤ tail`, so the producer has published this slot, and does not
+        let place = self.next;
+        self.next = place.wrapping_add(1);
+        // SAFETY: `released ≤ start + place < tail_seen ≤ tail`, so the producer has published this slot, and does not
         // touch it before `release`, which needs the consumer that is borrowed for as long as this frame.
-        read(unsafe { self.shared.slot(index) })
+        read(unsafe { self.shared.slot(place) })
     }
 }
 
@@ -334,7 +383,7 @@ fn falls_asleep(asleep: &AtomicBool, something_is_there: impl Fn() -> bool) -> b
 /// What both ends see.
 #[derive(Debug)]
 struct Shared {
-    tail: OwnLines<AtomicUsize>,
+    filled: OwnLines<Filled>,
     head: OwnLines<AtomicUsize>,
     flags: OwnLines<Flags>,
     /// Slots of `stride` bytes; which end may touch which is told by the indices.
@@ -355,12 +404,12 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 impl Shared {
-    /// The slot that `index` stands for: its label and the frame.
+    /// The slot at `place`, counted from the first and round and round: its label and the frame.
     ///
     /// # Safety
     /// The slot must be filled and stay so for the lifetime of the answer.
-    unsafe fn slot(&self, index: usize) -> (&Label, &[u8]) {
-        let start = self.slot_start(index);
+    unsafe fn slot(&self, place: usize) -> (&Label, &[u8]) {
+        let start = self.slot_start(place);
         // SAFETY: a slot begins with its label, which is initialised as all of `memory` is, and needs no
         // alignment; the caller promises that nobody writes to it.
         let label = unsafe { &*start.cast::<Label>() };
@@ -370,13 +419,13 @@ impl Shared {
         (label, frame)
     }
 
-    /// The slot that `index` stands for, to be written.
+    /// The slot at `place`, to be written.
     ///
     /// # Safety
     /// The slot must be free and stay so, and have no other reference, for the lifetime of the answer.
     #[allow(clippy::mut_from_ref, reason = "the indices, not the borrow, say who may write: see above")]
-    unsafe fn slot_mut(&self, index: usize) -> (&mut Label, &mut [u8]) {
-        let start = self.slot_start(index);
+    unsafe fn slot_mut(&self, place: usize) -> (&mut Label, &mut [u8]) {
+        let start = self.slot_start(place);
         // SAFETY: as in `slot`; the cells permit writing, and the caller promises that there is no other
         // reference.
         let label = unsafe { &mut *start.cast::<Label>() };
@@ -386,12 +435,21 @@ impl Shared {
         (label, frame)
     }
 
-    fn slot_start(&self, index: usize) -> *mut u8 {
-        let offset = (index & self.mask) * self.stride;
+    fn slot_start(&self, place: usize) -> *mut u8 {
+        let offset = (place & self.mask) * self.stride;
         // The pointer comes from the whole slice, so it may reach every byte of it.
         let memory = self.memory.as_ptr().cast::<u8>().cast_mut();
         memory.wrapping_add(offset)
     }
+}
+
+/// What the producer tells of the slots that it has filled.
+#[derive(Debug, Default)]
+struct Filled {
+    tail: AtomicUsize,
+    /// What stands for the first slot. Written only while the ring is empty: two slots that are in use never stand for the
+    /// same.
+    start: AtomicUsize,
 }
 
 /// What is written only when an end sleeps or goes, and read at every batch: a line that both caches
@@ -583,6 +641,62 @@ mod tests {
         assert_eq!(consumer.peek(0), Some(&b"2"[..]));
     }
 
+    /// Writes `count` frames one by one, of which each is read and its slot given back before the next, and says where they lay.
+    fn pass(producer: &mut Producer, consumer: &mut Consumer, count: usize) -> Vec<usize> {
+        let pass_one = |_| {
+            producer.start_over();
+            let place = producer.offer().unwrap().frame().as_ptr().addr();
+            put(producer, b"passes", 1);
+            assert!(!producer.publish());
+            assert_eq!(consumer.next(), Some((&b"passes"[..], 1)));
+            assert!(!consumer.release());
+            place
+        };
+        (0..count).map(pass_one).collect()
+    }
+
+    #[test]
+    fn a_ring_in_which_few_are_under_way_uses_few_of_its_slots() {
+        let (mut producer, mut consumer) = ring(1_024, 8);
+        let mut places = pass(&mut producer, &mut consumer, 10 * LOOKED_AFTER);
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), LOOKED_AFTER);
+        assert!(consumer.fall_asleep());
+        consumer.awake();
+        let mut places = pass(&mut producer, &mut consumer, 1_024);
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), 1_024, "and all of them, one after the other, once two threads take turns");
+    }
+
+    #[test]
+    fn a_ring_does_not_start_over_before_the_last_slot_is_given_back() {
+        let (mut producer, mut consumer) = ring(64, 8);
+        let first = pass(&mut producer, &mut consumer, LOOKED_AFTER)[0];
+        for number in 0..2 * LOOKED_AFTER as u64 {
+            producer.start_over();
+            assert_eq!(producer.offer().unwrap().frame().as_ptr().addr() == first, number == 0, "{number}");
+            put(&mut producer, &[1], number);
+            assert!(!producer.publish());
+        }
+        assert!(consumer.has_frame());
+        assert_eq!(
+            consumer.peek(2 * LOOKED_AFTER - 1),
+            Some(&[1][..]),
+            "it looks ahead from where they begin"
+        );
+        assert!(consumer.frames(usize::MAX).map(|(_, number)| number).eq(0..2 * LOOKED_AFTER as u64));
+        producer.start_over();
+        assert_ne!(
+            producer.offer().unwrap().frame().as_ptr().addr(),
+            first,
+            "all are read, and none given back"
+        );
+        assert!(!consumer.release());
+        assert!(pass(&mut producer, &mut consumer, LOOKED_AFTER + 1).contains(&first));
+    }
+
     #[test]
     fn each_end_learns_that_the_other_is_gone_and_loses_nothing_by_it() {
         let (mut producer, mut consumer) = ring(2, 8);
@@ -618,6 +732,7 @@ mod tests {
             let mut next = 0;
             while next < FRAMES {
                 let before = next;
+                producer.start_over();
                 while next < FRAMES && next - before < 5 && put(&mut producer, &contents(next), next) {
                     next += 1;
                 }
@@ -678,6 +793,7 @@ mod tests {
         let reader = thread::current();
         let writer = thread::spawn(move || {
             for number in 0..FRAMES / 10 {
+                producer.start_over();
                 while !put(&mut producer, &contents(number), number) {
                     if producer.fall_asleep() {
                         // Parking may end for no reason; a frame of the ring decides, not the wake-up.
