@@ -366,16 +366,20 @@ impl Chance {
         }
     }
 
-    /// Draws for a frame of `length` bytes, the lost ones too, so that every source moves with the frames.
+    /// Draws for a frame of `length` bytes, the lost ones too, so that every source that is asked at all moves with the
+    /// frames. What never happens is not asked for: a number costs some fifty instructions.
     fn draw(&mut self, impairment: &Impairment, length: usize) -> Fate {
-        let lost = impairment.loss.hits(self.loss.rand_u64());
-        let duplicate = impairment.duplicate.hits(self.duplicate.rand_u64());
-        let set_aside = impairment.reorder.hits(self.reorder.rand_u64());
-        let (hit, place) = (self.corrupt.rand_u64(), self.corrupt.rand_u64());
-        let flip = (impairment.corrupt.hits(hit) && length > 0).then(|| bit_at(place, length));
-        let width = impairment.jitter.as_nanos().saturating_mul(2);
-        let jitter = Duration::from_nanos(scale(self.jitter.rand_u64(), width));
-        let marked = impairment.mark.hits(self.mark.rand_u64());
+        let &Impairment { loss, duplicate, reorder, corrupt, mark, jitter, .. } = impairment;
+        let lost = loss.is_possible() && loss.hits(self.loss.rand_u64());
+        let duplicate = duplicate.is_possible() && duplicate.hits(self.duplicate.rand_u64());
+        let set_aside = reorder.is_possible() && reorder.hits(self.reorder.rand_u64());
+        let flip = corrupt.is_possible().then(|| [self.corrupt.rand_u64(), self.corrupt.rand_u64()]);
+        let flip = flip.filter(|&[hit, _]| corrupt.hits(hit) && length > 0).map(|[_, at]| bit_at(at, length));
+        let jitter = match jitter.as_nanos() {
+            0 => Duration::ZERO,
+            half => Duration::from_nanos(scale(self.jitter.rand_u64(), half.saturating_mul(2))),
+        };
+        let marked = mark.is_possible() && mark.hits(self.mark.rand_u64());
         Fate { lost, marked, place_of_mark: None, duplicate, set_aside, flip, jitter }
     }
 }

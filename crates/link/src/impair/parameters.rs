@@ -177,6 +177,11 @@ impl Probability {
             .then_some(Self { threshold: (percent / 100.0 * two_to_the_64th) as u64 })
     }
 
+    /// Whether it happens to any frame.
+    pub(super) const fn is_possible(self) -> bool {
+        self.threshold > 0
+    }
+
     /// Whether it happens to the frame for which `draw` was drawn.
     pub(super) const fn hits(self, draw: u64) -> bool {
         draw < self.threshold || self.threshold == u64::MAX
