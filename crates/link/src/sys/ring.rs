@@ -24,8 +24,8 @@ const LINE: usize = 64;
 /// behind a 14-byte Ethernet header begins on a multiple of 32, where its 32-bit fields are aligned.
 const FRAME_OFFSET: usize = 18;
 
-/// After so many frames the producer looks whether the ring is empty and can start over: few enough that short frames of both
-/// directions stay in a first-level cache, and so many that looking is nothing beside them.
+/// Once so many slots have been used the producer looks whether the ring is empty and can start over: few enough that short
+/// frames of both directions stay in a first-level cache, and so many that looking is nothing beside them.
 const LOOKED_AFTER: usize = 16;
 
 /// What stands there.
@@ -49,8 +49,7 @@ pub(crate) fn ring(capacity: usize, room: usize) -> (Producer, Consumer) {
         mask: slots - 1,
         room,
     });
-    let producer =
-        Producer { shared: Arc::clone(&shared), tail: 0, start: 0, published: 0, head_seen: 0, looked: 0 };
+    let producer = Producer { shared: Arc::clone(&shared), tail: 0, start: 0, published: 0, head_seen: 0 };
     (producer, Consumer { shared, head: 0, start: 0, released: 0, looked_after: 0, tail_seen: 0 })
 }
 
@@ -67,8 +66,6 @@ pub(crate) struct Producer {
     published: usize,
     /// What `shared.head` was when it was last looked at.
     head_seen: usize,
-    /// The slot to be written next when the ring was last asked to start over.
-    looked: usize,
 }
 
 impl Producer {
@@ -89,24 +86,19 @@ impl Producer {
     #[inline]
     pub(crate) fn start_over(&mut self) {
         debug_assert_eq!(self.published, self.tail, "the consumer would look for it elsewhere");
-        if self.tail.wrapping_sub(self.looked) >= LOOKED_AFTER {
-            self.start_over_if_empty();
-        }
-    }
-
-    #[cold]
-    fn start_over_if_empty(&mut self) {
-        self.looked = self.tail;
-        if self.shared.flags.0.consumer_has_slept.load(Ordering::Relaxed) {
-            // Two threads gain nothing: what one writes the other's cache has to give up in any slot.
+        if self.tail.wrapping_sub(self.start) < LOOKED_AFTER {
             return;
         }
+        cold_path();
+        let Shared { filled, head, flags, .. } = &*self.shared;
+        // Two threads gain nothing: what one writes the other's cache has to give up in any slot.
         // Acquire: as in `has_room_by_now`.
-        self.head_seen = self.shared.head.0.load(Ordering::Acquire);
-        if self.head_seen == self.tail {
+        if !flags.0.consumer_has_slept.load(Ordering::Relaxed) && head.0.load(Ordering::Acquire) == self.tail
+        {
             self.start = self.tail;
+            self.head_seen = self.tail;
             // The consumer has no slot, and reads this when it has seen, by acquire, the tail that is stored after it.
-            self.shared.filled.0.start.store(self.start, Ordering::Relaxed);
+            filled.0.start.store(self.start, Ordering::Relaxed);
         }
     }
 
