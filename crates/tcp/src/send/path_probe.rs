@@ -40,7 +40,7 @@ impl Connection {
 
     /// The peer takes segments of `peer_mss`: that bounds what the path may be asked for.
     pub(crate) fn begin_path_search(&mut self, peer_mss: u32, now: Instant) {
-        let limit = peer_mss.max(SMALLEST_PEER_MSS) + self.fixed_headers();
+        let limit = peer_mss + self.fixed_headers();
         let (rule, can_probe) = (self.config.path_search, self.agreement.selective_acks);
         let bounds = self.bounds_of_search(limit);
         self.sender.path.begin(rule, &bounds, self.path.is_estimated, can_probe, now);
@@ -62,7 +62,7 @@ impl Connection {
 
     fn full_of_path(&self) -> u32 {
         let segment = self.sender.path.effective().saturating_sub(self.fixed_headers());
-        segment.clamp(SMALLEST_PEER_MSS, u32::from(u16::MAX)) - self.constant_options()
+        segment.max(SMALLEST_PEER_MSS) - self.constant_options()
     }
 
     /// Segments are as large from now on as the path is believed to take. The window has as many bytes, or if
@@ -95,7 +95,7 @@ impl Connection {
         let in_flight = self.sender.scoreboard.in_flight();
         let unsent = self.sender.buffer.end() - self.snd.nxt.earlier(self.sender.buffer.end());
         let has_data = unsent >= needed;
-        let has_room = in_flight + length <= window && self.snd.wnd - in_flight.min(self.snd.wnd) >= needed;
+        let has_room = in_flight + length <= window && self.snd.wnd - in_flight >= needed;
         if has_data && has_room {
             Probing::Send(length)
         } else if in_flight < 2 * mss || !(has_data || self.is_more_to_come(needed, mss)) {
@@ -210,7 +210,6 @@ impl Connection {
         self.sender.path.believe(size, now);
         self.resize_segments();
         if self.state.sends_data() {
-            self.sender.rtt.stop_timing();
             if self.agreement.selective_acks {
                 self.sender.scoreboard.mark_lost(|_| Verdict::Lost);
             } else {

@@ -269,6 +269,20 @@ fn a_probe_that_others_are_lost_with_has_told_nothing_and_the_window_is_reduced(
     let counted = host.connection.statistics();
     assert_eq!((counted.path_probes_failed, counted.fast_retransmissions), (0, 1));
     assert!(host.connection.information().slow_start_threshold <= before / 2);
+    host.send(". 1:1(0) ack 9241");
+    is_tried_again(&mut host);
+}
+
+/// RFC 4821 §7.6.4: of a size that nothing was told of it is not believed that it does not pass, and it is tried again.
+#[track_caller]
+fn is_tried_again(host: &mut Script) {
+    while host.connection.statistics().path_probes_passed == 0 {
+        assert!(host.connection.statistics().path_probes < 3, "what is tried is another size");
+        host.write(5_000);
+        acknowledge_all(host);
+    }
+    assert_eq!(host.connection.effective_mss(), 1_240);
+    assert_eq!(host.connection.statistics().path_probes_failed, 0);
 }
 
 #[test]
@@ -282,6 +296,7 @@ fn a_loss_that_shows_after_the_probe_s_makes_its_own_unsure() {
     host.send(". 1:1(0) ack 9241");
     let counted = host.connection.statistics();
     assert_eq!((counted.path_probes_failed, counted.fast_retransmissions), (0, 1));
+    is_tried_again(&mut host);
 }
 
 #[test]
@@ -697,4 +712,104 @@ fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
     let before = host.connection.information().congestion_window;
     host.send(". 1:1(0) ack 3241");
     assert_eq!(host.connection.information().congestion_window - before, 1_240);
+}
+
+/// RFC 4821 §7.7, RFC 9293 §3.8.3: the smaller segments are another question to the peer, which has as long for its
+/// answer as it had for the larger ones.
+#[test]
+fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
+    // The timeouts come after 0.2 seconds, 0.6, 1.4, 3, 6.2 and 12.6: segments are as small as they become at the fourth.
+    let patience = secs(11);
+    let config = Config { give_up_after: patience, ..Config::modern() };
+    let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+    host.write(5_000);
+    let mut asked = (0, host.now);
+    while host.connection.state() == State::Established {
+        host.pass_time(ms(10));
+        let stops = host.connection.statistics().black_holes;
+        if stops > asked.0 {
+            asked = (stops, host.now);
+        }
+    }
+    assert_eq!((asked.0, host.connection.error()), (2, Some(Error::TimedOut)));
+    assert!(host.now.since(asked.1) >= patience, "{} after the last question", host.now.since(asked.1));
+}
+
+/// RFC 4821 §7.8, where it is only by timeouts that losses are found.
+#[test]
+fn a_size_that_nothing_has_passed_in_since_is_given_up_at_a_timeout() {
+    let mut host = probed(&NEW_RENO);
+    host.send(". 1:1(0) ack 1241");
+    while host.connection.unacknowledged_bytes() > 0 {
+        acknowledge_all(&mut host);
+    }
+    assert_eq!(host.connection.effective_mss(), 1_360);
+    // The first timeout comes too soon to judge by.
+    for (pause, withdrawn) in [(0, 0), (10, 1)] {
+        host.pass_time(secs(pause));
+        host.write(1_360);
+        host.pass_time(secs(1));
+        let withdrawals = host.connection.statistics().path_sizes_withdrawn;
+        assert_eq!(withdrawals, withdrawn);
+        acknowledge_all(&mut host);
+    }
+    assert_eq!(host.connection.effective_mss(), 1_240);
+}
+
+/// RFC 4821 §7.8: paths lose a little for other reasons, too.
+#[test]
+fn a_size_of_which_little_is_lost_is_kept() {
+    let path = Path::ipv4(1_500);
+    let mut pair = Connections::new(&ALWAYS, &ALWAYS, Network::clean(ms(5)), 1).over(&ALWAYS, path);
+    let mut large = 0;
+    pair.set_filter(move |_, _, segment| {
+        large += u32::from(packet(segment, path) > 1_430);
+        (packet(segment, path) > 1_430 && large % 100 == 0).then_some(Fate::Lose)
+    });
+    let mut pair = pair.established();
+    for part in 0..20 {
+        transfer(&mut pair, part * 100_000, 100_000);
+        pair.pass_time(secs(1));
+    }
+    let counted = pair.client.statistics();
+    assert!(counted.fast_retransmissions > 5, "{} losses", counted.fast_retransmissions);
+    assert_eq!((counted.path_sizes_withdrawn, pair.client.path_mtu()), (0, 1_500));
+}
+
+/// RFC 9768 §3.2.3.2.1: nor is the way of the option tried by one.
+#[test]
+fn the_first_data_that_tries_the_way_of_an_option_is_no_probe() {
+    let config = Config {
+        accurate_ecn: EcnRule::Request,
+        path_search: PathSearch::Always,
+        path_base: 1_000,
+        timestamps: false,
+        ..NEW_RENO
+    };
+    let mut host = Script::connect(&config);
+    host.expect("SEWA 0:0(0)");
+    host.pass_time(ms(10));
+    host.send("SW. 0:0(0) ack 1 win 65535 mss 1460 sackOK ecn0 =1,0,1");
+    host.expect("2. 1:1(0) ack 1 ecn0 =1,0,1");
+    host.write(20_000);
+    host.expect("5. 1:989(988) ack 1 ecn0 =1,0,1");
+    host.expect("5. 989:2229(1240) ack 1");
+}
+
+/// RFC 4821 §7.4: a window that it fills has room for a probe.
+#[test]
+fn a_probe_leaves_if_it_just_fits_the_congestion_window() {
+    for (before, fits) in [(2_760, true), (2_761, false)] {
+        let mut host = searching(&NEW_RENO);
+        for part in [3_000, 3_000, before] {
+            host.write(part);
+            host.take_sent();
+        }
+        host.write(20_000);
+        assert_eq!(host.connection.information().congestion_window, 10_000);
+        if fits {
+            host.expect(". 8761:10001(1240) ack 1");
+        }
+        host.expect_nothing();
+    }
 }
