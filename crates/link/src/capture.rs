@@ -1,11 +1,10 @@
 //! A link that writes down everything that passes through it.
 
-use crate::capture_file::{CaptureWriter, Direction, Record, Sink};
+use crate::capture_file::{CaptureFile, CaptureWriter, Direction, Record, Sink};
 use crate::clock::{MonotonicClock, time_of_day};
 use crate::wait::Readiness;
 use linerate_stack::{Capabilities, FrameSource, LentFrame, Link, LinkError, RxFrame, TxFrame};
 use linerate_units::{Clock, Duration, Instant};
-use std::fs::File;
 use std::os::fd::BorrowedFd;
 
 /// The link `L`, with every frame of both directions copied into a capture. A received frame has the
@@ -16,7 +15,7 @@ use std::os::fd::BorrowedFd;
 ///
 /// Trouble with the capture never becomes trouble of the link: see [`CaptureWriter`].
 #[derive(Debug)]
-pub struct Capture<L, S: Sink = File, C = MonotonicClock> {
+pub struct Capture<L, S: Sink = CaptureFile, C = MonotonicClock> {
     link: L,
     recorder: Recorder<S, C>,
 }
@@ -301,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_ends_the_capture_and_not_the_transfer() {
-        let full = File::options().write(true).open("/dev/full").unwrap();
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let (mut link, mut other, _) = captured(full);
         for _ in 0..100 {
             send(&mut link, [[0; 1_514]]).unwrap();

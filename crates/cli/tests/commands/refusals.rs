@@ -98,7 +98,10 @@ fn folders_that_cannot_be_used() {
 
 #[test]
 fn files_that_cannot_be_written() {
-    refused(&["sweep", "--json", "nowhere/x.json"], "nowhere/x.json cannot be written");
+    for flag in ["--json", "--pcap"] {
+        refused(&["sweep", flag, "nowhere/x"], "nowhere/x cannot be written");
+        refused(&["sweep", flag, "/"], "name a file that can");
+    }
     let directory = TempDir::new().unwrap();
     let words = [&SMALL[..], &["--on", "kernel", "--json", "/dev/full"]].concat();
     assert!(fail(directory.path(), &words, 2).contains("the disk is full at /dev/full"));
@@ -108,6 +111,20 @@ fn files_that_cannot_be_written() {
         line.contains("the capture cannot be written") && line.contains("0 of 4 runs are kept"),
         "{line}"
     );
+}
+
+/// The folder is the last thing that can be wrong before the first run.
+#[test]
+fn a_sweep_that_is_refused_harms_no_file_and_leaves_none() {
+    let directory = TempDir::new().unwrap();
+    let kept = directory.path().join("kept");
+    for [json, capture] in [["kept", "new"], ["new", "kept"]] {
+        fs::write(&kept, "of great worth").unwrap();
+        let words = [&SMALL[..], &["--json", json, "--pcap", capture, "--out", "kept"]].concat();
+        assert!(fail(directory.path(), &words, 2).contains("kept cannot be written"));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "{words:?} left something behind");
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "of great worth", "{words:?}");
+    }
 }
 
 /// A night is long: whether its files can be written is asked before it, and nothing is printed.

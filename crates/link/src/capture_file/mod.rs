@@ -4,12 +4,14 @@
 //! are pcapng and the older pcap, of either byte order. Both work on one packet at a time, so the size
 //! of a file does not matter.
 
+mod file;
 mod layout;
 mod pcap;
 mod pcapng;
 mod read;
 mod write;
 
+pub use file::CaptureFile;
 pub use read::{CaptureError, CaptureReader, Packet};
 pub use write::{CaptureWriter, Record, Sink};
 

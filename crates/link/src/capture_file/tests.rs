@@ -4,6 +4,7 @@ use linerate_units::{Duration, Rate};
 use std::cell::Cell;
 use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::Command;
 
 const NOW: Duration = Duration::from_nanos(1_767_225_600_123_456_789);
@@ -564,4 +565,42 @@ fn a_disk_that_is_full_at_the_end_is_told_by_the_end() {
     assert!(writer.error().is_none());
     assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
     assert!(disk.bytes.is_empty(), "what was written in part is taken back");
+}
+
+/// Asks for a capture in `path` and is refused before there is a packet.
+fn give_up(path: &Path) {
+    let mut writer = CaptureWriter::create(path).unwrap();
+    writer.add_interface("left", &ETHERNET);
+}
+
+#[test]
+fn who_gives_up_before_the_first_packet_leaves_everything_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let [new, kept] = ["new", "kept"].map(|name| folder.path().join(name));
+    fs::write(&kept, "of great worth").unwrap();
+    give_up(&new);
+    give_up(&kept);
+    assert!(!new.exists());
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "of great worth");
+}
+
+#[test]
+fn a_capture_overwrites_the_whole_of_a_file_that_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let [new, longer] = ["new", "longer"].map(|name| folder.path().join(name));
+    fs::write(&longer, [0; 100_000]).unwrap();
+    for path in [&new, &longer] {
+        let mut writer = CaptureWriter::create(path).unwrap();
+        let interface = writer.add_interface("left", &ETHERNET);
+        record(&mut writer, interface, 0, Direction::Sent, &[5; 60]);
+    }
+    assert_eq!(fs::read(&new).unwrap(), fs::read(&longer).unwrap());
+}
+
+#[test]
+fn a_capture_that_is_finished_is_one_without_a_packet_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new");
+    CaptureWriter::create(&path).unwrap().finish().unwrap();
+    assert_eq!(read_all(&fs::read(&path).unwrap()).unwrap(), Vec::<Vec<u8>>::new());
 }

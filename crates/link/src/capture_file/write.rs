@@ -4,7 +4,7 @@ use super::layout::{
     APPLICATION, BYTE_ORDER, END_OF_OPTIONS, ENHANCED_PACKET, FLAGS, INBOUND, INTERFACE_DESCRIPTION, NAME,
     OUTBOUND, RESOLUTION, SECTION_HEADER, SPEED,
 };
-use super::{Direction, LinkType};
+use super::{CaptureFile, Direction, LinkType};
 use linerate_stack::Capabilities;
 use linerate_units::Duration;
 use std::fs::File;
@@ -57,12 +57,13 @@ pub struct Record<'a> {
 }
 
 /// A capture being written. Only whole blocks are written, so that the file can be read at any time,
-/// also after the program was killed. Dropping it writes what was gathered.
+/// also after the program was killed. Dropping it writes what was gathered, if there was a packet: a capture that has
+/// seen none is one only for whoever [finishes](Self::finish) it.
 ///
 /// Nothing here returns an error: the first one ends the capture, and is kept for
 /// [`error`](Self::error) and [`finish`](Self::finish); whoever produces the packets goes on.
 #[derive(Debug)]
-pub struct CaptureWriter<S: Sink = File> {
+pub struct CaptureWriter<S: Sink = CaptureFile> {
     sink: S,
     gathered: Vec<u8>,
     /// Packets in `gathered`.
@@ -75,13 +76,13 @@ pub struct CaptureWriter<S: Sink = File> {
     error: Option<io::Error>,
 }
 
-impl CaptureWriter<File> {
-    /// A capture in a new file at `path`; one that exists is overwritten.
+impl CaptureWriter {
+    /// A capture in a new file at `path`; one that exists is overwritten as soon as there is something to write.
     ///
     /// # Errors
     /// Why the file cannot be made.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
-        File::create(path).map(Self::new)
+        CaptureFile::open(path.as_ref()).map(Self::new)
     }
 }
 
@@ -219,7 +220,9 @@ impl<S: Sink> CaptureWriter<S> {
 
 impl<S: Sink> Drop for CaptureWriter<S> {
     fn drop(&mut self) {
-        self.flush();
+        if self.packets() > 0 {
+            self.flush();
+        }
     }
 }
 

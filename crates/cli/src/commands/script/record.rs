@@ -7,7 +7,6 @@ use linerate_script::{Report, ScriptFile, Verdict};
 use linerate_stack::{Capabilities, Medium};
 use linerate_units::Duration;
 use serde::Serialize;
-use std::fs::File;
 use std::path::Path;
 
 /// A script in the file of JSON.
@@ -47,7 +46,7 @@ pub(super) fn write_json(path: &Path, rows: &[Row<'_>]) -> Result<(), Failure> {
 /// Writes the packets of all scripts, an interface each.
 #[derive(Debug)]
 pub(super) struct Capture {
-    writer: CaptureWriter<File>,
+    writer: CaptureWriter,
     begin: Duration,
 }
 

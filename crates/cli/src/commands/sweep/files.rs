@@ -1,7 +1,7 @@
 //! The files that a sweep writes besides its folder.
 
 use super::args::SweepArgs;
-use crate::output::{Failure, can_be_written, write_file};
+use crate::output::{self, Failure, can_be_written, write_file};
 use linerate_lab::{Plan, Report, StoreError, Utc};
 use linerate_link::capture_file::CaptureWriter;
 use std::io;
@@ -19,7 +19,7 @@ impl<'a> Files<'a> {
     /// Finds out before the night, not after it, whether the files can be written.
     pub(super) fn open(args: &'a SweepArgs) -> Result<Self, Failure> {
         let [json, csv, svg] = [&args.json, &args.csv, &args.svg].map(Option::as_deref);
-        can_be_written([json, csv, svg].into_iter().flatten(), cannot_write)?;
+        can_be_written([json, csv, svg].into_iter().flatten(), output::cannot_write)?;
         Ok(Self { json, csv, svg })
     }
 
@@ -33,7 +33,7 @@ impl<'a> Files<'a> {
 
 /// The capture that was asked for.
 pub(super) fn capture(args: &SweepArgs) -> Result<Option<CaptureWriter>, Failure> {
-    let create = |path| CaptureWriter::create(path).map_err(|error| cannot_write(path, error));
+    let create = |path| CaptureWriter::create(path).map_err(|error| output::cannot_write(path, error));
     args.pcap.as_deref().map(create).transpose()
 }
 
