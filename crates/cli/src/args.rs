@@ -53,7 +53,9 @@ pub(crate) enum Parsed {
 
 /// Reads the command line. A wrong one becomes a single line that says what is wrong and what helps.
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
+    let words: Vec<OsString> = words.into_iter().collect();
     let command = numbers_may_be_negative(Cli::command());
+    let name = command_of(&command, &words);
     match command.try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => Ok(Parsed::Command(cli.command)),
         Err(error) => match error.kind() {
@@ -61,9 +63,9 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed,
                 Ok(Parsed::Text(error.render().to_string()))
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-                Err(Failure::input(format!("no command is given: see `{} --help`", command_of(&error))))
+                Err(Failure::input(format!("no command is given: see `{name} --help`")))
             }
-            _ => Err(Failure::input(one_line(&error))),
+            _ => Err(Failure::input(one_line(&error, &name))),
         },
     }
 }
@@ -78,7 +80,7 @@ fn numbers_may_be_negative(command: clap::Command) -> clap::Command {
 }
 
 /// Clap's message without its paragraphs: what is wrong, and the remedy.
-fn one_line(error: &clap::Error) -> String {
+fn one_line(error: &clap::Error, command: &str) -> String {
     let text = error.render().to_string();
     let paragraph = text.split("\n\n").next().unwrap_or(&text);
     let message = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -86,7 +88,7 @@ fn one_line(error: &clap::Error) -> String {
     match suggestion(error) {
         Some(suggestion) => format!("{message}: did you mean `{suggestion}`?"),
         None if error.kind() == ErrorKind::ValueValidation => message.to_owned(),
-        None => format!("{message}: see `{} --help`", command_of(error)),
+        None => format!("{message}: see `{command} --help`"),
     }
 }
 
@@ -100,18 +102,14 @@ fn suggestion(error: &clap::Error) -> Option<String> {
     })
 }
 
-/// The command whose help would have told: `linerate sweep`, as far as the usage line knows it.
-fn command_of(error: &clap::Error) -> String {
-    let text = match error.get(ContextKind::Usage) {
-        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
-        // An error that is a help has its usage within that.
-        _ => error.render().to_string(),
-    };
-    let usage = text.lines().find_map(|line| line.strip_prefix("Usage:")).unwrap_or_default();
-    let words = usage.split_whitespace();
-    let words = words.take_while(|word| word.starts_with(|first: char| first.is_ascii_lowercase()));
-    let command = words.collect::<Vec<_>>().join(" ");
-    if command.is_empty() { "linerate".to_owned() } else { command }
+/// The command whose help would have told: `linerate sweep`, as far as the words name one.
+fn command_of(command: &clap::Command, words: &[OsString]) -> String {
+    let mut named = vec![command];
+    for word in words.iter().skip(1) {
+        let Some(next) = named.last().and_then(|last| last.find_subcommand(word)) else { break };
+        named.push(next);
+    }
+    named.iter().map(|command| command.get_name()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -143,6 +141,8 @@ mod tests {
             (&["linerate", "sim"], "see `linerate sim --help`"),
             (&["linerate", "ping"], "<HOST>: see `linerate ping --help`"),
             (&["linerate", "source", "--listen", "5", "--verify"], "see `linerate source --help`"),
+            (&["linerate", "sink", "--listen"], "see `linerate sink --help`"),
+            (&["linerate", "script", "run", "x", "--against", "moon"], "see `linerate script run --help`"),
         ] {
             let line = refused(words);
             assert!(line.contains(says) && !line.contains('\n'), "{words:?}: {line}");
