@@ -118,8 +118,10 @@ impl From<Duration> for core::time::Duration {
     }
 }
 
-const SCALE: Scale =
-    Scale { unit: "time", suffixes: &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)] };
+const SCALE: Scale = Scale {
+    unit: "time",
+    suffixes: &[("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)],
+};
 
 /// `10ms`, `1.5s`, `200us`, `40ns`; a bare number counts seconds.
 impl FromStr for Duration {
@@ -153,6 +155,13 @@ mod tests {
         assert_eq!("40ms".parse(), Ok(Duration::from_millis(40)));
         assert_eq!(Duration::from_micros(1_500).to_string(), "1.5 ms");
         assert!("ten".parse::<Duration>().is_err());
+    }
+
+    #[test]
+    fn what_is_shown_can_be_typed() {
+        for span in [1, 1_000, 1_500_000, 2_000_000_000].map(Duration::from_nanos) {
+            assert_eq!(span.to_string().parse(), Ok(span));
+        }
     }
 
     #[test]

@@ -62,6 +62,7 @@ const SCALE: Scale = Scale {
         ("kbit/s", 1_000),
         ("Mbit/s", 1_000_000),
         ("Gbit/s", 1_000_000_000),
+        ("b/s", 1),
         ("kb/s", 1_000),
         ("Mb/s", 1_000_000),
         ("Gb/s", 1_000_000_000),
@@ -117,5 +118,12 @@ mod tests {
     fn a_rate_of_zero_never_finishes() {
         assert_eq!(Rate::default().time_for(Bytes::new(1)), Duration::MAX);
         assert_eq!(Rate::of(Bytes::new(1), Duration::ZERO), Rate::default());
+    }
+
+    #[test]
+    fn what_is_shown_can_be_typed() {
+        for rate in [1, 1_000, 1_000_000, 25_000_000_000].map(Rate::from_bits_per_second) {
+            assert_eq!(alloc::string::ToString::to_string(&rate).parse(), Ok(rate));
+        }
     }
 }
