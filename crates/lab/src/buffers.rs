@@ -117,7 +117,9 @@ pub enum ParseBuffersError {
     #[error("a buffer size is missing: write a list such as 1,2,4,8 or a range such as 1..17")]
     Empty,
     /// A part of the list is neither a number nor an amount of bytes.
-    #[error("`{0}` is no buffer size: write a number of packets such as 4, or bytes such as 64KiB")]
+    #[error(
+        "`{0}` is no buffer size: write a number of packets such as 4, bytes such as 64KiB, or a range such as 1..17"
+    )]
     NotASize(String),
     /// A buffer of nothing can hold nothing.
     #[error("`{0}` is a buffer of zero bytes: the smallest is 1")]

@@ -33,6 +33,7 @@ fn flags_that_are_wrong_by_themselves() {
     refused(&["sweep", "--quit"], "did you mean `--quiet`?");
     refused(&["sweep", "--zzz"], "see `linerate sweep --help`");
     refused(&["sweep", "--send-buffers", ""], "1..17");
+    refused(&["sweep", "--send-buffers", "1-17"], "1..17");
     refused(&["sweep", "--send-buffers", "17..1"], "write the smaller end first");
     refused(&["sweep", "--receive-buffers", "0..4"], "the smallest is 1");
     refused(&["sweep", "--receive-buffers", "1,64KiB"], "every size, or none, a suffix");
@@ -66,7 +67,7 @@ fn flags_that_do_not_fit_together() {
     refused(&["sweep", "--on", "kernel", "--pcap", "x.pcapng"], "there are none --on kernel");
     refused(&["sweep", "--on", "kernel", "--impair", "loss=1%"], "there are none --on kernel");
     refused(&["sweep", "--out", "a", "--resume", "b"], "cannot be used with");
-    refused(&["sweep", "--repeat", "4294967295"], "too many");
+    refused(&["sweep", "--repeat", "4294967295"], "runs are too many, the most are 1,000,000");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Why a plan cannot be carried out.
 
 use super::{BenchKind, Plan};
+use crate::figures;
 use linerate_link::LinkSpec;
 use linerate_link::impair::ImpairmentError;
 use thiserror::Error;
@@ -60,6 +61,9 @@ pub enum PlanError {
     #[error("--max-seconds is zero: give every run some time, such as 10")]
     NoTime,
     /// More runs than anyone can wait for.
-    #[error("{0} runs are too many, the most are {most}: take fewer buffers or a smaller --repeat", most = Plan::MOST_RUNS)]
+    #[error(
+        "{} runs are too many, the most are {}: take fewer buffers or a smaller --repeat",
+        figures::count(*.0), figures::count(Plan::MOST_RUNS)
+    )]
     TooManyRuns(u64),
 }

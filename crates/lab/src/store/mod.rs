@@ -205,7 +205,10 @@ fn write_whole(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), 
 fn read_whole<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, StoreError> {
     let path = folder.join(name);
     let text = match fs::read(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // Or the folder is a file.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
         text => text.map_err(|error| StoreError::reading(&path, error))?,
     };
     let damaged =

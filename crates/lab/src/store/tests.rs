@@ -105,8 +105,9 @@ fn one_process_at_a_time() {
 fn a_new_sweep_takes_a_new_folder() {
     let (_directory, folder) = folder_with(1);
     assert!(matches!(Store::create(&folder, small_plan()), Err(StoreError::NotEmpty(_))));
-    let nowhere = folder.join("nowhere");
-    assert!(matches!(Store::resume(&nowhere), Err(StoreError::NoSweep(_))));
+    for nowhere in [folder.join("nowhere"), folder.join(PLAN)] {
+        assert!(matches!(Store::resume(&nowhere), Err(StoreError::NoSweep(_))));
+    }
 }
 
 #[test]
