@@ -96,6 +96,8 @@ fn what_cannot_be_run_or_drawn_is_one_line_and_exit_code_2() {
         assert!(line.lines().count() == 1 && line.contains(says), "{words:?}: {line}");
     };
     refused(&["sim", "run", "sun-4"], "there is no scenario `sun-4`");
+    fs::write(folder.path().join("mine"), "").unwrap();
+    refused(&["sim", "run", "mine"], "ends in .toml");
     refused(&[&SHORT[..], &["--timeline", "wire.png"]].concat(), "ends in .svg or .json");
     refused(&[&SHORT[..], &["--timeline-for", "1s"]].concat(), "--timeline");
     refused(&[&SHORT[..], &["--set", "sender.nic.transmit.start=1e9"]].concat(), "cannot be");

@@ -31,12 +31,20 @@ pub enum ScenarioError {
 /// # Errors
 /// If there is none, or it is wrong, or a change is.
 pub fn load(name: &str, changes: &[String]) -> Result<Scenario, ScenarioError> {
-    let mut scenario =
-        if name.ends_with(".toml") { from_file(Path::new(name))? } else { Scenario::named(name)? };
+    let mut scenario = if name.ends_with(".toml") { from_file(Path::new(name))? } else { named(name)? };
     for change in changes {
         scenario.set(change)?;
     }
     Ok(scenario)
+}
+
+fn named(name: &str) -> Result<Scenario, ScenarioError> {
+    match Scenario::named(name) {
+        Err(_) if Path::new(name).exists() => Err(ScenarioError::Unfit(format!(
+            "{name} is the name of no scenario: a file that holds one has a name that ends in .toml"
+        ))),
+        scenario => Ok(scenario?),
+    }
 }
 
 fn from_file(path: &Path) -> Result<Scenario, ScenarioError> {
