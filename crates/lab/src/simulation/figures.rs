@@ -1,6 +1,6 @@
 //! What came of a simulated run, in words and columns.
 
-use crate::figures::{self, count};
+use crate::figures::{self, count, plural};
 use linerate_sim::{
     MachineOutcome, MediumStatistics, NicStatistics, Outcome, OutletStatistics, ProcessorOutcome,
     ProgramReport, RelayOutcome, WireOutcome,
@@ -38,10 +38,10 @@ fn describe_program(text: &mut String, program: &ProgramReport) {
         let counted = &tcp.statistics;
         let _ = write!(
             text,
-            ", {} sent again, {} timeouts, {} delayed acknowledgements",
+            ", {} sent again, {}, {}",
             count(counted.retransmitted_segments),
-            count(counted.retransmission_timeouts),
-            count(counted.delayed_ack_timeouts)
+            plural(counted.retransmission_timeouts, "timeout"),
+            plural(counted.delayed_ack_timeouts, "delayed acknowledgement")
         );
     }
     for &(what, number) in &program.counted {

@@ -2,7 +2,7 @@
 
 use super::against::Against;
 use super::record::{Row, write_json};
-use super::run::left_out;
+use super::run::{left_out, scripts};
 use crate::output::{Failure, Page, can_be_written, cannot_write};
 use clap::Args;
 use linerate_lab::Interrupt;
@@ -128,8 +128,8 @@ fn summary(rows: &[(&ScriptFile, Report, Report)]) -> String {
         rows.iter().filter(|(_, stack, kernel)| is(passed(stack), passed(kernel))).count()
     };
     format!(
-        "{} scripts: {} passed on both, {} on the stack only, {} on the kernel only, {} on neither",
-        rows.len(),
+        "{}: {} passed on both, {} on the stack only, {} on the kernel only, {} on neither",
+        scripts(rows.len()),
         count(|stack, kernel| stack && kernel),
         count(|stack, kernel| stack && !kernel),
         count(|stack, kernel| !stack && kernel),

@@ -126,8 +126,12 @@ pub(super) fn summary(verdicts: &[&Verdict], all: usize) -> String {
             parts.push(format!("{count} {word}"));
         }
     }
-    let word = if all == 1 { "script" } else { "scripts" };
-    format!("{all} {word}: {}", parts.join(", "))
+    format!("{}: {}", scripts(all), parts.join(", "))
+}
+
+/// `1 script`, `4 scripts`.
+pub(super) fn scripts(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "script" } else { "scripts" })
 }
 
 /// The command's own verdict: a script that fails weighs more than one that could not be run.
