@@ -393,6 +393,28 @@ mod tests {
         assert_eq!(comes_back(&seqs), 1 + 1 + 1 + 1);
     }
 
+    #[derive(Debug, PartialEq)]
+    struct Part {
+        learnt: u32,
+        agreed: bool,
+    }
+
+    packed!(Part { learnt } known { agreed: |config| config.timestamps });
+
+    #[test]
+    fn what_would_come_back_with_another_value_is_not_packed() {
+        comes_back(&Part { learnt: 7, agreed: true });
+        let config = Config::modern().into();
+        let is_packed = |pack: &dyn Fn(&mut Packer<'_>)| {
+            let mut packer = Packer::new(&config);
+            pack(&mut packer);
+            packer.finish().is_some()
+        };
+        assert!(!is_packed(&|packer| Part { learnt: 7, agreed: false }.pack(packer)));
+        // Half of all time is no distance that can be told forwards from backwards.
+        assert!(!is_packed(&|packer| Instant::from_nanos(1 << 63).pack(packer)));
+    }
+
     proptest! {
         #[test]
         fn every_number_comes_back(numbers in prop::collection::vec((any::<u64>(), 0_u32..64), 24)) {

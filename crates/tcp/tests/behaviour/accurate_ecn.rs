@@ -189,6 +189,25 @@ fn a_peer_that_asks_for_both_modes_is_reset() {
     host.expect("SE. 0:0(0) ack 1");
 }
 
+/// §3.1.5: who repeats its request, or leaves it out, contradicts nothing; nor does who asks for the mode that it has.
+#[test]
+fn a_peer_that_repeats_its_classic_request_or_falls_back_is_answered() {
+    for (second, answer) in [("SEW 0:0(0) win 65535", "SE."), ("S 0:0(0) win 65535", "S.")] {
+        let mut host = Script::accept(&ACCEPT, "SEW 0:0(0) win 65535 mss 1000");
+        host.expect("SE. 0:0(0) ack 1");
+        host.send(second);
+        host.expect(&format!("{answer} 0:0(0) ack 1"));
+        assert_eq!(host.connection.state(), State::SynReceived, "{second}");
+    }
+}
+
+/// §3.1.4: each mode is asked for by its own rule.
+#[test]
+fn who_only_accepts_the_accurate_mode_asks_for_the_other() {
+    let mut host = Script::connect(&Config { ecn: EcnRule::Request, ..ACCEPT });
+    host.expect("SEW 0:0(0)");
+}
+
 /// §3.1.5: also an answer that would mean another mode.
 #[test]
 fn the_bits_of_syns_that_come_later_mean_nothing() {
@@ -479,18 +498,49 @@ fn without_options_a_counter_that_may_have_come_round_is_read_cautiously() {
     }
 }
 
+/// §3.2.2.5.2: once all has arrived that was sent when marks were told, there is nothing to be cautious about.
+#[test]
+fn a_counter_that_stands_still_after_all_marks_were_answered_tells_of_none() {
+    let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
+    host.expect("SEWA 0:0(0)");
+    host.send("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
+    host.expect("2. 1:1(0) ack 1");
+    host.write(14_988);
+    host.take_sent();
+    for ack in [1_989, 8_989, 14_989] {
+        host.send(&format!("6. 1:1(0) ack {ack}"));
+    }
+    host.write(9_000);
+    assert_eq!(host.take_sent().len(), 9);
+    host.send("6. 1:1(0) ack 23989");
+    assert_eq!(counts(&host).delivered, 1);
+}
+
+/// §3.2.3.1: each codepoint has its count.
+#[test]
+fn what_the_peer_has_counted_of_either_codepoint_is_heard() {
+    let mut host = client(&REQUEST);
+    host.write(2_000);
+    host.take_sent();
+    host.send("5. 1:1(0) ack 1001 ecn1 =701,0,301");
+    let counts = counts(&host);
+    assert_eq!((counts.delivered_e0_bytes, counts.delivered_e1_bytes), (300, 700));
+}
+
 /// §3.2.3.2.4.
 #[test]
 fn options_that_are_zeroed_are_ignored_and_other_first_values_are_not() {
-    let mut host = Script::connect(&REQUEST);
-    host.expect("SEWA 0:0(0)");
-    host.send("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK ecn0 =0,0,1");
-    host.expect("2. 1:1(0) ack 1");
-    host.write(2_000);
-    host.take_sent();
-    host.send("6. 1:1(0) ack 1001 ecn0 =1,1000,1");
-    assert!(!counts(&host).hears_options);
-    assert_eq!((counts(&host).delivered, counts(&host).delivered_ce_bytes), (1, 0));
+    for zeroed in ["0,0,1", "1,0,0"] {
+        let mut host = Script::connect(&REQUEST);
+        host.expect("SEWA 0:0(0)");
+        host.send(&format!("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK ecn0 ={zeroed}"));
+        host.expect("2. 1:1(0) ack 1");
+        host.write(2_000);
+        host.take_sent();
+        host.send("6. 1:1(0) ack 1001 ecn0 =1,1000,1");
+        assert!(!counts(&host).hears_options);
+        assert_eq!((counts(&host).delivered, counts(&host).delivered_ce_bytes), (1, 0));
+    }
 
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");

@@ -92,6 +92,16 @@ fn a_peer_that_falls_back_is_answered_without() {
     assert!(!host.connection.information().ecn);
 }
 
+/// §6.1.1: who has said no says no more yes, also to a peer that opens at the same time.
+#[test]
+fn a_peer_that_asks_after_we_have_ceased_to_is_answered_without() {
+    let mut host = Script::connect(&REQUEST);
+    host.expect("SEW 0:0(0)");
+    host.expect_after(secs(1), "S 0:0(0)");
+    host.send("SEW 0:0(0) win 65535 mss 1000");
+    host.expect("S. 0:0(0) ack 1");
+}
+
 #[test]
 fn two_ends_that_open_at_the_same_time_agree_too() {
     let mut host = Script::connect(&REQUEST);
@@ -148,7 +158,8 @@ fn a_mark_is_echoed_at_once_and_until_the_peer_says_that_it_has_slowed_down() {
     let mut host = agreed(&Config { acks: linerate_tcp::AckRule::Modern { quick: 0 }, ..Config::modern() });
     host.send_marked(". 1:1001(1000) ack 1");
     host.expect("E. 1:1(0) ack 1001");
-    host.send(". 1001:2001(1000) ack 1");
+    host.send_marked(". 1001:2001(1000) ack 1");
+    host.expect_nothing();
     host.send(". 2001:3001(1000) ack 1");
     host.expect("E. 1:1(0) ack 3001");
     host.write(10);
@@ -157,7 +168,10 @@ fn a_mark_is_echoed_at_once_and_until_the_peer_says_that_it_has_slowed_down() {
     host.expect(". 11:11(0) ack 4001");
     host.send_marked("W. 4001:5001(1000) ack 11");
     host.expect("E. 11:11(0) ack 5001");
-    assert_eq!(host.connection.statistics().marked_segments, 2);
+    assert_eq!(host.connection.statistics().marked_segments, 3);
+    // An acknowledgement is not acknowledged, whatever it says.
+    host.send("W. 5001:5001(0) ack 11");
+    host.expect_nothing();
 }
 
 /// §6.1.5: on anything else a mark could be a forger's.
@@ -179,16 +193,49 @@ fn a_mark_on_what_is_not_data_inside_the_window_is_ignored() {
 
 #[test]
 fn marks_and_echoes_that_nobody_agreed_on_are_ignored() {
-    let mut host = Script::established(&Config::modern(), SYN_ACK);
-    host.send_marked("P. 1:1001(1000) ack 1");
-    host.expect(". 1:1(0) ack 1001");
-    host.write(1_460);
+    let mut refused = Script::connect(&REQUEST);
+    refused.expect("SEW 0:0(0)");
+    refused.send(SYN_ACK);
+    refused.expect(". 1:1(0) ack 1");
+    for mut host in [Script::established(&Config::modern(), SYN_ACK), refused] {
+        host.send_marked("P. 1:1001(1000) ack 1");
+        host.expect(". 1:1(0) ack 1001");
+        host.write(1_460);
+        host.take_sent();
+        let before = window(&host);
+        host.send("EW. 1001:1001(0) ack 1461");
+        assert!(window(&host) >= before);
+        host.write(10);
+        host.expect("P. 1461:1471(10) ack 1001");
+    }
+}
+
+/// §5: a packet that may be marked is not one that was.
+#[test]
+fn what_may_be_marked_and_is_not_is_not_echoed() {
+    let mut host = agreed(&Config::modern());
+    for (ecn, start) in [(Ecn::Ect0, 1), (Ecn::Ect1, 1_001)] {
+        host.send_bearing(ecn, &format!("P. {start}:{}(1000) ack 1", start + 1_000));
+        host.expect(&format!(". 1:1(0) ack {}", start + 1_000));
+    }
+    assert_eq!(host.connection.statistics().marked_segments, 0);
+}
+
+/// §6.1.2: once for all marks and losses of a window of data.
+#[test]
+fn an_echo_while_a_loss_of_the_same_window_is_repaired_takes_nothing_more() {
+    let mut host = Script::connect(&Config { congestion: CongestionName::NewReno, ..REQUEST });
+    host.expect("SEW 0:0(0)");
+    host.send(&format!("{YES} sackOK"));
+    host.expect(". 1:1(0) ack 1");
+    host.write(10_000);
     host.take_sent();
-    let before = window(&host);
-    host.send("EW. 1001:1001(0) ack 1461");
-    assert!(window(&host) >= before);
-    host.write(10);
-    host.expect("P. 1461:1471(10) ack 1001");
+    host.send(". 1:1(0) ack 1 sack 1001-4001");
+    let left = host.connection.information().slow_start_threshold;
+    host.send("E. 1:1(0) ack 1 sack 1001-5001");
+    assert_eq!(host.connection.information().slow_start_threshold, left);
+    let statistics = host.connection.statistics();
+    assert_eq!((statistics.fast_retransmissions, statistics.mark_reductions), (1, 0));
 }
 
 /// §6.1.2: as a loss, and nothing is sent again; RFC 9438 §4.6 has CUBIC keep seven tenths.
@@ -293,6 +340,7 @@ fn in_time_wait_nothing_is_echoed() {
     host.send("F. 1001:1001(0) ack 2");
     host.expect(". 2:2(0) ack 1002");
     assert_eq!(host.connection.state(), State::TimeWait);
+    assert!(host.connection.information().ecn_seen, "what was seen has been seen");
 }
 
 /// A router that marks where it would have dropped: nothing is lost, and the window stays small.

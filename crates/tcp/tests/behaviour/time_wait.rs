@@ -9,7 +9,15 @@ use proptest::prelude::*;
 
 /// Everything is over, and the application has let go.
 fn in_time_wait(config: &Config) -> Script {
-    let mut host = Script::established(config, &format!("{SYN_ACK} wscale 7 sackOK ts 1000 0"));
+    after_all(config, " wscale 7 sackOK ts 1000 0", None)
+}
+
+/// The same with a peer that offers these options, and an application that has chosen a receive buffer.
+fn after_all(config: &Config, offered: &str, receive_buffer: Option<usize>) -> Script {
+    let mut host = Script::established(config, &format!("{SYN_ACK}{offered}"));
+    if let Some(size) = receive_buffer {
+        host.application(|connection, _| connection.set_receive_buffer(size));
+    }
     host.write(100);
     host.expect("P. 1:101(100) ack 1");
     host.send(". 1:1(0) ack 101");
@@ -120,9 +128,18 @@ proptest! {
         timestamps in any::<bool>(),
         selective_acks in any::<bool>(),
         time_wait_outlives_resets in any::<bool>(),
+        user_timeout_option in any::<bool>(),
+        offered in prop::sample::select(vec![" wscale 7 sackOK ts 1000 0", " sackOK ts 1000 0", " wscale 0", ""]),
+        receive_buffer in prop::option::of(1_000..200_000_usize),
     ) {
-        let config = Config { timestamps, selective_acks, time_wait_outlives_resets, ..Config::modern() };
-        let host = in_time_wait(&config);
+        let config = Config {
+            timestamps,
+            selective_acks,
+            time_wait_outlives_resets,
+            user_timeout_option,
+            ..Config::modern()
+        };
+        let host = after_all(&config, offered, receive_buffer);
         let (mut whole, mut waiting, mut now) = (host.connection.clone(), kept(&host), host.now);
         // The record of another, with other rules, in whose place the next is kept.
         let mut record = kept(&in_time_wait(&Config { msl: secs(3), ..config }));
