@@ -68,14 +68,16 @@ impl Impairment {
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), ImpairmentError> {
+        let percentage =
+            || value.parse().map_err(|_| ImpairmentError::Percentage { text: format!("{key}={value}") });
         let wrong_unit = |error| ImpairmentError::Unit { key: key.to_owned(), error };
         let wrong_number = || ImpairmentError::Number { key: key.to_owned(), value: value.to_owned() };
         match key {
-            "loss" => self.loss = value.parse()?,
-            "mark" => self.mark = value.parse()?,
-            "duplicate" => self.duplicate = value.parse()?,
-            "corrupt" => self.corrupt = value.parse()?,
-            "reorder" => self.reorder = value.parse()?,
+            "loss" => self.loss = percentage()?,
+            "mark" => self.mark = percentage()?,
+            "duplicate" => self.duplicate = percentage()?,
+            "corrupt" => self.corrupt = percentage()?,
+            "reorder" => self.reorder = percentage()?,
             "reorder-by" => {
                 self.reorder_by = value.parse().ok().filter(|&by| by > 0).ok_or_else(wrong_number)?;
             }
@@ -287,6 +289,7 @@ mod tests {
         for text in ["loss=1", "loss=-1%", "loss=101%", "loss=NaN%", "loss=%", "tx.corrupt=much"] {
             assert!(complaint(text).ends_with("is no percentage: write 0% to 100%"), "{text}");
         }
+        assert!(complaint("rx.loss=1").starts_with("`loss=1` is no percentage"));
         assert!(complaint("delay=soon").starts_with("`delay` is wrong: `soon` is no amount of time"));
         assert!(complaint("rate=fast").starts_with("`rate` is wrong: "));
         assert!(complaint("rate=0Mb/s").starts_with("`rate=0Mb/s` lets nothing through"));
