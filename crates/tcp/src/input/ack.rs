@@ -281,7 +281,7 @@ impl Connection {
     }
 
     /// SEG.WND in bytes.
-    pub(super) fn scaled(&self, window: u16) -> u32 {
+    pub(crate) fn scaled(&self, window: u16) -> u32 {
         u32::from(window) << self.agreement.send_shift
     }
 }

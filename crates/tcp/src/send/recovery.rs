@@ -535,7 +535,9 @@ impl Connection {
         if !frto.is_on() {
             return false;
         }
-        let has_new = self.sender.has_unsent(self.snd.nxt) && self.snd.wnd > self.snd.nxt - self.snd.una;
+        // The window that comes with the acknowledgement: SND.WND still counts from what was acknowledged before.
+        let edge = news.segment.ack + self.scaled(news.segment.window);
+        let has_new = self.sender.has_unsent(self.snd.nxt) && edge.after(self.snd.nxt);
         let verdict = frto.judge(news.advanced, &news.delivery, self.sender.loss.recover, has_new);
         self.sender.loss.frto = match verdict {
             FrtoVerdict::AskOn => Frto::SentNew,

@@ -29,6 +29,7 @@ mod tail_probe;
 mod time_wait;
 mod timestamps;
 mod transfer;
+mod undo;
 mod urgent;
 mod user_timeout;
 mod zero_window;
