@@ -141,7 +141,7 @@ impl Connection {
         }
         let room = self.segment_room();
         let piece = self.piece(self.snd.nxt, room.min(self.usable_window()));
-        let full = room > 0 && piece.length == room;
+        let full = piece.length == room;
         (full || self.is_worth_sending(piece)).then_some(piece)
     }
 

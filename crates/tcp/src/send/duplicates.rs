@@ -60,7 +60,6 @@ impl Connection {
                 Phase::FastRecovery
             }
         };
-        self.sender.rtt.stop_timing();
         self.output_due = true;
     }
 
@@ -117,14 +116,13 @@ impl Connection {
         match frto.judge_in_order(advanced, may_ask) {
             FrtoVerdict::AskOn => {}
             FrtoVerdict::Spurious => self.undo_timeout(now),
-            FrtoVerdict::Lost => self.believe_timeout(frto),
+            FrtoVerdict::Lost => self.believe_timeout(),
         }
     }
 
     /// Everything is sent again after all, but what was just now.
-    fn believe_timeout(&mut self, frto: Frto) {
-        let (una, repeated_to) = (self.snd.una, self.sender.loss.repeated_to);
-        self.snd.nxt = if frto == Frto::Retransmitted { una.later(repeated_to) } else { una };
+    fn believe_timeout(&mut self) {
+        self.snd.nxt = self.snd.una.later(self.sender.loss.repeated_to);
         self.sender.undo = None;
         let loss = &mut self.sender.loss;
         loss.frto = Frto::Off;

@@ -141,7 +141,6 @@ impl Connection {
             self.events |= Events::TROUBLE;
         }
         self.output_due = true;
-        self.sender.rtt.stop_timing();
         self.sender.rtt.back_off(now);
         self.sender.pacer.let_go();
         if matches!(self.state, State::SynSent | State::SynReceived) {

@@ -482,7 +482,7 @@ impl Connection {
         let flight = self.flight_size();
         // In a recovery F-RTO could not tell late segments from lost ones (RFC 5682 §3.1).
         let begins = self.sender.loss.phase == Phase::Open;
-        let asks_again = self.sender.loss.phase == Phase::AfterTimeout && self.sender.loss.frto.is_on();
+        let asks_again = self.sender.loss.frto.is_on();
         if begins {
             self.remember_for_undo();
         }
