@@ -108,6 +108,26 @@ mod tests {
         assert_eq!(windows[2] - MSS, sent);
     }
 
+    /// RFC 6937 §3: what was delivered and not sent while the pipe was above SSTHRESH may be sent when further losses
+    /// have emptied it.
+    #[test]
+    fn what_was_held_back_above_the_threshold_is_made_up_for_below_it() {
+        let mut prr = Prr::begin(20 * MSS);
+        prr.note_sent(MSS);
+        assert_eq!(prr.window(4 * MSS, 12 * MSS, 10 * MSS, MSS, false), 12 * MSS + MSS);
+        assert_eq!(prr.window(MSS, 4 * MSS, 10 * MSS, MSS, false), 4 * MSS + 4 * MSS);
+    }
+
+    /// The proportion is rounded up (RFC 6937 §3), and fills the pipe to SSTHRESH and no further.
+    #[test]
+    fn a_part_of_a_byte_counts_as_one_and_nothing_leaves_above_the_threshold() {
+        let mut prr = Prr::begin(3 * MSS);
+        prr.note_sent(1);
+        assert_eq!(prr.window(1, 3 * MSS, 2 * MSS, MSS, false), 3 * MSS);
+        assert_eq!(prr.window(1, 3 * MSS, 2 * MSS, MSS, false), 3 * MSS + 1);
+        assert_eq!(prr.window(9 * MSS, 2 * MSS - 5, 2 * MSS, MSS, true), 2 * MSS);
+    }
+
     #[test]
     fn the_first_retransmission_always_leaves() {
         let mut prr = Prr::begin(20 * MSS);

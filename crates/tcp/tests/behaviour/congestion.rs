@@ -1,7 +1,7 @@
 //! The congestion window of a connection: what lets it grow, and what a loss takes from it.
 
 use crate::{ms, secs};
-use linerate_tcp::{Config, CongestionName, PacingRule};
+use linerate_tcp::{Config, CongestionName, NagleRule, PacingRule};
 use linerate_testkit::{Connections, End, Line, Network, Script};
 use linerate_units::Rate;
 
@@ -83,6 +83,72 @@ fn no_controller_grows_a_window_that_the_application_does_not_fill() {
         write_one_segment_a_round_trip(&mut host, 1);
         assert_eq!(window(&host), 10_000, "{congestion}");
     }
+}
+
+/// What waits for Nagle's rule does not wait for the window: it has no part in its growth.
+#[test]
+fn no_window_grows_for_what_waits_for_a_full_segment() {
+    for congestion in CongestionName::ALL {
+        let config = Config { congestion, initial_window: 10, nagle: NagleRule::Classic, ..Config::modern() };
+        let mut host = established(&config);
+        let mut acked = 1;
+        host.write(1_000);
+        for _ in 0..9 {
+            host.write(1_100);
+            let last = host.take_sent().pop().unwrap();
+            assert!(host.connection.information().unsent > 0, "{congestion}: a rest waits");
+            host.pass_time(ms(50));
+            acked = acked.max(last.says.seq + last.says.length);
+            host.send(&format!(". 1:1(0) ack {acked}"));
+        }
+        assert_eq!(window(&host), 10_000, "{congestion}");
+    }
+}
+
+/// RFC 7661 §4.2: the same of a flight that has filled the window, and a rest that waits behind it.
+#[test]
+fn a_rest_that_waits_for_a_full_segment_does_not_hide_that_the_window_was_filled() {
+    for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
+        let config = Config { congestion, initial_window: 10, nagle: NagleRule::Classic, ..Config::modern() };
+        let mut host = established(&config);
+        host.write(10_500);
+        assert_eq!(host.take_sent().len(), 10);
+        for acked in (1_001..=10_001).step_by(1_000) {
+            host.send(&format!(". 1:1(0) ack {acked}"));
+            host.take_sent();
+        }
+        assert_eq!(window(&host), 20_000, "{congestion}");
+    }
+}
+
+/// Each round trip everything that has left is acknowledged, until nothing more leaves.
+fn acknowledge_each_round_trip(host: &mut Script) {
+    while let Some(last) = host.take_sent().pop() {
+        host.pass_time(ms(50));
+        host.send(&format!(". 1:1(0) ack {}", last.says.seq + last.says.length));
+    }
+}
+
+/// RFC 9438 §5.8: the time in which nothing was sent is none in which the window would have grown.
+#[test]
+fn a_pause_takes_no_part_in_the_curve_of_cubic() {
+    let window_after = |pause| {
+        let mut host = established(&Config { restart_after_idle: false, ..CUBIC });
+        host.write(60_000);
+        host.take_sent();
+        for _ in 0..3 {
+            host.send(". 1:1(0) ack 1");
+        }
+        host.take_sent();
+        host.send(". 1:1(0) ack 12001");
+        acknowledge_each_round_trip(&mut host);
+        host.pass_time(pause);
+        host.write(60_000);
+        acknowledge_each_round_trip(&mut host);
+        assert_eq!(host.connection.unacknowledged_bytes(), 0);
+        window(&host)
+    };
+    assert_eq!(window_after(secs(30)), window_after(ms(1)));
 }
 
 /// RFC 7661 §4.2: a flight that was the whole window has tried it, also if the application then has

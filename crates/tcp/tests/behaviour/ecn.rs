@@ -2,7 +2,7 @@
 //! what a mark does at both ends.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, CongestionName, EcnRule, MissReason, State};
+use linerate_tcp::{Config, CongestionName, EcnRule, MissReason, RecoveryState, State};
 use linerate_testkit::{Connections, End, Fate, Network, Script};
 use linerate_wire::{Ecn, TcpFlags};
 
@@ -312,6 +312,33 @@ fn a_loss_that_a_probe_repairs_does_not_reduce_again_what_a_mark_has_reduced() {
         host.take_sent();
         host.send(". 1:1(0) ack 11001");
         assert_eq!(window(&host) < left, again, "{} after {left}", window(&host));
+    }
+}
+
+/// §6.1.2: nor does one that segments beyond it show, or that three duplicates do.
+#[test]
+fn a_loss_in_a_window_that_a_mark_has_reduced_does_not_reduce_it_again() {
+    for offers in ["", " sackOK"] {
+        let mut host = Script::connect(&Config { congestion: CongestionName::NewReno, ..REQUEST });
+        host.expect("SEW 0:0(0)");
+        host.pass_time(ms(10));
+        host.send(&format!("{YES}{offers}"));
+        host.expect(". 1:1(0) ack 1");
+        host.write(10_000);
+        assert_eq!(host.take_sent().len(), 10);
+        host.pass_time(ms(10));
+        host.send("E. 1:1(0) ack 1001");
+        let threshold = |host: &Script| host.connection.information().slow_start_threshold;
+        let before = threshold(&host);
+        assert_eq!(host.connection.information().recovery, RecoveryState::Reduced);
+        for right in [3_001, 4_001, 5_001] {
+            let named = if offers.is_empty() { String::new() } else { format!(" sack 2001-{right}") };
+            host.send(&format!(". 1:1(0) ack 1001{named}"));
+        }
+        assert_eq!(host.connection.statistics().fast_retransmissions, 1);
+        assert_eq!(threshold(&host), before, "{offers}");
+        host.send(". 1:1(0) ack 10001");
+        assert_eq!(host.connection.information().recovery, RecoveryState::Open);
     }
 }
 

@@ -1,7 +1,8 @@
-//! What a connection tells of itself that its wire does not show: what its sender has waited for.
+//! What a connection tells of itself that its wire does not show: what its sender has waited for, and what it believes
+//! of its segments.
 
 use crate::ms;
-use linerate_tcp::{BufferSize, Config};
+use linerate_tcp::{BufferSize, Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
@@ -63,4 +64,28 @@ fn an_application_that_finds_no_room_is_waited_for_only_when_everything_has_left
     host.expect_nothing();
     host.pass_time(ms(40));
     assert_eq!(busy(&host), [30, 10, 20]);
+}
+
+/// As TCP_INFO tells it: what comes in another order may be a loss, a loss is made up for, and a timeout is another
+/// thing.
+#[test]
+fn a_sender_says_what_it_believes_of_its_segments() {
+    for offers in ["", " sackOK"] {
+        let config = Config { congestion: CongestionName::NewReno, ..Config::modern() };
+        let mut host = Script::established(&config, &format!("S. 0:0(0) ack 1 win 65535 mss 1000{offers}"));
+        let state = |host: &Script| host.connection.information().recovery;
+        host.write(10_000);
+        host.take_sent();
+        host.pass_time(ms(10));
+        assert_eq!(state(&host), RecoveryState::Open);
+        let named = |right| if offers.is_empty() { String::new() } else { format!(" sack 1001-{right}") };
+        host.send(&format!(". 1:1(0) ack 1{}", named(2_001)));
+        assert_eq!(state(&host), RecoveryState::Disorder, "{offers}");
+        for right in [3_001, 4_001] {
+            host.send(&format!(". 1:1(0) ack 1{}", named(right)));
+        }
+        assert_eq!(state(&host), RecoveryState::Recovery, "{offers}");
+        host.pass_time(ms(300));
+        assert_eq!(state(&host), RecoveryState::Loss, "{offers}");
+    }
 }

@@ -2,7 +2,7 @@
 //! what arrives keeps the pipe filled (RFC 6675, RFC 6937).
 
 use crate::ms;
-use linerate_tcp::{Config, CongestionName};
+use linerate_tcp::{Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
@@ -155,6 +155,80 @@ fn tahoe_fills_the_holes_in_slow_start() {
     host.send(". 1:1(0) ack 10001");
     assert!(host.connection.information().congestion_window <= 5_000);
     assert_eq!(host.connection.statistics().retransmitted_segments, 3);
+}
+
+/// Its first hole is filled at once, though what is in flight is more than the one segment that it begins with.
+#[test]
+fn tahoe_sends_the_first_hole_again_whatever_is_in_flight() {
+    let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
+    host.send(". 1:1(0) ack 1 sack 1001-4001");
+    expect_segments(&mut host, &[1]);
+    assert_eq!(host.connection.information().congestion_window, 1_000);
+}
+
+/// The same where a wait has shown the loss: the window of one segment is Tahoe's, and no recovery's.
+#[test]
+fn tahoe_begins_slow_start_also_when_a_wait_shows_the_loss() {
+    let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
+    host.send(". 1:1(0) ack 1 sack 1001-2001");
+    expect_segments(&mut host, &[10_001]);
+    host.pass_time(ms(10) / 4);
+    expect_segments(&mut host, &[1]);
+    assert_eq!(host.connection.information().congestion_window, 1_000);
+}
+
+/// RFC 6675 §5 (C): a segment goes when the pipe has room for all of it. While half a window is let go for each that
+/// arrives, the second that was lost waits for two acknowledgements.
+#[test]
+fn half_of_a_segment_s_room_lets_none_go() {
+    let mut host = established(&new_reno());
+    host.write(40_000);
+    assert_eq!(host.take_sent().len(), 10);
+    for acked in (1_001..=10_001).step_by(1_000) {
+        host.send(&format!(". 1:1(0) ack {acked}"));
+    }
+    assert_eq!(host.take_sent().len(), 20);
+    host.pass_time(ms(10));
+    // The first four are lost.
+    host.send(". 1:1(0) ack 10001 sack 14001-17001");
+    let mut sent = Vec::new();
+    for right in (17_001..=21_001).step_by(1_000) {
+        host.send(&format!(". 1:1(0) ack 10001 sack 14001-{right}"));
+        sent.push(host.take_sent().len());
+    }
+    assert_eq!(sent, [2, 0, 1, 0, 1]);
+}
+
+/// RFC 6937bis: the pipe is refilled by slow start where an acknowledgement in order shows progress and no further
+/// loss; what only names more than was named keeps it as it is.
+#[test]
+fn an_emptied_pipe_grows_only_by_what_is_acknowledged_in_order() {
+    let mut host = ten_out(&new_reno());
+    host.send(". 1:1(0) ack 1 sack 6001-9001");
+    expect_segments(&mut host, &[1, 1_001, 2_001]);
+    host.send(". 1:1(0) ack 1 sack 6001-10001");
+    expect_segments(&mut host, &[3_001]);
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 1001 sack 6001-10001");
+    expect_segments(&mut host, &[4_001, 5_001]);
+}
+
+/// RFC 5681 §3.1: after a timeout slow start has opened the window as far as it has, also when all that was in flight
+/// is acknowledged.
+#[test]
+fn the_end_of_what_a_timeout_was_about_takes_nothing_from_the_window() {
+    let mut host = established(&Config { frto: false, initial_window: 14, ..new_reno() });
+    host.write(60_000);
+    assert_eq!(host.take_sent().len(), 14);
+    host.pass_time(ms(300));
+    assert_eq!(host.connection.statistics().retransmission_timeouts, 1);
+    for acked in (1_001..=15_001).step_by(1_000) {
+        host.take_sent();
+        host.send(&format!(". 1:1(0) ack {acked}"));
+    }
+    let information = host.connection.information();
+    assert_eq!(information.recovery, RecoveryState::Open);
+    assert!(information.congestion_window > information.slow_start_threshold);
 }
 
 /// RFC 8985 §3.3: a repetition that was lost as well is noticed by what left after it.
@@ -378,6 +452,9 @@ fn originals_that_arrive_after_a_timeout_take_it_back() {
     let after = host.connection.information();
     assert!(after.congestion_window >= before.congestion_window);
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
+    // What left before the timeout was late, and says how long the path is now (RFC 5682 §2.2).
+    host.send(". 1:1(0) ack 3001");
+    assert!(host.connection.information().smoothed_round_trip > before.smoothed_round_trip);
 }
 
 /// RFC 5682 §3.1 step 1: a further timeout asks the question again.

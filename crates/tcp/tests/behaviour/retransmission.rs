@@ -121,18 +121,23 @@ fn what_was_sent_twice_measures_no_round_trip() {
     assert_eq!(host.connection.information().retransmission_timeout, ms(200));
 }
 
-/// RFC 7323 §4.2: a timestamp tells which copy is meant.
+/// RFC 7323 §4.2: a timestamp tells which copy is meant, and measures only what acknowledges something new (§4.1).
 #[test]
 fn a_timestamp_measures_even_what_was_sent_twice() {
-    let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 100 1"));
-    host.write(500);
-    host.take_sent();
-    host.expect_after(ms(200), "P. 1:501(500) ack 1");
-    host.pass_time(ms(40));
-    host.send(". 1:1(0) ack 501");
-    let round_trip = host.connection.information().smoothed_round_trip.unwrap();
-    assert!(round_trip >= ms(5) && round_trip < ms(40), "one of 40 ms after one of 0: {round_trip}");
-    assert_eq!(host.connection.information().retransmission_timeout, ms(200));
+    for offers in ["", " sackOK"] {
+        let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 100 1{offers}"));
+        host.write(500);
+        host.take_sent();
+        host.expect_after(ms(200), "P. 1:501(500) ack 1");
+        host.pass_time(ms(40));
+        let before = host.connection.information().smoothed_round_trip;
+        host.send(". 1:1(0) ack 1");
+        assert_eq!(host.connection.information().smoothed_round_trip, before);
+        host.send(". 1:1(0) ack 501");
+        let round_trip = host.connection.information().smoothed_round_trip.unwrap();
+        assert!(round_trip >= ms(5) && round_trip < ms(40), "one of 40 ms after one of 0: {round_trip}");
+        assert_eq!(host.connection.information().retransmission_timeout, ms(200));
+    }
 }
 
 /// The first copy arrived, its acknowledgement did not, and the peer echoes what it had noted then. Taken
@@ -591,18 +596,20 @@ fn what_goes_again_fits_the_peer_s_window() {
 /// must not bear the old numbers, or neither would ever listen.
 #[test]
 fn acknowledgements_do_not_go_back_with_what_is_sent_again() {
-    let mut host = established(&Config::modern());
-    host.write(5_000);
-    host.take_sent();
-    host.send(". 1:1001(1000) ack 1");
-    host.expect(". 5001:5001(0) ack 1001");
-    host.expect_after(ms(200), ". 1:1001(1000) ack 1001");
-    host.send(". 1:1001(1000) ack 1");
-    host.expect(". 5001:5001(0) ack 1001");
-    host.send(". 1001:2001(1000) ack 1");
-    host.expect(". 5001:5001(0) ack 2001");
-    host.application(Connection::abort);
-    host.expect("R. 5001:5001(0) ack 2001");
+    for frto in [true, false] {
+        let mut host = established(&Config { frto, ..Config::modern() });
+        host.write(5_000);
+        host.take_sent();
+        host.send(". 1:1001(1000) ack 1");
+        host.expect(". 5001:5001(0) ack 1001");
+        host.expect_after(ms(200), ". 1:1001(1000) ack 1001");
+        host.send(". 1:1001(1000) ack 1");
+        host.expect(". 5001:5001(0) ack 1001");
+        host.send(". 1001:2001(1000) ack 1");
+        host.expect(". 5001:5001(0) ack 2001");
+        host.application(Connection::abort);
+        host.expect("R. 5001:5001(0) ack 2001");
+    }
 }
 
 /// The same between two of us: for a while nothing arrives but data.
@@ -650,6 +657,135 @@ fn small_segments_that_were_lost_go_again_as_large_ones() {
     }
     host.take_sent();
     host.expect_after(ms(200), "P. 1:501(500) ack 1");
+    assert_eq!(host.connection.statistics().bytes_retransmitted, 500);
+}
+
+/// What was never sent before does not count as sent again, though it leaves in one segment with what was.
+#[test]
+fn new_data_behind_what_goes_again_are_not_counted_as_repeated() {
+    let mut host = established(&Config::modern());
+    host.write(100);
+    host.expect("P. 1:101(100) ack 1");
+    host.write(300);
+    host.expect_nothing();
+    host.expect_after(ms(200), "P. 1:401(400) ack 1");
+    let statistics = host.connection.statistics();
+    assert_eq!((statistics.bytes_retransmitted, statistics.bytes_sent), (100, 400));
+}
+
+/// Karn's rule, RFC 6298 §3: what left behind a hole and is acknowledged with it has waited for the hole to be filled,
+/// which is no round trip.
+#[test]
+fn what_has_waited_for_a_hole_to_be_filled_measures_no_round_trip() {
+    let mut host = before_the_third_duplicate(CongestionName::NewReno);
+    for _ in 0..8 {
+        host.send(". 1:1(0) ack 1001");
+    }
+    assert!(host.take_sent().last().unwrap().says.seq > 12_000, "new data have left");
+    let before = host.connection.information().smoothed_round_trip;
+    host.pass_time(ms(100));
+    host.send(". 1:1(0) ack 2001");
+    host.take_sent();
+    host.pass_time(ms(50));
+    host.send(". 1:1(0) ack 13001");
+    assert_eq!(host.connection.information().smoothed_round_trip, before);
+}
+
+/// Karn's rule holds for a SYN that goes again as SYN-ACK, where both ends have opened.
+#[test]
+fn a_syn_that_went_again_as_the_answer_to_another_measures_no_round_trip() {
+    for offers in ["", " sackOK"] {
+        let mut host = Script::connect(&Config::modern());
+        host.expect("S 0:0(0)");
+        host.pass_time(ms(100));
+        host.send(&format!("S 0:0(0) win 65535 mss 1000{offers}"));
+        host.expect("S. 0:0(0) ack 1");
+        host.pass_time(ms(100));
+        host.send(". 1:1(0) ack 1");
+        assert_eq!(host.connection.state(), State::Established);
+        assert_eq!(host.connection.information().smoothed_round_trip, None);
+    }
+}
+
+/// RFC 6582 §3.2 step 3: what a partial acknowledgement covers is taken out of the window, and a segment is put back.
+#[test]
+fn a_partial_acknowledgement_deflates_the_window() {
+    let mut host = before_the_third_duplicate(CongestionName::NewReno);
+    host.send(". 1:1(0) ack 1001");
+    assert_eq!(host.connection.information().congestion_window, 5_500 + 3_000);
+    host.take_sent();
+    host.send(". 1:1(0) ack 4001");
+    assert_eq!(host.connection.information().congestion_window, 5_500 + 3_000 - 3_000 + 1_000);
+}
+
+/// What is acknowledged before its repetition could leave does not go again.
+#[test]
+fn a_repetition_that_has_not_left_is_forgotten_when_its_data_are_acknowledged() {
+    for congestion in [CongestionName::Tahoe, CongestionName::Reno, CongestionName::NewReno] {
+        let mut host = before_the_third_duplicate(congestion);
+        host.send_together(&[". 1:1(0) ack 1001", ". 1:1(0) ack 12001"]);
+        for sent in host.take_sent() {
+            assert!(sent.says.seq >= 12_001, "{congestion}: {}", sent.says);
+        }
+        assert_eq!(host.connection.statistics().retransmitted_segments, 0, "{congestion}");
+    }
+}
+
+/// RFC 3042 §2: the first two duplicates let new segments go, and those after Tahoe's repetition none.
+#[test]
+fn duplicates_after_the_third_let_nothing_go_where_slow_start_has_begun() {
+    let config = Config { congestion: CongestionName::Tahoe, ..Config::modern() };
+    let mut host = established(&config);
+    host.write(30_000);
+    expect_segments(&mut host, 1, 10);
+    for _ in 0..3 {
+        host.send(". 1:1(0) ack 1");
+    }
+    assert_eq!(host.take_sent().len(), 3);
+    for _ in 0..20 {
+        host.send(". 1:1(0) ack 1");
+        host.expect_nothing();
+    }
+}
+
+/// RFC 6582 §3.2 step 1: three duplicates of the number at which a recovery ended may be of what it sent for nothing.
+/// It must have been passed.
+#[test]
+fn duplicates_of_the_number_where_a_timeout_was_made_up_for_trigger_nothing() {
+    let mut host = established(&Config { frto: false, ..new_reno() });
+    host.write(10_000);
+    expect_segments(&mut host, 1, 10);
+    host.expect_after(ms(200), ". 1:1001(1000) ack 1");
+    host.send(". 1:1(0) ack 10001");
+    host.write(10_000);
+    host.take_sent();
+    for _ in 0..4 {
+        host.send(". 1:1(0) ack 10001");
+    }
+    assert_eq!(host.connection.statistics().fast_retransmissions, 0);
+    host.send(". 1:1(0) ack 11001");
+    host.take_sent();
+    for _ in 0..3 {
+        host.send(". 1:1(0) ack 11001");
+    }
+    assert_eq!(host.connection.statistics().fast_retransmissions, 1);
+}
+
+/// RFC 5682 §2.1 step 3 (a), RFC 6582 §3.2 step 4: a timeout that is believed after new data were sent is made up for
+/// when these are acknowledged, too.
+#[test]
+fn duplicates_before_the_end_of_what_asked_after_a_timeout_trigger_nothing() {
+    let mut host = after_a_timeout();
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 10_001, 2);
+    host.send(". 1:1(0) ack 1001");
+    host.take_sent();
+    host.send(". 1:1(0) ack 11001");
+    host.take_sent();
+    for _ in 0..4 {
+        host.send(". 1:1(0) ack 11001");
+    }
+    assert_eq!(host.connection.statistics().fast_retransmissions, 0);
 }
 
 /// RFC 5681 §4.1: a window that was not used for a timeout says nothing about the path now.

@@ -9,7 +9,15 @@ use std::rc::Rc;
 
 /// A peer with room for a thousand bytes has taken them, and closed its window on four thousand more.
 fn closed() -> Script {
-    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1460");
+    closed_to(&Config::modern(), "")
+}
+
+/// What peers agree on: nothing; or what header prediction asks for, on the way out, too.
+const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
+
+/// The same with this configuration, and a peer that offers this.
+fn closed_to(config: &Config, offers: &str) -> Script {
+    let mut host = Script::established(config, &format!("S. 0:0(0) ack 1 win 1000 mss 1460{offers}"));
     host.write(5_000);
     host.expect(". 1:1001(1000) ack 1");
     host.send(". 1:1(0) ack 1001 win 0");
@@ -50,20 +58,82 @@ fn probes_that_nobody_answers_end_the_connection() {
 
 #[test]
 fn a_probe_that_the_peer_takes_is_progress() {
-    let mut host = closed();
-    host.expect_after(ms(200), ". 1001:1002(1) ack 1");
-    host.send(". 1:1(0) ack 1002 win 0");
-    host.expect_after(ms(400), ". 1002:1003(1) ack 1");
-    host.send(". 1:1(0) ack 1003 win 1000");
-    host.expect(". 1003:2003(1000) ack 1");
+    for offers in OFFERS {
+        let mut host = closed_to(&Config::modern(), offers);
+        host.expect_after(ms(200), ". 1001:1002(1) ack 1");
+        host.send(". 1:1(0) ack 1002 win 0");
+        host.expect_after(ms(400), ". 1002:1003(1) ack 1");
+        host.send(". 1:1(0) ack 1003 win 1000");
+        host.expect(". 1003:2003(1000) ack 1");
+    }
 }
 
 #[test]
 fn a_probe_in_flight_does_not_hinder_what_follows() {
+    for offers in OFFERS {
+        let mut host = closed_to(&Config::modern(), offers);
+        host.expect_after(ms(200), ". 1001:1002(1) ack 1");
+        host.send(". 1:1(0) ack 1001 win 1000");
+        host.expect(". 1001:2001(1000) ack 1");
+    }
+}
+
+/// RFC 9293 §3.8.6.1: a window that closes again is probed as patiently as the first one, and as soon.
+#[test]
+fn a_window_that_closes_again_is_probed_as_soon_as_the_first_one() {
+    for offers in OFFERS {
+        let mut host = closed_to(&Config::modern(), offers);
+        host.expect_after(ms(200), ". 1001:1002(1) ack 1");
+        host.expect_after(ms(400), ". 1001:1002(1) ack 1");
+        assert_eq!(host.connection.information().probes_in_a_row, 2);
+        host.send(". 1:1(0) ack 1001 win 1000");
+        host.expect(". 1001:2001(1000) ack 1");
+        assert_eq!(host.connection.information().probes_in_a_row, 0);
+        host.send(". 1:1(0) ack 2001 win 0");
+        host.expect_after(ms(200), ". 2001:2002(1) ack 1");
+    }
+}
+
+/// A probe that has taken the last byte along leaves nothing to be probed for: what is written later keeps to the
+/// avoidance of silly windows.
+#[test]
+fn a_probe_of_the_last_byte_lets_nothing_else_go() {
+    for offers in OFFERS {
+        let mut host =
+            Script::established(&Config::modern(), &format!("S. 0:0(0) ack 1 win 1000 mss 1460{offers}"));
+        host.write(1_001);
+        host.expect(". 1:1001(1000) ack 1");
+        host.send(". 1:1(0) ack 1001 win 0");
+        host.expect_after(ms(200), "P. 1001:1002(1) ack 1");
+        host.send(". 1:1(0) ack 1002 win 100");
+        host.expect_silence(secs(10));
+        host.write(1_000);
+        host.expect_nothing();
+        host.expect_after(ms(400), ". 1002:1102(100) ack 1");
+    }
+}
+
+/// RFC 9293 §3.8.6.1: a peer that talks all the time does not put off what waits for its window.
+#[test]
+fn a_peer_that_goes_on_talking_does_not_put_off_the_probe() {
     let mut host = closed();
-    host.expect_after(ms(200), ". 1001:1002(1) ack 1");
-    host.send(". 1:1(0) ack 1001 win 1000");
-    host.expect(". 1001:2001(1000) ack 1");
+    for start in (1..=901).step_by(100) {
+        host.pass_time(ms(100));
+        host.send(&format!("P. {start}:{}(100) ack 1001 win 0", start + 100));
+    }
+    // What acknowledges them lies in the peer's window, where the byte that has probed it does not.
+    for sent in host.take_sent().iter().filter(|sent| sent.says.length == 0) {
+        assert_eq!(sent.says.seq, 1_001, "{}", sent.says);
+    }
+    assert!(host.connection.statistics().window_probes >= 2, "after a second");
+}
+
+/// What probes wait at least is the configuration's, though the retransmission timeout is shorter.
+#[test]
+fn the_first_probe_waits_as_long_as_was_chosen() {
+    let mut host = closed_to(&Config { persist: (secs(5), secs(60)), ..Config::modern() }, "");
+    host.expect_after(secs(5), ". 1001:1002(1) ack 1");
+    host.expect_after(secs(5), ". 1001:1002(1) ack 1");
 }
 
 /// The sender's half of the avoidance: room that grows by single bytes is not used until it is worth
@@ -89,6 +159,8 @@ fn a_small_window_that_stays_is_used_after_a_while() {
     let mut host = closed();
     host.send(". 1:1(0) ack 1001 win 100");
     host.expect_after(ms(200), ". 1001:1101(100) ack 1");
+    let statistics = host.connection.statistics();
+    assert_eq!((statistics.small_window_timeouts, statistics.window_probes), (1, 0));
 }
 
 /// The receiver's half: a reader of single bytes reopens nothing until there is room for a segment,
