@@ -1,7 +1,7 @@
 //! When received data is acknowledged (RFC 9293 §3.8.6.3): today's rule, and those of 1988 and 1990.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{AckRule, Config, Profile};
+use linerate_tcp::{AckRule, Config, Connection, Profile};
 use linerate_testkit::{Connections, End, Network, Script};
 
 /// Today's rule after the first segments of a connection, whose acknowledgements are all immediate.
@@ -61,6 +61,24 @@ fn data_that_come_together_are_acknowledged_by_one_segment_or_by_one_for_each_tw
             host.expect(&format!(". 1:1(0) ack {}", count * 1_460 + 1));
             host.expect_nothing();
         }
+    }
+}
+
+/// Also by an end that has closed, and still hears.
+#[test]
+fn who_has_closed_acknowledges_pairs_as_before() {
+    for options in ["sackOK ts 9 0", ""] {
+        let mut host = in_pairs(options);
+        host.application(Connection::shutdown_write);
+        host.expect("F. 1:1(0) ack 1");
+        host.send(". 1:1(0) ack 2");
+        let texts: Vec<_> =
+            (0..7).map(|n| format!(". {}:{}(1460) ack 2", n * 1_460 + 1, n * 1_460 + 1_461)).collect();
+        host.send_together(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+        for segments in [2, 4, 6, 7] {
+            host.expect(&format!(". 2:2(0) ack {}", segments * 1_460 + 1));
+        }
+        host.expect_nothing();
     }
 }
 

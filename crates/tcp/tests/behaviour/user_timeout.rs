@@ -114,16 +114,21 @@ fn telling() -> Config {
 
 #[test]
 fn it_is_said_on_the_syn_on_the_first_segment_after_it_and_when_it_changes() {
-    let mut host = Script::connect(&telling());
-    host.expect("S 0:0(0) uto 900s");
-    host.send(SYN_ACK);
-    host.expect(". 1:1(0) ack 1 uto 900s");
-    host.write(100);
-    assert_eq!(host.take_one().says.options.user_timeout, None);
-    host.send(". 1:1(0) ack 101");
-    host.application(|connection, now| connection.set_user_timeout(now, Some(secs(40_000))));
-    host.write(100);
-    host.expect("P. 101:201(100) ack 1 uto 667m");
+    for offers in ["", " sackOK ts 9 0"] {
+        let mut host = Script::connect(&telling());
+        host.expect("S 0:0(0) uto 900s");
+        host.send(&format!("{SYN_ACK}{offers}"));
+        host.expect(". 1:1(0) ack 1 uto 900s");
+        host.write(100);
+        assert_eq!(host.take_one().says.options.user_timeout, None);
+        host.send(". 1:1(0) ack 101");
+        host.application(|connection, now| connection.set_user_timeout(now, Some(secs(40_000))));
+        host.write(100);
+        host.expect("P. 101:201(100) ack 1 uto 667m");
+        host.send(". 1:1(0) ack 201");
+        host.write(100);
+        assert_eq!(host.take_one().says.options.user_timeout, None, "{offers}");
+    }
 }
 
 /// RFC 9293 §3.7.1, MUST-16: what the options take, the data leave to them.
