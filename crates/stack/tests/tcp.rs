@@ -193,14 +193,16 @@ fn a_link_without_stations_and_one_with_little_room_carry_connections_too() {
 #[test]
 fn a_host_connects_to_itself() {
     let mut pair = pair();
-    let now = pair.now;
     for address in [Side::Left.address(), Ipv4Addr::LOCALHOST] {
-        let here = SocketAddrV4::new(address, 9);
+        let (now, here) = (pair.now, SocketAddrV4::new(address, 9));
         let stack = pair.stack(Side::Left);
         let listener = stack.tcp_listen(here, &ListenOptions::default()).unwrap();
         let client = stack.tcp_connect(now, here, &ConnectOptions::default()).unwrap();
         pair.run_for(Duration::from_millis(1));
         let (server, _) = pair.stack(Side::Left).tcp_accept(listener).unwrap();
+        // Nothing happens for so long that both ends rest.
+        pair.run_for(Duration::from_secs(5));
+        pair.stack(Side::Left).check();
         let mut transfer = Transfer::new((Side::Left, client), (Side::Left, server), 1 << 20);
         assert!(pair.run_until(Duration::from_secs(10), |pair| transfer.advance(pair)));
     }
