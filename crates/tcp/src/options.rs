@@ -31,11 +31,6 @@ impl TimestampState {
         Self { on: false, recent: 0, recent_at: Instant::ZERO, offset }
     }
 
-    /// What is added to the clock.
-    pub(crate) const fn offset(&self) -> u32 {
-        self.offset
-    }
-
     /// The option for a segment that leaves now.
     pub(crate) fn stamp(&self, now: Instant) -> Timestamps {
         Timestamps { value: self.clock(now), echo: self.recent }

@@ -91,7 +91,8 @@ impl Waiting {
         let kept = &self.numbers;
         // The last number of ours is the FIN's, and nothing lies before it any more.
         let initial_sequence = kept.snd.max - 2;
-        let seeds = Seeds { initial_sequence, timestamp_offset: kept.timestamps.offset() };
+        // Its timestamps are kept whole.
+        let seeds = Seeds { initial_sequence, timestamp_offset: 0 };
         let mut connection =
             Connection::open(self.config.clone(), kept.path, seeds, Open::Passive, kept.heard);
         connection.state = State::TimeWait;

@@ -402,20 +402,35 @@ fn a_first_mark_and_every_second_are_acknowledged_at_once() {
 /// §3.2.2.5.1: so many marks on acknowledgements have one of their own, and it does not tell of holes.
 #[test]
 fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
-    let mut host = server(&ACCEPT);
-    host.send("5. 1001:2001(1000) ack 1");
-    host.expect("5. 1:1(0) ack 1 sack 1001-2001");
-    host.write(3_000);
-    host.take_sent();
-    for _ in 0..2 {
+    for mut host in [server(&ACCEPT), client(&REQUEST)] {
+        host.send("5. 1001:2001(1000) ack 1");
+        host.expect("5. 1:1(0) ack 1 sack 1001-2001");
+        host.write(3_000);
+        let end = host.take_sent().iter().map(|sent| sent.says.seq + sent.says.length).max().unwrap();
+        for _ in 0..2 {
+            host.send_marked("5. 1:1(0) ack 1");
+            host.expect_nothing();
+        }
         host.send_marked("5. 1:1(0) ack 1");
+        let bare = host.expect(&format!("0. {end}:{end}(0) ack 1"));
+        assert!(bare.says.options.sack.is_empty());
         host.expect_nothing();
+        host.send("5. 2001:3001(1000) ack 1");
+        host.expect(&format!("0. {end}:{end}(0) ack 1 sack 1001-3001"));
     }
-    host.send_marked("5. 1:1(0) ack 1");
-    assert!(host.expect("0. 2965:2965(0) ack 1").says.options.sack.is_empty());
-    host.expect_nothing();
-    host.send("5. 2001:3001(1000) ack 1");
-    host.expect("0. 2965:2965(0) ack 1 sack 1001-3001");
+}
+
+/// §3.2.3.2.1: acknowledgements that bear it before say nothing of the way that data goes.
+#[test]
+fn the_first_data_tries_the_way_of_the_option_whatever_has_been_acknowledged_with_it() {
+    let mut host = client(&REQUEST);
+    for (start, tells) in [(1, true), (101, true), (201, false)] {
+        host.send_bearing(Ecn::Ect0, &format!("P5. {start}:{}(100) ack 1", start + 100));
+        let sent = host.take_one().says;
+        assert_eq!((sent.length, sent.options.ecn.is_some()), (0, tells), "{sent}");
+    }
+    host.write(100);
+    host.expect("P5. 1:101(100) ack 301 ecn0 =301");
 }
 
 /// §3.1.5, RFC 3168 §6.1.2: once a window, as for a loss, and nothing is said of it.

@@ -418,3 +418,14 @@ fn an_echo_to_a_window_of_one_segment_holds_the_next_one_back_for_a_timeout() {
     host.send(". 1:1(0) ack 2001");
     host.expect(". 2001:3001(1000) ack 1");
 }
+
+/// A window that is larger shrinks, and no segment waits for more than that.
+#[test]
+fn an_echo_to_a_window_of_two_segments_holds_nothing_back() {
+    let mut host = agreed(&Config { initial_window: 2, ..Config::modern() });
+    host.write(20_000);
+    assert_eq!(host.take_sent().len(), 2);
+    host.pass_time(ms(100));
+    host.send("E. 1:1(0) ack 2001");
+    host.expect("W. 2001:3001(1000) ack 1");
+}
