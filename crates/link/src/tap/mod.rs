@@ -163,6 +163,10 @@ impl Tap {
     }
 
     /// Reads as many frames as there are `lengths` to be told, or fewer: how many, and why no more.
+    ///
+    /// This and both ways to depart are drawn into the loop that calls them: a function that returns behind a call of the
+    /// system costs far more than its return (docs/numbers.md, *Calls of the system in the loop itself*).
+    #[inline(always)]
     fn read(&mut self, lengths: &mut [usize]) -> (usize, Option<Errno>) {
         for (place, length) in lengths.iter_mut().enumerate() {
             match retry_on_intr(|| read(&self.device, self.arrival.place(place))) {
@@ -174,6 +178,7 @@ impl Tap {
     }
 
     /// Writes the waiting frame, if there is one. False if it has to wait longer.
+    #[inline(always)]
     fn depart(&mut self) -> Result<bool, LinkError> {
         if self.waiting > 0 {
             let frame = &self.departure[FRAME - self.header..FRAME + self.waiting];
@@ -188,6 +193,7 @@ impl Tap {
     }
 
     /// Has the frame in memory, of which `rest` is to follow, leave at once, or wait whole.
+    #[inline(always)]
     fn depart_with(&mut self, length: usize, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let frame = &self.departure[FRAME - self.header..FRAME + length];
         let parts = [frame, rest[0], rest[1]].map(IoSlice::new);
