@@ -129,7 +129,7 @@ impl Controller for Cubic {
     }
 
     /// RFC 9438 §4.6: SSTHRESH keeps two segments, the window one.
-    fn on_mark(&mut self, flight: u32, _packets: u32) {
+    fn on_mark(&mut self, flight: u32) {
         self.note_congestion();
         self.reduce(flight);
         self.window.reduce_to(part(flight, BETA));

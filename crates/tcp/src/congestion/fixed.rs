@@ -42,7 +42,7 @@ impl Controller for Fixed {
 
     fn on_loss(&mut self, _flight: u32) {}
 
-    fn on_mark(&mut self, _flight: u32, _packets: u32) {}
+    fn on_mark(&mut self, _flight: u32) {}
 
     fn on_timeout(&mut self, _flight: u32) {}
 }

@@ -239,10 +239,9 @@ pub(crate) trait Controller {
 
     /// A router has marked a segment where it would have dropped one without ECN (RFC 3168 §6.1.2): the
     /// window shrinks as for a loss, and nothing has to be sent again. RFC 8511 would let it keep more
-    /// after a mark than after a loss; like Linux's controllers, ours do not.
-    /// `packets` is how many were marked since the window was last reduced, where the peer counts them (RFC
-    /// 9768), else one: for controllers that answer the extent of congestion.
-    fn on_mark(&mut self, flight: u32, _packets: u32) {
+    /// after a mark than after a loss; like Linux's controllers, ours do not. How many were marked makes no
+    /// difference to them.
+    fn on_mark(&mut self, flight: u32) {
         self.window_mut().reduce_to(flight / 2);
     }
 

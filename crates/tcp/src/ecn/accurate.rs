@@ -121,8 +121,6 @@ pub(crate) struct Accurate {
     /// With a peer whose options do not come: marks were told of what was sent before this, so the counter
     /// may well come round. Invariant: `None` with one whose options do.
     marked_until: Option<SeqNum>,
-    /// Marks that were told since the window was last reduced.
-    pub(crate) unanswered: u32,
     /// Was the mode entered by the peer's SYN, as a server does?
     pub(crate) serves: bool,
     /// Is the handshake complete? Before, a server cannot know which mode its client is in.
@@ -152,7 +150,6 @@ packed!(Accurate {
     options,
     ace,
     marked_until,
-    unanswered,
     serves,
     established,
     mangled,
@@ -181,7 +178,6 @@ impl Accurate {
             options: Heard::Unknown,
             ace: TcpFlags::of_ace(Counters::INITIAL.cep),
             marked_until: None,
-            unanswered: 0,
             serves,
             established: false,
             mangled: false,
@@ -337,7 +333,6 @@ impl Accurate {
         let marks = self.read_counter(feedback, marked_bytes);
         if marks > 0 {
             self.heard.cep = self.heard.cep.wrapping_add(marks);
-            self.unanswered = self.unanswered.saturating_add(marks);
             self.marked_until = (self.options != Heard::Options).then_some(sent);
         } else if marked_bytes.is_some_and(|bytes| bytes > 0) && feedback.segments < ROUND {
             // Bytes were marked and no packet: something on the way meddles (§3.2.3.2.5).

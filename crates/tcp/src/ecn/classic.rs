@@ -71,17 +71,15 @@ impl Connection {
             u64::from(if self.ecn.accurate.is_some() { marks } else { delivered });
         let acknowledged = self.statistics.bytes_acknowledged + u64::from(newly);
         if !self.ecn.has_reduced_for(acknowledged) && self.sender.loss.phase == Phase::Open {
-            self.reduce_for_marks(self.in_flight(), marks);
+            self.reduce_for_marks(self.in_flight());
         }
     }
 
-    /// Routers have marked `marks` packets of the `flight`: the window shrinks, and the peer is told where that
-    /// is RFC 3168's way.
-    pub(super) fn reduce_for_marks(&mut self, flight: u32, marks: u32) {
+    /// Routers have marked packets of the `flight`: the window shrinks, and the peer is told where that is RFC
+    /// 3168's way.
+    pub(super) fn reduce_for_marks(&mut self, flight: u32) {
         self.statistics.mark_reductions += 1;
-        let accurate = self.ecn.accurate.as_deref_mut();
-        let marks = accurate.map_or(marks, |accurate| core::mem::take(&mut accurate.unanswered).max(marks));
-        self.sender.congestion.controller().on_mark(flight, marks);
+        self.sender.congestion.controller().on_mark(flight);
         self.ecn.reduced_before = self.statistics.bytes_sent + 1;
         self.on_window_reduced();
     }

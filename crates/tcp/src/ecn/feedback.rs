@@ -94,7 +94,7 @@ impl Connection {
         if syn_ack.flags().ace() == answer_to(Ecn::Ce).ace() {
             // Our SYN was marked. The count begins without it, but it is answered (§3.2.2.2).
             let cwnd = self.sender.congestion.window().cwnd();
-            self.reduce_for_marks(cwnd, 1);
+            self.reduce_for_marks(cwnd);
         }
     }
 
@@ -235,7 +235,7 @@ impl Connection {
         if half_open {
             let cwnd = self.sender.congestion.window().cwnd();
             self.statistics.marked_deliveries += u64::from(marks);
-            self.reduce_for_marks(cwnd, marks);
+            self.reduce_for_marks(cwnd);
         } else {
             self.on_marks(now, segment, marks);
         }

@@ -387,7 +387,7 @@ impl Controller for Bbr {
         self.recovering = true;
     }
 
-    fn on_mark(&mut self, flight: u32, _packets: u32) {
+    fn on_mark(&mut self, flight: u32) {
         self.note_loss();
         if self.probe.is_sample {
             self.on_inflight_too_high(flight, false);
