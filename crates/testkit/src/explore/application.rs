@@ -44,6 +44,11 @@ impl Application {
         (self.closed && self.heard_end) || self.aborted || self.failed.is_some()
     }
 
+    /// Has its connection ended because nobody answered? Nobody may have heard of that.
+    pub(super) fn has_given_up(&self) -> bool {
+        self.failed == Some(Error::TimedOut)
+    }
+
     /// When it does something by itself.
     pub(super) fn wakes(&self, now: Instant) -> Instant {
         if self.is_done() {
