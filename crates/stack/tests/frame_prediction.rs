@@ -10,6 +10,7 @@ use linerate_stack::{
     Medium, PlainFrame, RxChecksum, RxFrame, Stack, StackConfig, TcpHandle, TxFrame,
 };
 use linerate_tcp::{Config, EcnRule};
+use linerate_testkit::Way;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Ipv4Header, MacAddress, Protocol, Segment, Sum, TcpHeader, Timestamps, checksum};
 use proptest::prelude::*;
@@ -197,14 +198,44 @@ impl Scene {
 
     /// All applications of the servers read.
     fn read(&mut self) {
+        self.read_in(Way::Copied);
+    }
+
+    /// The same in this way, of which each call may bring a part.
+    fn read_in(&mut self, way: Way) {
         let now = self.now;
         for &handle in &self.accepted {
             let [one, other] = self.servers.each_mut().map(|server| {
-                let mut bytes = vec![0; 4_096];
-                server.tcp_read(now, handle, &mut bytes).map(|count| bytes[..count].to_vec())
+                let (mut bytes, mut count) = (vec![0; 4_096], 0);
+                let last = loop {
+                    match way.read_socket(server, now, handle, &mut bytes[count..]) {
+                        Ok(0) => break Ok(()),
+                        Ok(more) => count += more,
+                        Err(error) => break Err(error),
+                    }
+                };
+                bytes.truncate(count);
+                (bytes, last)
             });
             assert_eq!(one, other);
         }
+    }
+
+    /// The applications of the servers that hold `handle` write, in this way, of which each call may take a part.
+    fn write_in(&mut self, way: Way, handle: TcpHandle, data: &[u8]) {
+        let now = self.now;
+        let [one, other] = self.servers.each_mut().map(|server| {
+            let mut count = 0;
+            let last = loop {
+                match way.write_socket(server, now, handle, &data[count..]) {
+                    Ok(0) => break Ok(()),
+                    Ok(more) => count += more,
+                    Err(error) => break Err(error),
+                }
+            };
+            (count, last)
+        });
+        assert_eq!(one, other);
     }
 
     fn compare(&mut self) {
@@ -1056,20 +1087,17 @@ fn live_through(steps: Vec<ManyStep>) {
     let mut scene = Scene::new();
     (0..MANY).for_each(|number| scene.open(number));
     for (round, step) in steps.into_iter().enumerate() {
-        let now = scene.now;
+        let (now, way) = (scene.now, Way::at(round));
         match step {
             ManyStep::Write(numbers, length) => {
                 for number in numbers {
                     let data = vec![of(round, number); length];
-                    let _ = scene.client.tcp_write(now, scene.opened[number], &data);
+                    let _ = way.write_socket(&mut scene.client, now, scene.opened[number], &data);
                 }
             }
             ManyStep::Answer(numbers, length) => {
                 for number in numbers {
-                    let (handle, data) = (scene.accepted[number], vec![of(round, number); length]);
-                    let [one, other] =
-                        scene.servers.each_mut().map(|server| server.tcp_write(now, handle, &data));
-                    assert_eq!(one, other);
+                    scene.write_in(way, scene.accepted[number], &vec![of(round, number); length]);
                 }
                 scene.answer();
             }
@@ -1083,7 +1111,7 @@ fn live_through(steps: Vec<ManyStep>) {
                     scene.opened[number] = handle;
                 }
             }
-            ManyStep::Read => scene.read(),
+            ManyStep::Read => scene.read_in(way),
             ManyStep::Carry(shown) => scene.carry_at_once(shown),
         }
         scene.now += Duration::from_micros(100);

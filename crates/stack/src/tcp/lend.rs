@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::sockets::TcpHandle;
 use crate::stack::Stack;
 use bytes::Bytes;
+use core::cell::Cell;
 use linerate_units::Instant;
 
 impl Stack {
@@ -38,18 +39,12 @@ impl Stack {
         wanted: usize,
         fill: impl FnOnce(&mut [u8]) -> usize,
     ) -> Result<usize, Error> {
-        let mut had_room = wanted == 0;
+        let had_room = Cell::new(wanted == 0);
         let fill = |room: &mut [u8]| {
-            had_room = true;
+            had_room.set(true);
             fill(room)
         };
-        let written = self
-            .with_connection(now, handle, |connection| connection.write_with(now, wanted, fill))?
-            .map_err(Error::from)?;
-        if !had_room {
-            self.wait_to_write(handle)?;
-        }
-        Ok(written)
+        self.write_by(now, handle, |_| !had_room.get(), |connection| connection.write_with(now, wanted, fill))
     }
 
     /// Shows received bytes to `take` where they lie, and takes as many as it says, which is returned: an
@@ -79,7 +74,7 @@ impl Stack {
         handle: TcpHandle,
         take: impl FnOnce(&[u8]) -> usize,
     ) -> Result<usize, Error> {
-        self.with_connection(now, handle, |connection| connection.read_with(now, take))?.map_err(Error::from)
+        self.read_by(now, handle, true, |connection| connection.read_with(now, take))
     }
 
     /// Adds as much of `data` as there is room for to what the connection sends, and takes that off its front;
@@ -109,7 +104,8 @@ impl Stack {
         data: &mut Bytes,
     ) -> Result<usize, Error> {
         let has_data = !data.is_empty();
-        self.write_by(now, handle, has_data, |connection| connection.write_shared(now, data))
+        let is_refused = |taken| taken == 0 && has_data;
+        self.write_by(now, handle, is_refused, |connection| connection.write_shared(now, data))
     }
 
     /// Takes up to `most` received bytes; none only at the end of the stream, or if none are wanted. A link that
@@ -120,7 +116,6 @@ impl Stack {
     /// # Errors
     /// As [`Stack::tcp_read`].
     pub fn tcp_read_shared(&mut self, now: Instant, handle: TcpHandle, most: usize) -> Result<Bytes, Error> {
-        self.with_connection(now, handle, |connection| connection.read_shared(now, most))?
-            .map_err(Error::from)
+        self.read_by(now, handle, most > 0, |connection| connection.read_shared(now, most))
     }
 }

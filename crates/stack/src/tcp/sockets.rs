@@ -105,7 +105,8 @@ impl Stack {
     /// # Errors
     /// [`Error::Closed`], or why the connection takes no more data.
     pub fn tcp_write(&mut self, now: Instant, handle: TcpHandle, data: &[u8]) -> Result<usize, Error> {
-        self.write_by(now, handle, !data.is_empty(), |connection| connection.write(now, data))
+        let is_refused = |taken| taken == 0 && !data.is_empty();
+        self.write_by(now, handle, is_refused, move |connection| connection.write(now, data))
     }
 
     /// Sends data whose last byte is urgent, which RFC 6093 advises against; otherwise as
@@ -114,14 +115,16 @@ impl Stack {
     /// # Errors
     /// As [`Stack::tcp_write`].
     pub fn tcp_write_urgent(&mut self, now: Instant, handle: TcpHandle, data: &[u8]) -> Result<usize, Error> {
-        self.write_by(now, handle, !data.is_empty(), |connection| connection.write_urgent(now, data))
+        let is_refused = |taken| taken == 0 && !data.is_empty();
+        self.write_by(now, handle, is_refused, |connection| connection.write_urgent(now, data))
     }
 
+    /// Writes in some way to a connection; `is_refused` says of how much that was whether there was no room.
     pub(super) fn write_by(
         &mut self,
         now: Instant,
         handle: TcpHandle,
-        has_data: bool,
+        is_refused: impl FnOnce(usize) -> bool,
         write: impl FnOnce(&mut Connection) -> Result<usize, linerate_tcp::Error>,
     ) -> Result<usize, Error> {
         self.pass_time(now);
@@ -132,7 +135,7 @@ impl Stack {
                 write(&mut socket.connection)
             },
         )?;
-        if taken == 0 && has_data {
+        if is_refused(taken) {
             self.wait_to_write(handle)?;
         }
         Ok(taken)
@@ -141,7 +144,7 @@ impl Stack {
     /// An application could write nothing. If its buffer is empty all the same it waits for the memory of
     /// others; while there is anything in it, the acknowledgement of that tells that there is room.
     #[cold]
-    pub(super) fn wait_to_write(&mut self, handle: TcpHandle) -> Result<(), Error> {
+    fn wait_to_write(&mut self, handle: TcpHandle) -> Result<(), Error> {
         let (index, socket) = self.sockets.tcp_mut(handle)?;
         if socket.connection.unacknowledged_bytes() == 0 {
             self.wait_for_memory(index);
@@ -155,49 +158,69 @@ impl Stack {
     /// [`Error::WouldBlock`] if nothing is there yet; [`Error::Closed`]; or why the connection ended.
     #[inline]
     pub fn tcp_read(&mut self, now: Instant, handle: TcpHandle, into: &mut [u8]) -> Result<usize, Error> {
+        self.read_by(now, handle, !into.is_empty(), move |connection| connection.read(now, into))
+    }
+
+    /// Reads in some way from a connection, of which its application wants some bytes or none.
+    #[inline]
+    pub(super) fn read_by<R>(
+        &mut self,
+        now: Instant,
+        handle: TcpHandle,
+        wants_some: bool,
+        read: impl FnOnce(&mut Connection) -> Result<R, linerate_tcp::Error>,
+    ) -> Result<R, Error> {
         self.pass_time(now);
-        let Some(socket) = self.sockets.awake_of(handle) else { return self.read_at_rest(now, handle, into) };
-        if socket.connection.has_nothing_to_read() && !into.is_empty() {
+        let Some(socket) = self.sockets.awake_of(handle) else { return self.read_at_rest(handle, read) };
+        if socket.connection.has_nothing_to_read() && wants_some {
             // Nothing follows from that: who reads all that there is asks once more than there is something.
             return Err(Error::WouldBlock);
         }
-        self.read_what_is_there(now, handle.index(), into)
+        self.read_what_is_there(handle.index(), read)
     }
 
     /// Reads from a connection that is woken for it, if it may be read from.
     #[cold]
-    fn read_at_rest(&mut self, now: Instant, handle: TcpHandle, into: &mut [u8]) -> Result<usize, Error> {
+    fn read_at_rest<R>(
+        &mut self,
+        handle: TcpHandle,
+        read: impl FnOnce(&mut Connection) -> Result<R, linerate_tcp::Error>,
+    ) -> Result<R, Error> {
         let (index, _) = self.sockets.tcp_mut(handle)?;
-        self.read_what_is_there(now, index, into)
+        self.read_what_is_there(index, read)
     }
 
     /// Reads from the connection with this number, which is awake and which the application holds.
     #[inline(never)]
-    fn read_what_is_there(&mut self, now: Instant, index: u32, into: &mut [u8]) -> Result<usize, Error> {
+    fn read_what_is_there<R>(
+        &mut self,
+        index: u32,
+        read: impl FnOnce(&mut Connection) -> Result<R, linerate_tcp::Error>,
+    ) -> Result<R, Error> {
         self.use_connection(
             |sockets| Ok((index, sockets.awake_at(index).ok_or(Error::Closed)?)),
             |warm, socket| {
-                let count = socket.connection.read(now, into);
+                let result = read(&mut socket.connection);
                 warm.take_back_read(socket);
-                count
+                result
             },
         )
     }
 
     /// Reads from a connection or writes to it, and does what follows from that.
     #[inline(always)]
-    fn use_connection(
+    fn use_connection<R>(
         &mut self,
         find: impl FnOnce(&mut Sockets) -> Result<(u32, &mut TcpSocket), Error>,
-        step: impl FnOnce(&mut WarmMemory, &mut TcpSocket) -> Result<usize, linerate_tcp::Error>,
-    ) -> Result<usize, Error> {
+        step: impl FnOnce(&mut WarmMemory, &mut TcpSocket) -> Result<R, linerate_tcp::Error>,
+    ) -> Result<R, Error> {
         let (index, socket) = find(&mut self.sockets)?;
         self.memory.supply(socket);
-        let count = step(&mut self.warm_memory, socket);
+        let result = step(&mut self.warm_memory, socket);
         if concerned!(self).settle_use(index, socket) == Settled::Not {
             self.follow(index);
         }
-        Ok(count?)
+        Ok(result?)
     }
 
     /// Copies received bytes without taking them; otherwise as [`Stack::tcp_read`].
