@@ -100,8 +100,7 @@ impl Connection {
     #[inline(always)]
     fn predict_last_output(&mut self) -> Option<(Rest, bool)> {
         let is_closing = self.state.is_synchronized() && self.state != State::Established;
-        let hears_in_order = self.receiver.assembler.is_empty() && self.reset_due.is_none();
-        let is_calm = is_closing && hears_in_order && self.is_untroubled();
+        let is_calm = is_closing && self.receiver.assembler.is_empty() && self.is_untroubled();
         if !self.preferences.header_prediction || !is_calm || !self.is_found_usual() {
             return None;
         }
@@ -161,7 +160,8 @@ impl Connection {
         // What lies beyond holes would have spoiled the prediction of a header.
         let of_options =
             self.user_timeouts.due | self.receiver.owes_duplicate() | self.ecn.owes_option(OF_ECN);
-        self.first_due | of_timers | of_path | of_options | sender.urgent.is_some()
+        // What a wrong acknowledgement was owed before the handshake ended still is, behind it.
+        self.first_due | self.reset_due.is_some() | of_timers | of_path | of_options | sender.urgent.is_some()
     }
 
     /// Writes the segment that [`Connection::predict_output`] says, and remembers it.

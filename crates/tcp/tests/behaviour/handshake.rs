@@ -212,6 +212,23 @@ fn before_the_handshake_ends_a_wrong_acknowledgement_is_answered_by_a_reset() {
 }
 
 #[test]
+fn a_wrong_acknowledgement_is_answered_by_a_reset_though_the_right_one_is_right_behind_it() {
+    let mut server = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460 sackOK ts 1 0");
+    server.expect("S. 0:0(0) ack 1");
+    server.send_together(&[". 1:1(0) ack 2", "P. 1:11(10) ack 1"]);
+    server.expect("R 2:2(0)");
+    server.expect(". 1:1(0) ack 11");
+    server.expect_nothing();
+
+    let mut client = Script::connect(&Config::modern());
+    client.expect("S 0:0(0)");
+    client.send_together(&[". 7:7(0) ack 3", "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK ts 1 0"]);
+    client.expect("R 3:3(0)");
+    client.expect(". 1:1(0) ack 1");
+    client.expect_nothing();
+}
+
+#[test]
 fn data_written_early_leaves_with_the_final_acknowledgement() {
     let mut host = Script::connect(&Config::modern());
     host.write(10);
