@@ -57,6 +57,7 @@ impl Connection {
     /// Sends a reset before anything else.
     pub(crate) fn owe_reset(&mut self, reset: Reset) {
         self.reset_due = Some(Box::new(reset));
+        self.end_calm();
         self.output_due = true;
     }
 
