@@ -120,10 +120,18 @@ impl From<Duration> for core::time::Duration {
 
 const SCALE: Scale = Scale {
     unit: "time",
-    suffixes: &[("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)],
+    suffixes: &[
+        ("ns", 1),
+        ("us", 1_000),
+        ("µs", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("min", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ],
 };
 
-/// `10ms`, `1.5s`, `200us`, `40ns`; a bare number counts seconds.
+/// `10ms`, `1.5s`, `200us`, `40ns`, `2min`, `1h`; a bare number counts seconds.
 impl FromStr for Duration {
     type Err = ParseUnitError;
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
@@ -153,6 +161,8 @@ mod tests {
         assert_eq!("1.5s".parse(), Ok(Duration::from_millis(1_500)));
         assert_eq!("10".parse(), Ok(Duration::from_secs(10)));
         assert_eq!("40ms".parse(), Ok(Duration::from_millis(40)));
+        assert_eq!("2min".parse(), Ok(Duration::from_secs(120)));
+        assert_eq!("1.5h".parse(), Ok(Duration::from_secs(5_400)));
         assert_eq!(Duration::from_micros(1_500).to_string(), "1.5 ms");
         assert!("ten".parse::<Duration>().is_err());
     }

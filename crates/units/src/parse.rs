@@ -29,13 +29,19 @@ pub(crate) fn parse_scaled(text: &str, scale: &Scale, bare: u64) -> Result<u64, 
     let factor = if suffix.is_empty() {
         Some(bare)
     } else {
-        scale.suffixes.iter().find(|(name, _)| name.eq_ignore_ascii_case(suffix)).map(|&(_, factor)| factor)
+        scale.suffixes.iter().find(|(name, _)| is_meant(name, suffix)).map(|&(_, factor)| factor)
     };
     factor.and_then(|factor| scaled(digits, factor)).ok_or_else(|| ParseUnitError {
         text: text.to_string(),
         unit: scale.unit,
         suffixes: scale.suffixes.iter().map(|&(name, _)| name).collect::<alloc::vec::Vec<_>>().join(" "),
     })
+}
+
+/// Is `suffix` another way to write `name`? Large and small letters are taken for the same, but nobody writes a large
+/// B who means bits: it would be an eighth of what was meant.
+fn is_meant(name: &str, suffix: &str) -> bool {
+    name.eq_ignore_ascii_case(suffix) && (name.contains('B') || !suffix.contains('B'))
 }
 
 /// `digits` (with at most one point) times `factor`, exactly.

@@ -62,17 +62,24 @@ const SCALE: Scale = Scale {
         ("kbit/s", 1_000),
         ("Mbit/s", 1_000_000),
         ("Gbit/s", 1_000_000_000),
+        ("Tbit/s", 1_000_000_000_000),
         ("b/s", 1),
         ("kb/s", 1_000),
         ("Mb/s", 1_000_000),
         ("Gb/s", 1_000_000_000),
+        ("Tb/s", 1_000_000_000_000),
+        ("B/s", 8),
+        ("kB/s", 8_000),
+        ("MB/s", 8_000_000),
+        ("GB/s", 8_000_000_000),
         ("k", 1_000),
         ("M", 1_000_000),
         ("G", 1_000_000_000),
+        ("T", 1_000_000_000_000),
     ],
 };
 
-/// `10Mb/s`, `10M`, `25Gbit/s`; a bare number counts bits per second. Prefixes are decimal.
+/// `10Mb/s`, `10M`, `25Gbit/s`, and in bytes `1.25MB/s`; a bare number counts bits per second. Prefixes are decimal.
 impl FromStr for Rate {
     type Err = ParseUnitError;
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
@@ -112,6 +119,15 @@ mod tests {
         let most = Rate::from_bits_per_second(u64::MAX);
         assert_eq!(most.percent(200), most);
         assert_eq!(most.bytes_in(Duration::MAX), Bytes::new(u64::MAX));
+    }
+
+    #[test]
+    fn a_large_b_counts_bytes_and_a_small_one_bits() {
+        let bits = |text: &str| text.parse().map(Rate::bits_per_second);
+        assert_eq!(["1Gb/s", "1gb/s", "1Gbit/s"].map(bits), [(); 3].map(|()| Ok(1_000_000_000)));
+        assert_eq!(["1GB/s", "1gB/s", "0.008Tb/s"].map(bits), [(); 3].map(|()| Ok(8_000_000_000)));
+        assert_eq!(["125kB/s", "125KB/s"].map(bits), [(); 2].map(|()| Ok(1_000_000)));
+        assert!("1GBit/s".parse::<Rate>().is_err());
     }
 
     #[test]
