@@ -70,8 +70,20 @@ pub(crate) fn needs_address(link: &LinkSpec) -> Failure {
     Failure::input(format!("linerate's host needs an address behind {name}: give --address ADDR/LENGTH"))
 }
 
-/// An address with its prefix.
+/// The address of a host, with the prefix of its network.
 pub(crate) fn cidr(text: &str) -> Result<Ipv4Cidr, String> {
-    text.parse()
-        .map_err(|_| "write an IPv4 address and the length of its prefix, such as 10.0.0.2/24".to_owned())
+    let cidr = Some(text).filter(|text| text.contains('/')).and_then(|text| text.parse::<Ipv4Cidr>().ok());
+    let cidr = cidr.ok_or("write an IPv4 address and the length of its prefix, such as 10.0.0.2/24")?;
+    let address = cidr.address();
+    if !is_a_hosts(address) || cidr.broadcast() == Some(address) {
+        return Err(format!(
+            "no host can have {address}, it has a meaning of its own: choose another address"
+        ));
+    }
+    Ok(cidr)
+}
+
+/// Can a host on a network have this address?
+pub(crate) fn is_a_hosts(address: Ipv4Addr) -> bool {
+    (1..224).contains(&address.octets()[0]) && !address.is_loopback()
 }

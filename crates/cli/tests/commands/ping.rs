@@ -74,8 +74,8 @@ fn a_host_that_no_route_leads_to_needs_a_gateway() {
     isolated_test(|| {
         let _cable = cable();
         let words = ["ping", "192.0.2.1", "--on", "packet:near0", "--address", "10.9.0.7/24"];
-        let (code, _, stderr) = run(&words);
-        assert_eq!(code, 2);
+        let (code, stdout, stderr) = run(&words);
+        assert_eq!((code, stdout.as_str()), (2, ""));
         assert_eq!(stderr, "error: no route leads to 192.0.2.1: name the way there by --gateway ADDR\n");
     });
 }
@@ -134,6 +134,22 @@ fn an_interface_is_shared_with_the_kernel_at_its_driver() {
     });
 }
 
+/// The device is there and the questions are made when these are found out.
+#[test]
+fn who_is_refused_at_the_first_question_reads_nothing_but_why() {
+    if !has_tap() {
+        return;
+    }
+    for (words, says) in [
+        (["--pcap", "/"], "/ cannot be written (Is a directory"),
+        (["--size", "65507"], "the datagram is too long: 1472 bytes fit"),
+    ] {
+        let (code, stdout, stderr) = run(&[&["ping", "10.1.2.3", "--count", "1"][..], &words].concat());
+        assert_eq!((code, stdout.as_str()), (2, ""), "{words:?}: {stderr}");
+        assert!(stderr.contains(says), "{words:?}: {stderr}");
+    }
+}
+
 #[test]
 fn nobody_at_home_is_exit_code_1() {
     if !has_tap() {
@@ -159,6 +175,10 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
         (&["ping", "no-such-host.invalid"], "has no IPv4 address"),
         (&["ping", "10.0.0.1", "--on", "tap:none0"], "give --address"),
         (&["ping", "10.0.0.1", "--address", "10.0.0.1/24"], "the address of HOST itself"),
+        (&["ping", "10.0.0.1", "--address", "10.0.0.2"], "the length of its prefix"),
+        (&["ping", "10.0.0.1", "--address", "10.0.0.255/24"], "no host can have 10.0.0.255"),
+        (&["ping", "10.0.0.1", "--address", "0.0.0.0/0"], "no host can have 0.0.0.0"),
+        (&["ping", "10.0.0.1", "--address", "127.0.0.1/8"], "no host can have 127.0.0.1"),
         (&["ping", "10.0.0.1", "--size", "70000"], "the most is 65507"),
         (&["ping", "10.0.0.1", "--count", "0"], "from 1 to"),
     ] {

@@ -70,7 +70,7 @@ pub enum PingError {
     Wait(#[from] WaitError),
 }
 
-/// Asks, and tells each answer as it comes; what it was all together is returned.
+/// Asks, and tells that the first request has gone, and each answer as it comes; what it was all together is returned.
 ///
 /// # Errors
 /// [`PingError`]: the destination cannot be asked, or the link broke.
@@ -78,6 +78,7 @@ pub fn ping<L: Link + Readiness>(
     host: &mut Host<L>,
     questions: &Questions,
     interrupt: &Interrupt,
+    mut begun: impl FnMut(),
     mut tell: impl FnMut(&Answer),
 ) -> Result<Tally, PingError> {
     let mut waiter = Waiter::new()?;
@@ -87,6 +88,9 @@ pub fn ping<L: Link + Readiness>(
         let now = MonotonicClock.now();
         if tally.is_due(now) {
             ask(host, &mut tally, now, &data)?;
+            if tally.sent == 1 {
+                begun();
+            }
         }
         let turn = host.turn(now)?;
         let turned = now..MonotonicClock.now();

@@ -42,16 +42,17 @@ fn answer_until(mut host: Host<MemoryLink>, stop: &Interrupt) {
 fn every_request_is_answered_with_its_own_data() {
     let (near, far) = memory::pair(MemoryConfig::default()).unwrap();
     let (mut asking, answering) = (host(ASKING, near), host(ANSWERING, far));
-    let (stop, mut answers) = (Interrupt::default(), Vec::new());
+    let (stop, mut begun, mut answers) = (Interrupt::default(), 0, Vec::new());
     let tally = thread::scope(|scope| {
         scope.spawn(|| answer_until(answering, &stop));
-        let tally = ping(&mut asking, &questions(ANSWERING, 50), &Interrupt::default(), |answer| {
-            answers.push(answer.clone());
-        });
+        let (questions, never) = (questions(ANSWERING, 50), Interrupt::default());
+        let tell = |answer: &Answer| answers.push(answer.clone());
+        let tally = ping(&mut asking, &questions, &never, || begun += 1, tell);
         stop.raise();
         tally
     });
     let tally = tally.unwrap();
+    assert_eq!(begun, 1);
     assert_eq!((tally.sent, tally.received, tally.duplicates, tally.problems), (50, 50, 0, 0));
     for (answer, expected) in answers.iter().zip(1..) {
         let Answer::Reply { source, number, length, again, wrong_at, .. } = answer else {
@@ -66,7 +67,7 @@ fn every_request_is_answered_with_its_own_data() {
 fn silence_is_loss() {
     let (near, _far) = memory::pair(MemoryConfig::default()).unwrap();
     let hurried = Questions { patience: Duration::from_millis(1), ..questions(ANSWERING, 3) };
-    let tally = ping(&mut host(ASKING, near), &hurried, &Interrupt::default(), |_| ()).unwrap();
+    let tally = ping(&mut host(ASKING, near), &hurried, &Interrupt::default(), || (), |_| ()).unwrap();
     assert_eq!((tally.sent, tally.received, tally.loss_percent()), (3, 0, 100.0));
 }
 
@@ -76,7 +77,7 @@ fn an_interrupt_ends_it() {
     let endless = Questions { count: None, ..questions(ANSWERING, 1) };
     let interrupt = Interrupt::default();
     interrupt.raise();
-    let tally = ping(&mut host(ASKING, near), &endless, &interrupt, |_| ()).unwrap();
+    let tally = ping(&mut host(ASKING, near), &endless, &interrupt, || (), |_| ()).unwrap();
     assert_eq!(tally.sent, 1);
 }
 
@@ -84,8 +85,10 @@ fn an_interrupt_ends_it() {
 fn what_cannot_be_asked_is_refused() {
     let (near, _far) = memory::pair(MemoryConfig::default()).unwrap();
     let mut host = host(ASKING, near);
-    let mut refused =
-        |questions: Questions| ping(&mut host, &questions, &Interrupt::default(), |_| ()).unwrap_err();
+    let mut refused = |questions: Questions| {
+        let begun = || panic!("nothing has been asked");
+        ping(&mut host, &questions, &Interrupt::default(), begun, |_| ()).unwrap_err()
+    };
     let error = refused(Questions { size: 1_473, ..questions(ANSWERING, 1) });
     assert!(matches!(error, PingError::Refused(Error::MessageTooLong { limit: 1_472 })), "{error}");
     let error = refused(questions(Ipv4Addr::new(192, 0, 2, 1), 1));

@@ -55,19 +55,19 @@ impl Asking<'_> {
         let seed = random()?;
         let questions = questions(args, destination, &seed);
         let stack = stack(args, own, mac, seed);
-        print(&format!(
+        let headline = format!(
             "PING {} ({destination}), {} bytes of data, from {} on {name}\n",
             args.host,
             args.size,
             own.address(),
-        ))?;
+        );
         let tally = match &args.pcap {
-            None => ask(&mut Host::new(stack, link), &questions, args, interrupt),
+            None => ask(&mut Host::new(stack, link), &questions, &headline, args, interrupt),
             Some(file) => {
                 let cannot = |error: io::Error| cannot_write(file, error);
                 let writer = CaptureWriter::create(file).map_err(cannot)?;
                 let mut host = Host::new(stack, Capture::new(link, name, writer));
-                let tally = ask(&mut host, &questions, args, interrupt);
+                let tally = ask(&mut host, &questions, &headline, args, interrupt);
                 host.into_parts().1.into_parts().1.finish().map_err(cannot)?;
                 tally
             }
@@ -77,25 +77,35 @@ impl Asking<'_> {
     }
 }
 
+/// Asks. The headline is for questions that have been asked: who is refused reads nothing but why.
 fn ask<L: Link + Readiness>(
     host: &mut Host<L>,
     questions: &Questions,
+    headline: &str,
     args: &PingArgs,
     interrupt: &Interrupt,
 ) -> Result<Tally, Failure> {
+    let mut told = Ok(());
+    let begun = || {
+        told = print(headline);
+        if told.is_err() {
+            interrupt.raise();
+        }
+    };
     let tell = |answer: &Answer| {
         // Whoever no longer reads the lines may still want the frames; without them nobody wants anything.
         if !args.quiet && !matches!(print_if_read(&line(answer)), Ok(true)) && args.pcap.is_none() {
             interrupt.raise();
         }
     };
-    ping(host, questions, interrupt, tell).map_err(|error| match error {
+    let tally = ping(host, questions, interrupt, begun, tell).map_err(|error| match error {
         PingError::Refused(Refusal::NoRoute(address)) => {
             Failure::input(format!("no route leads to {address}: name the way there by --gateway ADDR"))
         }
         PingError::Refused(_) => Failure::input(format!("{} cannot be asked: {error}", args.host)),
         PingError::Link(_) | PingError::Wait(_) => Failure::running(error.to_string()),
-    })
+    })?;
+    told.map(|()| tally)
 }
 
 fn questions(args: &PingArgs, destination: Ipv4Addr, seed: &[u8; 32]) -> Questions {

@@ -2,7 +2,7 @@
 
 use super::args::{On, PingArgs};
 use crate::output::Failure;
-use crate::own_host::needs_address;
+use crate::own_host::{is_a_hosts, needs_address};
 use linerate_link::namespace::enter_private_network;
 use linerate_link::{Tap, TapConfig};
 use linerate_wire::Ipv4Cidr;
@@ -39,9 +39,8 @@ pub(super) fn own_address(args: &PingArgs, destination: Ipv4Addr) -> Result<Ipv4
 
 /// Another address of the same network of 256.
 fn neighbour(destination: Ipv4Addr) -> Option<Ipv4Cidr> {
-    let no_host = destination.is_multicast() || destination.is_loopback() || destination.octets()[0] == 0;
     let [a, b, c, d] = destination.octets();
-    if no_host || a >= 240 || !(1..=254).contains(&d) {
+    if !is_a_hosts(destination) || !(1..=254).contains(&d) {
         return None;
     }
     let other = if d == 254 { 253 } else { d + 1 };
