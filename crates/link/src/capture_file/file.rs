@@ -22,9 +22,14 @@ impl CaptureFile {
         match OpenOptions::new().write(true).create_new(true).open(path) {
             Ok(file) => Ok(Self { file, is_begun: false, made: Some(path.to_owned()) }),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // A link may lead to where no file is yet.
-                let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-                Ok(Self { file, is_begun: false, made: None })
+                match OpenOptions::new().write(true).open(path) {
+                    Ok(file) => Ok(Self { file, is_begun: false, made: None }),
+                    // A link to where no file is yet.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        Self::open(&path.with_file_name(fs::read_link(path)?))
+                    }
+                    Err(error) => Err(error),
+                }
             }
             Err(error) => Err(error),
         }

@@ -4,6 +4,7 @@ use linerate_units::{Duration, Rate};
 use std::cell::Cell;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -576,12 +577,26 @@ fn give_up(path: &Path) {
 #[test]
 fn who_gives_up_before_the_first_packet_leaves_everything_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let [new, kept] = ["new", "kept"].map(|name| folder.path().join(name));
+    let [new, kept, link] = ["new", "kept", "link"].map(|name| folder.path().join(name));
     fs::write(&kept, "of great worth").unwrap();
-    give_up(&new);
-    give_up(&kept);
-    assert!(!new.exists());
+    symlink("new", &link).unwrap();
+    for path in [&new, &kept, &link] {
+        give_up(path);
+        assert!(!new.exists(), "{}", path.display());
+    }
+    assert_eq!(fs::read_link(&link).unwrap(), Path::new("new"));
     assert_eq!(fs::read_to_string(&kept).unwrap(), "of great worth");
+}
+
+#[test]
+fn a_capture_follows_a_link_to_where_no_file_is_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let [new, link, astray] = ["new", "link", "astray"].map(|name| folder.path().join(name));
+    symlink("new", &link).unwrap();
+    CaptureWriter::create(&link).unwrap().finish().unwrap();
+    assert!(new.exists() && link.is_symlink());
+    symlink("nowhere/x", &astray).unwrap();
+    assert_eq!(CaptureWriter::create(&astray).unwrap_err().kind(), io::ErrorKind::NotFound);
 }
 
 #[test]
