@@ -213,7 +213,8 @@ fn parse_size(text: &str) -> Result<BufferSize, ParseBuffersError> {
     }
     let not_a_size = || ParseBuffersError::NotASize(text.to_owned());
     let zero = || ParseBuffersError::Zero(text.to_owned());
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+    // `1.17` is no buffer of a byte and a bit, but a range that lacks a point.
+    if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         let count = text.parse::<u32>().map_err(|_| not_a_size())?;
         return NonZeroU32::new(count).map(BufferSize::Packets).ok_or_else(zero);
     }
@@ -267,6 +268,8 @@ mod tests {
         assert_eq!(refused("1..64KiB"), ParseBuffersError::Mixed);
         assert_eq!(refused("1,64KiB"), ParseBuffersError::Mixed);
         assert_eq!(refused("1..4,3"), ParseBuffersError::Twice("3".into()));
+        assert_eq!(refused("1.17"), ParseBuffersError::NotASize("1.17".into()));
+        assert_eq!(refused("1...17"), ParseBuffersError::NotASize(".17".into()));
         assert_eq!(refused("four"), ParseBuffersError::NotASize("four".into()));
         assert_eq!(refused("1..4294967295"), ParseBuffersError::TooMany(4_294_967_295));
         assert_eq!(refused("99999999999"), ParseBuffersError::NotASize("99999999999".into()));

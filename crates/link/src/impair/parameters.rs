@@ -134,11 +134,16 @@ impl FromStr for Impairments {
 
     fn from_str(text: &str) -> Result<Self, ImpairmentError> {
         let mut impairments = Self::default();
+        let mut given = Vec::new();
         for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
             let Some((key, value)) = item.split_once('=') else {
                 return Err(ImpairmentError::NoValue { item: item.to_owned() });
             };
             let (key, value) = (key.trim(), value.trim());
+            if given.contains(&key) {
+                return Err(ImpairmentError::Twice { key: key.to_owned() });
+            }
+            given.push(key);
             if let Some(key) = key.strip_prefix("rx.") {
                 impairments.receive.set(key, value)?;
             } else if let Some(key) = key.strip_prefix("tx.") {
@@ -219,6 +224,12 @@ pub enum ImpairmentError {
         /// What was written.
         key: String,
     },
+    /// It was said twice how much of it.
+    #[error("`{key}` is given twice: give it once")]
+    Twice {
+        /// The impairment.
+        key: String,
+    },
     /// It was not said how much of it.
     #[error("`{item}` does not say how much: write `name=value`, such as `loss=1%`")]
     NoValue {
@@ -289,6 +300,8 @@ mod tests {
         for text in ["loss=1", "loss=-1%", "loss=101%", "loss=NaN%", "loss=%", "tx.corrupt=much"] {
             assert!(complaint(text).ends_with("is no percentage: write 0% to 100%"), "{text}");
         }
+        assert!(complaint("loss=1%,delay=1ms,loss=2%").starts_with("`loss` is given twice"));
+        assert!(complaint("rx.loss=1%,rx.loss=2%").starts_with("`rx.loss` is given twice"));
         assert!(complaint("rx.loss=1").starts_with("`loss=1` is no percentage"));
         assert!(complaint("delay=soon").starts_with("`delay` is wrong: `soon` is no amount of time"));
         assert!(complaint("rate=fast").starts_with("`rate` is wrong: "));
