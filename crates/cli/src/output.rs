@@ -5,7 +5,7 @@ use linerate_lab::{BenchError, StoreError, Style};
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Why a command did not do what it was asked to: one line for people, and who can mend it.
@@ -106,6 +106,41 @@ fn try_to_open(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Refuses to write two results into one file, or one over what is read or `kept`. A device or a pipe takes whatever
+/// comes.
+pub(crate) fn are_apart<'a>(
+    written: impl IntoIterator<Item = &'a Path>,
+    kept: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), Failure> {
+    let mut taken: Vec<PathBuf> = kept.into_iter().map(place).collect();
+    let kept = taken.len();
+    for path in written {
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            continue;
+        }
+        let place = place(path);
+        let remedy = match taken.iter().position(|other| *other == place) {
+            None => {
+                taken.push(place);
+                continue;
+            }
+            Some(index) if index < kept => "is needed, and would be overwritten: name another file",
+            Some(_) => "would get two results, one over the other: name a file for each",
+        };
+        return Err(Failure::input(format!("{} {remedy}", path.display())));
+    }
+    Ok(())
+}
+
+/// Where `path` leads, also if there is no file yet.
+fn place(path: &Path) -> PathBuf {
+    let to_come = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        Some(fs::canonicalize(folder.unwrap_or_else(|| Path::new("."))).ok()?.join(path.file_name()?))
+    };
+    fs::canonicalize(path).ok().or_else(to_come).unwrap_or_else(|| path.to_owned())
+}
+
 /// Writes what `make` makes, if there is a file for it; `cannot` says what it means if the system does not.
 pub(crate) fn write_file(
     path: Option<&Path>,
@@ -195,6 +230,25 @@ mod tests {
         for wrong in ["", "astray", "nowhere/x"] {
             let line = can_be_written([&*folder.path().join(wrong)], cannot_write).unwrap_err().to_string();
             assert!(line.contains("cannot be written"), "{line}");
+        }
+    }
+
+    #[test]
+    fn one_file_is_not_written_twice_nor_over_what_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let [kept, new, link] = ["kept", "new", "link"].map(|name| folder.path().join(name));
+        fs::write(&kept, "").unwrap();
+        std::os::unix::fs::symlink("kept", &link).unwrap();
+        let roundabout = folder.path().join(".").join("new");
+        are_apart([&*kept, &new], []).unwrap();
+        are_apart([Path::new("/dev/null"); 2], []).unwrap();
+        for (written, kept, says) in [
+            ([&*new, &roundabout], &*kept, "two results"),
+            ([&*kept, &link], &*new, "two results"),
+            ([&*new, &link], &*kept, "would be overwritten"),
+        ] {
+            let line = are_apart(written, [kept]).unwrap_err().to_string();
+            assert!(line.contains(says), "{line}");
         }
     }
 

@@ -45,6 +45,8 @@ fn flags_that_are_wrong_by_themselves() {
     refused(&["sweep", "--read-size", "1GiB"], "the most is 64 MiB");
     refused(&["sweep", "--mtu", "20"], "the least is 68");
     refused(&["sweep", "--line-rate", "0"], "10Mb/s");
+    refused(&["sweep", "--send-buffers", "1.17"], "a range such as 1..17");
+    refused(&["sweep", "--impair", "loss=1%,loss=2%"], "`loss` is given twice");
     refused(&["sweep", "--on", "paper"], "stack, tap, kernel");
     refused(&["sweep", "--impair", "loss"], "such as `loss=1%`");
     refused(&["sweep", "--impair", "luck=1%"], "there is no impairment `luck`");
@@ -126,6 +128,34 @@ fn a_sweep_that_is_refused_harms_no_file_and_leaves_none() {
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "{words:?} left something behind");
         assert_eq!(fs::read_to_string(&kept).unwrap(), "of great worth", "{words:?}");
     }
+}
+
+#[test]
+fn no_result_is_written_over_another_or_over_what_it_is_made_of() {
+    let directory = TempDir::new().unwrap();
+    let within = |name: &str| directory.path().join(name);
+    fs::write(within("x.pkt"), "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n").unwrap();
+    succeed(directory.path(), &[&SMALL[..], &["--out", "night"]].concat());
+    let kept = |name: &str| fs::read(within(name)).unwrap();
+    let before = [kept("x.pkt"), kept("night/runs.jsonl")];
+    for (words, says) in [
+        (&["sweep", "--json", "x", "--svg", "x"][..], "x would get two results"),
+        (&["sweep", "--csv", "x", "--pcap", "./x"], "./x would get two results"),
+        (&["sweep", "--resume", "night", "--json", "night/runs.jsonl"], "night/runs.jsonl is needed"),
+        (
+            &["sim", "run", "crowd", "--json", "x.json", "--timeline", "x.json"],
+            "x.json would get two results",
+        ),
+        (&["sim", "run", "crowd", "--json", "x", "--pcap", "x"], "x would get two results"),
+        (&["script", "run", "x.pkt", "--json", "x", "--pcap", "x"], "x would get two results"),
+        (&["script", "run", ".", "--json", "x.pkt"], "x.pkt is needed"),
+        (&["script", "compare", "x.pkt", "--json", "x.pkt"], "x.pkt is needed"),
+    ] {
+        let line = fail(directory.path(), words, 2);
+        assert!(line.contains(says), "{words:?}: {line}");
+        assert!(!within("x").exists() && !within("x.json").exists(), "{words:?}");
+    }
+    assert_eq!(before, [kept("x.pkt"), kept("night/runs.jsonl")]);
 }
 
 /// A night is long: whether its files can be written is asked before it, and nothing is printed.

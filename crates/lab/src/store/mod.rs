@@ -84,6 +84,12 @@ impl Store {
         Ok(Self { folder: folder.to_owned(), plan, schedule, start, runs, file })
     }
 
+    /// The files of a sweep in `folder`, which nobody else should write.
+    #[must_use]
+    pub fn files(folder: &Path) -> [PathBuf; 3] {
+        [PLAN, START, RUNS].map(|name| folder.join(name))
+    }
+
     /// Where the sweep is kept.
     #[must_use]
     pub fn folder(&self) -> &Path {

@@ -3,12 +3,12 @@
 use super::against::Against;
 use super::record::{Row, write_json};
 use super::run::{left_out, scripts};
-use crate::output::{Failure, Page, can_be_written, cannot_write};
+use crate::output::{Failure, Page, are_apart, can_be_written, cannot_write};
 use clap::Args;
 use linerate_lab::Interrupt;
 use linerate_script::{Options, Report, ScriptFile, Verdict};
 use linerate_units::Duration;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,6 +47,7 @@ pub(crate) struct CompareArgs {
 /// Runs the scripts on both.
 pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let files = ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
+    are_apart(args.json.as_deref(), files.iter().map(|file| Path::new(&file.name)))?;
     can_be_written(args.json.as_deref(), cannot_write)?;
     Against::Kernel.prepare()?;
     let options = Options { untimed: args.untimed };

@@ -2,12 +2,12 @@
 
 use super::against::Against;
 use super::record::{Capture, Row, write_json};
-use crate::output::{Failure, Page, can_be_written, cannot_write};
+use crate::output::{Failure, Page, are_apart, can_be_written, cannot_write};
 use clap::Args;
 use linerate_lab::Interrupt;
 use linerate_script::{Options, Report, ScriptFile, Verdict};
 use linerate_units::Duration;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,6 +55,8 @@ pub(crate) struct RunArgs {
 /// Runs the scripts.
 pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let scripts = ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
+    let results = [&args.json, &args.pcap].map(Option::as_deref).into_iter().flatten();
+    are_apart(results, scripts.iter().map(|named| Path::new(&named.name)))?;
     can_be_written(args.json.as_deref(), cannot_write)?;
     args.against.prepare()?;
     let options = Options { untimed: args.untimed };

@@ -1,7 +1,7 @@
 //! `linerate sim run`: one world, from its beginning to its end.
 
 use crate::amounts::{seed, some_time};
-use crate::output::{Failure, can_be_written, cannot_write, print, write_file};
+use crate::output::{Failure, are_apart, can_be_written, cannot_write, print, write_file};
 use clap::Args;
 use linerate_lab::BenchError;
 use linerate_lab::simulation::{
@@ -80,7 +80,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         let known = blueprint.wires().collect::<Vec<_>>().join(", ");
         return Err(Failure::input(format!("there is no wire `{name}`: choose one of {known}")));
     }
-    can_be_written([&args.json, &args.timeline].into_iter().flatten().map(PathBuf::as_path), cannot_write)?;
+    let [record, timeline, pcap] = [&args.json, &args.timeline, &args.pcap].map(Option::as_deref);
+    are_apart([record, timeline, pcap].into_iter().flatten(), [Path::new(&args.scenario)])?;
+    can_be_written([record, timeline].into_iter().flatten(), cannot_write)?;
     let mut capture = args.pcap.as_deref().map(create).transpose()?;
     let keep = Keep { frames: capture.is_some(), timeline: args.timeline.as_ref().map(|_| args.window()) };
     let options = TransferOptions { verify: args.check, checks: args.check, ..TransferOptions::default() };

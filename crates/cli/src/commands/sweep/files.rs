@@ -1,8 +1,8 @@
 //! The files that a sweep writes besides its folder.
 
 use super::args::SweepArgs;
-use crate::output::{self, Failure, can_be_written, write_file};
-use linerate_lab::{Plan, Report, StoreError, Utc};
+use crate::output::{self, Failure, are_apart, can_be_written, write_file};
+use linerate_lab::{Plan, Report, Store, StoreError, Utc};
 use linerate_link::capture_file::CaptureWriter;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,13 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Finds out before the night, not after it, whether the files can be written.
-    pub(super) fn open(args: &'a SweepArgs) -> Result<Self, Failure> {
-        let [json, csv, svg] = [&args.json, &args.csv, &args.svg].map(Option::as_deref);
+    /// Finds out before the night, not after it, whether the files can be written, and would overwrite neither each
+    /// other nor the scenario nor what is kept in `folder`.
+    pub(super) fn open(args: &'a SweepArgs, plan: &Plan, folder: &Path) -> Result<Self, Failure> {
+        let [json, csv, svg, pcap] = [&args.json, &args.csv, &args.svg, &args.pcap].map(Option::as_deref);
+        let kept = Store::files(folder);
+        let kept = kept.iter().map(PathBuf::as_path).chain(plan.scenario.as_deref().map(Path::new));
+        are_apart([json, csv, svg, pcap].into_iter().flatten(), kept)?;
         can_be_written([json, csv, svg].into_iter().flatten(), output::cannot_write)?;
         Ok(Self { json, csv, svg })
     }

@@ -45,12 +45,13 @@ impl<'a> Night<'a> {
             args.agree_with(store.plan(), folder)?;
             let is_over = store.remaining().is_empty();
             let bench = if is_over { None } else { Some(bench(store.plan(), args)?) };
-            return Ok(Self { bench, store, files: Files::open(args)? });
+            let files = Files::open(args, store.plan(), folder)?;
+            return Ok(Self { bench, store, files });
         }
         let plan = args.plan()?;
         let bench = Some(bench(&plan, args)?);
-        let files = Files::open(args)?;
         let folder = args.out.clone().unwrap_or_else(|| files::new_folder(&plan));
+        let files = Files::open(args, &plan, &folder)?;
         Ok(Self { bench, store: Store::create(&folder, plan)?, files })
     }
 }
