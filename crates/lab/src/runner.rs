@@ -21,6 +21,9 @@ const FLOOR_TIME: Duration = Duration::from_millis(500);
 /// Where a floor takes long there are at least so many, and where it takes no time at most.
 const FEWEST_FLOORS: usize = 5;
 const MOST_FLOORS: usize = 200;
+/// Each floor carries as much as a run of the plan, and no more than this: a run of any length is cut short by its
+/// time, a floor by nothing.
+const FLOOR_BYTES: u64 = 8 << 20;
 
 /// Whoever watches the night.
 pub trait Observer {
@@ -150,7 +153,8 @@ fn floors(
         return Ok(Vec::new());
     };
     let run = PlannedRun { order: 0, repeat: 0, cell: Cell { send, receive } };
-    let request = request(plan, &run, payload);
+    let whole = request(plan, &run, payload);
+    let request = RunRequest { bytes: whole.bytes.min(FLOOR_BYTES), ..whole };
     measure_floor(bench, &request, WARM_UP, interrupt)?;
     measure_floor(bench, &request, FLOOR_TIME, interrupt)
 }
@@ -231,6 +235,7 @@ impl BestSoFar {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Draft;
     use crate::testing::{FakeBench, small_plan};
     use std::fs;
 
@@ -248,6 +253,18 @@ mod tests {
         assert!(store.runs().iter().zip(schedule(&plan)).all(|(run, planned)| run.is_of(&planned)));
         assert_eq!(store.runs().len() as u64, plan.runs());
         assert!(matches!(store.start().unwrap().maximum, Maximum::Floor { .. }));
+    }
+
+    #[test]
+    fn a_floor_is_measured_with_what_can_be_carried_whatever_the_plan_would_carry() {
+        let folder = tempfile::tempdir().unwrap();
+        for (bytes, rate) in [(1_000, 1e6), (1 << 60, f64::from(8 << 20) * 1e3)] {
+            let draft = Draft { bytes: bytes.try_into().unwrap(), ..Draft::from(small_plan()) };
+            let plan = Plan::new(draft).unwrap();
+            let mut store = Store::create(&folder.path().join(bytes.to_string()), plan).unwrap();
+            night(&mut FakeBench::interrupting_after(1), &mut store).unwrap_err();
+            assert_eq!(store.start().unwrap().maximum.bytes_per_second(), Some(rate));
+        }
     }
 
     #[test]
