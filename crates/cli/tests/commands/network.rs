@@ -65,7 +65,7 @@ fn a_buffer_that_the_far_kernel_does_not_grant_is_refused_before_the_first_run()
         let mut sink = far.run(move || Background::start(&["sink", "--listen", &listen]));
         let address = sink.address().to_string();
         let directory = TempDir::new().unwrap();
-        let words = ["sweep", &address, "--send-buffers", "64KiB", "--receive-buffers", "900GiB"];
+        let words = ["sweep", &address, "--send-buffers", "64KiB", "--receive-buffers", "900MiB"];
         let line = fail(directory.path(), &words, 2);
         assert!(line.contains("a receive buffer of") && line.contains("net.core.rmem_max"), "{line}");
         assert!(line.contains("on 10.88.0.2"), "{line}");

@@ -72,7 +72,11 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
         (&["source", "127.0.0.1:1"], "cannot be reached (Connection refused"),
         (&["source", "no-such-host.invalid"], "cannot be reached"),
         (&["source", "127.0.0.1:99999"], "is no peer"),
-        (&["source", "--listen", "0", "--send-buffer", "1000G"], "net.core.wmem_max"),
+        (&["source", "--listen", "0", "--send-buffer", "1000M"], "net.core.wmem_max=1048576000"),
+        (
+            &["source", "--listen", "0", "--send-buffer", "1TiB"],
+            "no kernel grants more than 1073741823; ask for less",
+        ),
         (&["source", "--listen", "0", "--seconds", "0"], "no time at all"),
     ] {
         let (code, stdout, stderr) = run(words);

@@ -13,10 +13,12 @@ use std::time::Duration;
 const BACKLOG: i32 = 128;
 /// The smallest `TCP_MAXSEG` that the kernel takes.
 const LEAST_SEGMENT: u16 = 88;
-/// How many times what was asked for the kernel counts.
-pub(super) const DOUBLING: u64 = 2;
 /// The largest.
 const MOST_SEGMENT: u16 = 32_767;
+/// How many times what was asked for the kernel counts.
+pub(super) const DOUBLING: u64 = 2;
+/// The largest buffer that a kernel grants, in bytes as they are asked for: what it counts is a signed integer of 32 bits.
+const MOST_BUFFER: u64 = i32::MAX as u64 / DOUBLING;
 
 /// What is set on a socket before it connects or listens; what is none stays as the kernel likes it.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +78,14 @@ pub(crate) fn would_grant_send(bytes: u64) -> io::Result<u64> {
 pub(crate) fn grant_receive(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
     sockopt::set_socket_recv_buffer_size(&socket, clamped(bytes))?;
     Ok(sockopt::socket_recv_buffer_size(&socket)? as u64)
+}
+
+/// What to do about a buffer of so many bytes that is more than `limit`, a setting of the kernel `there`.
+pub(crate) fn remedy_for_buffer(bytes: u64, limit: &str, there: &str) -> String {
+    if bytes > MOST_BUFFER {
+        return format!("no kernel grants more than {MOST_BUFFER}; ask for less");
+    }
+    format!("`sysctl -w {limit}={bytes}`{there}, or ask for less")
 }
 
 /// The option is a signed integer of 32 bits: a larger wish is the largest, and the reading back

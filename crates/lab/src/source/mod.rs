@@ -10,7 +10,7 @@ mod offer;
 pub use fountain::{Drawn, Event, Fountain};
 pub use offer::{Delivered, SourceError, give, give_verified};
 
-use crate::socket::{Network, Options};
+use crate::socket::{Network, Options, remedy_for_buffer};
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -48,7 +48,7 @@ fn options(network: &Network, supply: &Supply) -> Result<Options, SourceError> {
         let granted = network.would_grant_send(requested).unwrap_or(0);
         if granted < requested {
             let remedy = match network {
-                Network::Kernel => format!("`sysctl -w net.core.wmem_max={requested}`, or ask for less"),
+                Network::Kernel => remedy_for_buffer(requested, "net.core.wmem_max", ""),
                 Network::Own(_) => "a window reaches no farther; ask for less".to_owned(),
             };
             return Err(SourceError::BufferTooLarge { requested, granted, remedy });

@@ -69,7 +69,7 @@ fn settle(
     let granted = grant(most)? / times;
     if granted < most {
         let remedy = match which.tcp {
-            SinkTcp::Kernel => format!("`sysctl -w {}={most}`{there}, or ask for less", which.limit),
+            SinkTcp::Kernel => socket::remedy_for_buffer(most, which.limit, there),
             SinkTcp::Linerate => "a window reaches no farther; ask for less".to_owned(),
         };
         return Err(BenchError::BufferTooLarge { which: which.name, requested: most, granted, remedy });
@@ -115,6 +115,8 @@ mod tests {
              net.core.wmem_max=24616` on sun, or ask for less"
         );
         assert!(settled("1..17", 24_616, 4_608).is_ok());
+        let error = settled("1GiB", 20_000, 4_608).unwrap_err().to_string();
+        assert!(error.ends_with("no kernel grants more than 1073741823; ask for less"), "{error}");
     }
 
     #[test]
