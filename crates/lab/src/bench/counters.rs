@@ -76,7 +76,7 @@ impl FastPath {
     /// Segments in all.
     #[must_use]
     pub fn segments(&self) -> u64 {
-        self.hits + self.misses.values().sum::<u64>()
+        self.misses.values().fold(self.hits, |sum, &count| sum.saturating_add(count))
     }
 
     /// The part of the segments that took the fast path; `None` if there were no segments.
@@ -88,9 +88,10 @@ impl FastPath {
 
     /// Adds what another end, or another run, counted.
     pub fn add(&mut self, other: &Self) {
-        self.hits += other.hits;
+        self.hits = self.hits.saturating_add(other.hits);
         for (reason, count) in &other.misses {
-            *self.misses.entry(reason.clone()).or_default() += count;
+            let sum = self.misses.entry(reason.clone()).or_default();
+            *sum = sum.saturating_add(*count);
         }
     }
 }
@@ -107,6 +108,13 @@ mod tests {
         path.add(&path.clone());
         assert_eq!((path.segments(), path.misses["flags"]), (200, 4));
         assert_eq!(FastPath::default().share(), None);
+    }
+
+    #[test]
+    fn counts_beyond_all_measure_are_the_largest() {
+        let mut path = FastPath { hits: u64::MAX, misses: BTreeMap::from([("hole".to_owned(), u64::MAX)]) };
+        path.add(&path.clone());
+        assert_eq!((path.segments(), path.misses["hole"]), (u64::MAX, u64::MAX));
     }
 
     #[test]

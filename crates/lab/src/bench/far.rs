@@ -63,6 +63,7 @@ impl Far {
         let given = outflow(request).give(&stream, |began, now| interrupt.is_raised() || late(began, now));
         let (report, heard) = await_report(remote, peer, given.began + max_time, interrupt)?;
         judge(&report, &given)?;
+        let report = report.checked(given.bytes, request.bytes).map_err(|error| error.at(peer))?;
         let timing = Timing::of(given.began, heard, &report, remote.shortest_round_trip());
         let mut counters =
             Counters { sender: counters(&stream, &given.peaks), receiver: report.counters.clone() };

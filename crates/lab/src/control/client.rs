@@ -4,8 +4,10 @@ use super::error::ControlError;
 use super::greeting::{self, Answer};
 use super::lines::{LineError, Lines, send};
 use super::message::{Description, Opened, Ready, Reply, Report, Request, RunSpec};
+use crate::bench::{EndCounters, FastPath};
 use crate::plan::Peer;
 use crate::socket::{self, Network, Options, Stream};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -135,7 +137,7 @@ impl Remote {
     /// The sink refuses, or the conversation broke off.
     pub fn await_done(&mut self, deadline: Instant) -> Result<Option<Report>, ControlError> {
         match self.lines.next_message(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Reply::Done(report)) => Ok(Some(report)),
+            Ok(Reply::Done(report)) => Ok(Some(Report { counters: named(report.counters), ..report })),
             Ok(other) => Err(out_of_turn(other)),
             Err(LineError::TimedOut) => Ok(None),
             Err(error) => Err(error.into()),
@@ -179,7 +181,7 @@ fn expect_sink(lines: &mut Lines) -> Result<(), ControlError> {
     };
     match greeting::judge_answer(&line) {
         Answer::Sink => Ok(()),
-        Answer::Busy(reason) => Err(ControlError::Busy(reason)),
+        Answer::Busy(reason) => Err(ControlError::Busy(printable(&reason))),
         Answer::OtherVersion(version) => Err(ControlError::OtherVersion(printable(&version))),
         Answer::Stranger => Err(ControlError::Stranger { said: Some(printable(&line)) }),
     }
@@ -188,6 +190,15 @@ fn expect_sink(lines: &mut Lines) -> Result<(), ControlError> {
 /// A stranger's words, short and harmless to a terminal.
 fn printable(words: &str) -> String {
     words.chars().take(SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// The same counters under names that can be printed.
+fn named(counters: EndCounters) -> EndCounters {
+    let names = |counts: BTreeMap<String, u64>| {
+        counts.into_iter().map(|(name, count)| (printable(&name), count)).collect()
+    };
+    let fast_path = counters.fast_path.map(|path| FastPath { misses: names(path.misses), hits: path.hits });
+    EndCounters { counts: names(counters.counts), fast_path }
 }
 
 /// An answer that does not belong to the question: a refusal, or nonsense.
@@ -238,6 +249,8 @@ mod tests {
             matches!(answered(b"LINERATE/2 SINK\n"), ControlError::OtherVersion(version) if version == "2")
         );
         assert!(matches!(answered(b"LINERATE/1 BUSY no\n"), ControlError::Busy(reason) if reason == "no"));
+        let raw = answered(b"LINERATE/1 BUSY \x1b[2J\n");
+        assert!(matches!(raw, ControlError::Busy(reason) if reason == "\u{fffd}[2J"));
         let lies = answered(b"LINERATE/1 SINK\n{\"granted\":{\"granted_bytes\":1}}\n");
         assert!(matches!(lies, ControlError::OutOfTurn));
     }

@@ -30,6 +30,16 @@ pub enum ControlError {
     /// The sink answered with something else than was asked for.
     #[error("its answer does not belong to the question")]
     OutOfTurn,
+    /// It cannot have read what it says it has.
+    #[error("it says that it has read {said} bytes, which cannot be: {sent} of {asked} were sent")]
+    WrongCount {
+        /// Bytes that it says it has read.
+        said: u64,
+        /// Bytes that it was sent.
+        sent: u64,
+        /// Bytes that it was to read.
+        asked: u64,
+    },
     /// The conversation broke off.
     #[error(transparent)]
     Line(#[from] LineError),

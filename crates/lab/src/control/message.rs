@@ -1,5 +1,6 @@
 //! What a sweep asks of a sink, and what the sink answers.
 
+use super::error::ControlError;
 use super::greeting::{self, Token};
 use crate::bench::EndCounters;
 use serde::{Deserialize, Serialize};
@@ -163,6 +164,17 @@ pub struct Report {
     pub counters: EndCounters,
 }
 
+impl Report {
+    /// The report, unless it cannot be true of a sink that was sent `sent` bytes, and was asked to read `asked`.
+    pub(crate) fn checked(self, sent: u64, asked: u64) -> Result<Self, ControlError> {
+        let whole = self.ended == Ended::Complete;
+        if self.bytes > sent || (whole && self.bytes != asked) {
+            return Err(ControlError::WrongCount { said: self.bytes, sent, asked });
+        }
+        Ok(self)
+    }
+}
+
 mod token_text {
     use super::Token;
     use serde::{Deserialize, Deserializer, Serializer, de};
@@ -188,6 +200,16 @@ mod tests {
         assert_eq!(text, r#"{"opened":{"token":"0000000000000000000000000000009f","granted_bytes":2920}}"#);
         assert_eq!(serde_json::from_str::<Reply>(&text).unwrap(), opened);
         assert_eq!(serde_json::to_string(&Request::Describe {}).unwrap(), r#"{"describe":{}}"#);
+    }
+
+    #[test]
+    fn a_sink_cannot_have_read_what_was_not_sent_or_all_and_yet_less() {
+        let report = |ended, bytes| {
+            let counters = EndCounters::default();
+            Report { ended, bytes, span_nanos: 1, wrong_at: None, counters }.checked(60, 100).is_ok()
+        };
+        assert_eq!([59, 60, 61].map(|bytes| report(Ended::TimeUp, bytes)), [true, true, false]);
+        assert_eq!([60, 100, u64::MAX].map(|bytes| report(Ended::Complete, bytes)), [false; 3]);
     }
 
     #[test]

@@ -22,6 +22,8 @@
 
 mod client;
 mod error;
+#[cfg(test)]
+mod false_sink;
 pub(crate) mod greeting;
 mod lines;
 mod message;
@@ -31,5 +33,7 @@ pub use error::ControlError;
 pub use lines::LineError;
 pub use message::{Description, Ended, Opened, Ready, Report, RunSpec, SinkTcp};
 
+#[cfg(test)]
+pub(crate) use false_sink::false_sink;
 pub(crate) use lines::{Lines, send};
 pub(crate) use message::{Reply, Request};

@@ -45,7 +45,7 @@ fn misses(path: &FastPath) -> String {
         .take(TOLD)
         .map(|&(reason, &count)| format!("{} {}", figures::count(count), reason.replace('_', " ")))
         .collect();
-    let rest: u64 = reasons.iter().skip(TOLD).map(|&(_, &count)| count).sum();
+    let rest = reasons.iter().skip(TOLD).fold(0_u64, |sum, &(_, &count)| sum.saturating_add(count));
     let rest = if rest > 0 { format!(", {} others", figures::count(rest)) } else { String::new() };
     told.join(", ") + &rest
 }

@@ -132,6 +132,7 @@ pub fn give_verified(
     // Whatever ended the writing, the sink reads to the end of what has been written.
     let _ = stream.shutdown(Shutdown::Write);
     let report = await_report(&mut remote, peer)?;
+    let report = report.checked(given.bytes, spec.bytes).map_err(|error| unable(peer, error))?;
     let whole = report.ended == Ended::Complete || report.bytes == given.bytes;
     match given.error {
         Some(source) if !whole && report.ended != Ended::TimeUp => {

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::Interrupt;
+use crate::bench::EndCounters;
+use crate::control::{Ended, Report, false_sink};
 use crate::plan::Peer;
 use crate::serve::ListenAt;
 use crate::sink::{self, Limits, Sink};
@@ -84,6 +86,22 @@ fn a_sink_of_ours_compares_what_it_gets() {
         interrupt.raise();
         assert_eq!(serving.join().unwrap().unwrap().sessions, 2);
     });
+}
+
+#[test]
+fn a_sink_that_has_read_what_was_not_sent_is_not_believed() {
+    for (ended, bytes) in [(Ended::Complete, 999), (Ended::EndOfStream, 1_001), (Ended::TimeUp, u64::MAX)] {
+        let counters = EndCounters::default();
+        let report = Report { ended, bytes, span_nanos: 1, wrong_at: None, counters };
+        let (peer, sink) = false_sink(report);
+        let never = Interrupt::default();
+        let error = give_verified(&Network::Kernel, &peer, &supply(Some(1_000)), 3, &never).unwrap_err();
+        assert!(
+            error.to_string().contains(&format!("it has read {bytes} bytes, which cannot be")),
+            "{error}"
+        );
+        sink.join().unwrap();
+    }
 }
 
 #[test]

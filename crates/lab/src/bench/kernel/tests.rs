@@ -1,7 +1,8 @@
 //! Transfers over the kernel's sockets: inside this process, and to a sink in it.
 
 use super::*;
-use crate::bench::{BufferRequest, names};
+use crate::bench::{BufferRequest, EndCounters, FastPath, names};
+use crate::control::{Ended, Report, false_sink};
 use crate::plan::Peer;
 use crate::plan::{BenchKind, Draft};
 use crate::serve::ListenAt;
@@ -82,6 +83,36 @@ fn what_the_kernel_cannot_do_is_refused_before_the_first_run() {
     assert!(matches!(error, BenchError::Mtu { .. }), "{error}");
     let error = refused(|draft| draft.send_buffers = "64GiB".parse().unwrap());
     assert!(matches!(error, BenchError::BufferTooLarge { which: "send", .. }), "{error}");
+}
+
+/// What a run of 100,000 bytes comes to with a sink that says this of it.
+fn by_word_of(ended: Ended, bytes: u64) -> Result<RunOutcome, BenchError> {
+    let mut counters = EndCounters::default();
+    counters.set("\x1b[2J", 5);
+    counters.fast_path = Some(FastPath { hits: 1, misses: [("\x07".to_owned(), 1)].into() });
+    let (peer, sink) = false_sink(Report { ended, bytes, span_nanos: u64::MAX, wrong_at: None, counters });
+    let mut bench = KernelBench::new(&plan(|draft| draft.peer = Some(peer))).unwrap();
+    let outcome = bench.run(&request(17, 17, 100_000), &Interrupt::default());
+    drop(bench);
+    sink.join().unwrap();
+    outcome
+}
+
+#[test]
+fn what_a_sink_cannot_have_read_is_no_measurement() {
+    for (ended, bytes) in [(Ended::Complete, 99_999), (Ended::Complete, u64::MAX), (Ended::TimeUp, 100_001)] {
+        let error = by_word_of(ended, bytes).unwrap_err();
+        assert!(matches!(error, BenchError::PeerFailed { .. }), "{error}");
+    }
+}
+
+#[test]
+fn what_a_sink_counted_has_names_that_do_nothing_to_a_terminal() {
+    let outcome = by_word_of(Ended::Complete, 100_000).unwrap();
+    assert!(outcome.complete && outcome.time < Duration::from_secs(60), "{:?}", outcome.time);
+    let receiver = outcome.counters.receiver;
+    assert_eq!(receiver.get("\u{fffd}[2J"), Some(5));
+    assert_eq!(receiver.fast_path.unwrap().misses, [("\u{fffd}".to_owned(), 1)].into());
 }
 
 /// A sink in this process.
