@@ -57,9 +57,9 @@ impl<'a> Table<'a> {
         for (planned, run) in schedule(plan).iter().zip(runs) {
             by_cell.entry(planned.cell).or_default().push(run);
         }
-        let cells = by_cell.into_iter().zip(plan.seed..).filter_map(|((cell, runs), seed)| {
+        let cells = by_cell.into_iter().zip(0..).filter_map(|((cell, runs), number)| {
             let rates = Sample::new(runs.iter().map(|run| run.bytes_per_second).collect())?;
-            let interval = interval(&[&rates], seed, |medians| medians[0]);
+            let interval = interval(&[&rates], plan.seed.wrapping_add(number), |medians| medians[0]);
             Some((cell, CellSummary { cell, rates, interval, runs }))
         });
         Self {
@@ -133,7 +133,8 @@ impl<'a> Table<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{made_up_runs, small_plan, square_plan};
+    use crate::plan::Draft;
+    use crate::testing::{findings_of_runs, made_up_runs, small_plan, square_plan};
 
     #[test]
     fn each_cell_has_the_median_of_its_runs() {
@@ -145,6 +146,13 @@ mod tests {
         let medians: Vec<f64> = table.iter().map(|summary| (summary.median() / 100.0).round()).collect();
         assert_eq!(medians, [115.0, 125.0, 215.0, 225.0]);
         assert_eq!(table.diagonal().len(), 2);
+    }
+
+    #[test]
+    fn any_seed_will_do() {
+        let plan = Plan::new(Draft { seed: u64::MAX, ..square_plan(4).into() }).unwrap();
+        let runs = made_up_runs(&plan, |_, _| 1e6);
+        assert!(!findings_of_runs(&plan, &runs, crate::diagnose::findings).is_empty());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Which cells are below what their neighbours say?
 //!
 //! On every line of cells, the diagonal and each row and column, a cell is compared with the geometric
-//! mean of the one before and the one after it. Three things make a notch: the cell is lower by more
+//! mean of the one before and the one after it. Where sizes are unevenly apart, as 3, 4 and 16 are, the nearer of the
+//! two weighs more; otherwise a throughput in proportion to the buffer would have a notch at 4. Three things make a notch: the cell is lower by more
 //! than chance (its interval), by more than is negligible, and by more than cells usually differ from
 //! their neighbours (a robust deviation, over all lines of the same kind), which in a table of hundreds
 //! of cells keeps the few that chance alone would find out.
@@ -85,17 +86,18 @@ struct Notch<'a> {
 impl Notch<'_> {
     /// The size of what varies along the line.
     fn at(&self) -> BufferSize {
-        self.varying(self.cells[1])
+        varying(self.varies, self.cells[1])
     }
 
     /// The same of the two neighbours.
     fn neighbours(&self) -> (BufferSize, BufferSize) {
-        (self.varying(self.cells[0]), self.varying(self.cells[2]))
+        (varying(self.varies, self.cells[0]), varying(self.varies, self.cells[2]))
     }
+}
 
-    fn varying(&self, summary: &CellSummary<'_>) -> BufferSize {
-        if self.varies == ALONG_COLUMN { summary.cell.send } else { summary.cell.receive }
-    }
+/// The size of what varies along a line.
+fn varying(varies: &str, summary: &CellSummary<'_>) -> BufferSize {
+    if varies == ALONG_COLUMN { summary.cell.send } else { summary.cell.receive }
 }
 
 fn notches<'a>(evidence: &'a Evidence<'a>) -> Vec<Notch<'a>> {
@@ -105,10 +107,11 @@ fn notches<'a>(evidence: &'a Evidence<'a>) -> Vec<Notch<'a>> {
         triples.entry(varies).or_default().extend(of_line);
     }
     let found = triples.into_iter().flat_map(|(varies, triples)| {
-        let usual = usual_deviation(&triples);
+        let usual = usual_deviation(varies, &triples);
         let threshold = -NEGLIGIBLE.max(DEVIATIONS * usual);
-        let seeds = evidence.plan.seed..;
-        triples.into_iter().zip(seeds).filter_map(move |(cells, seed)| notch(varies, cells, threshold, seed))
+        triples.into_iter().zip(0..).filter_map(move |(cells, number)| {
+            notch(varies, cells, threshold, evidence.plan.seed.wrapping_add(number))
+        })
     });
     found.collect()
 }
@@ -120,21 +123,36 @@ fn notch<'a>(
     threshold: f64,
     seed: u64,
 ) -> Option<Notch<'a>> {
-    let depth = residual(&cells.map(CellSummary::median));
+    let place = place(varies, &cells);
+    let depth = residual(&cells.map(CellSummary::median), place);
     if depth > threshold {
         return None;
     }
-    let interval = interval(&cells.map(|cell| &cell.rates), seed, residual);
+    let interval = interval(&cells.map(|cell| &cell.rates), seed, |medians| residual(medians, place));
     interval.is_below(0.0).then_some(Notch { varies, cells, depth, interval })
 }
 
-/// How far the second of three medians is from what the others say, as a logarithm of a ratio.
-fn residual(medians: &[f64]) -> f64 {
-    logarithm(medians[1]) - f64::midpoint(logarithm(medians[0]), logarithm(medians[2]))
+/// How far the second of three cells is on its way from the first to the third: half-way if it is as far from both,
+/// and otherwise by the logarithms of the sizes, so that in proportion to them nothing is a notch.
+fn place(varies: &str, cells: &[&CellSummary<'_>; 3]) -> f64 {
+    let [before, at, after] = cells.map(|cell| varying(varies, cell).bytes(1));
+    if at - before == after - at {
+        return 0.5;
+    }
+    let [before, at, after] = [before, at, after].map(|size| as_f64(size).ln());
+    (at - before) / (after - before)
 }
 
-fn usual_deviation(triples: &[[&CellSummary<'_>; 3]]) -> f64 {
-    let residuals = triples.iter().map(|cells| residual(&cells.map(CellSummary::median)));
+/// How far the second of three medians, of a cell at this place between the others, is from what they say, as a
+/// logarithm of a ratio.
+fn residual(medians: &[f64], place: f64) -> f64 {
+    let [before, at, after] = [0, 1, 2].map(|index| logarithm(medians[index]));
+    at - (before + (after - before) * place)
+}
+
+fn usual_deviation(varies: &str, triples: &[[&CellSummary<'_>; 3]]) -> f64 {
+    let residuals =
+        triples.iter().map(|cells| residual(&cells.map(CellSummary::median), place(varies, cells)));
     // Of two or three residuals none is unusual; the interval alone decides then.
     match Sample::new(residuals.collect()) {
         Some(sample) if sample.values().len() >= 8 => sample.robust_deviation(),
@@ -145,8 +163,9 @@ fn usual_deviation(triples: &[[&CellSummary<'_>; 3]]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{BenchKind, Draft, Plan};
     use crate::sweep::Cell;
-    use crate::testing::{findings_of, noise};
+    use crate::testing::{findings_of, findings_of_runs, made_up_runs, noise};
 
     fn smaller(cell: Cell) -> f64 {
         f64::from(cell.send.min(cell.receive).packets().unwrap())
@@ -158,6 +177,31 @@ mod tests {
             let rate = |cell: Cell, repeat| 1e6 * smaller(cell).min(4.0) * noise(cell, repeat, amplitude);
             let found = findings_of(12, rate, findings);
             assert!(found[0].text.starts_with("There are no notches"), "{amplitude}: {}", found[0].text);
+        }
+    }
+
+    #[test]
+    fn throughput_in_proportion_to_the_buffer_has_no_notch_however_the_sizes_lie() {
+        let proportional = |cell: Cell, repeat| 1e5 * smaller(cell) * noise(cell, repeat, 0.005);
+        let with_a_notch = |cell: Cell, repeat| {
+            let at = cell.send == cell.receive && cell.send.packets() == Some(16);
+            proportional(cell, repeat) * if at { 0.5 } else { 1.0 }
+        };
+        for list in ["1..8,16,32,64", "1,2,16,1000", "1,2,4,8,16,32,64,128", "1,15,16,17,18"] {
+            let mut draft = Draft::of_1988(BenchKind::Stack);
+            draft.send_buffers = list.parse().unwrap();
+            draft.receive_buffers = draft.send_buffers.clone();
+            let plan = Plan::new(draft).unwrap();
+            let text = |rate: &dyn Fn(Cell, u32) -> f64| {
+                findings_of_runs(&plan, &made_up_runs(&plan, rate), findings).remove(0).text
+            };
+            assert!(
+                text(&proportional).starts_with("There are no notches"),
+                "{list}: {}",
+                text(&proportional)
+            );
+            let found = text(&with_a_notch);
+            assert!(found.starts_with("There is a notch at 16 × 16 packets"), "{list}: {found}");
         }
     }
 
@@ -182,6 +226,40 @@ mod tests {
         let rate = |cell: Cell, repeat| 1e9 * if hole(cell) { 0.5 } else { 1.0 } * noise(cell, repeat, 0.02);
         let found = findings_of(12, rate, findings);
         assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found.iter().all(|notch| notch.text.contains("at 5 × 9 packets: −")), "{found:?}");
+        for notch in found {
+            assert!(notch.text.contains("at 5 × 9 packets: −"), "{}", notch.text);
+            let [low, depth, high] =
+                ["percent_low", "percent", "percent_high"].map(|name| notch.figures[name]);
+            assert!(low < depth && depth < high && (depth + 50.0).abs() < 3.0, "{low} {depth} {high}");
+        }
+    }
+
+    /// The first thing that is said of a plateau on which one cell does something else.
+    fn with_one_cell(amplitude: f64, rates: [f64; 4]) -> String {
+        let rate = |cell: Cell, repeat| {
+            let is_it = cell.send.packets() == Some(5) && cell.receive.packets() == Some(9);
+            1e9 * if is_it { rates[repeat as usize] } else { noise(cell, repeat, amplitude) }
+        };
+        findings_of(12, rate, findings).remove(0).text
+    }
+
+    #[test]
+    fn a_cell_is_no_notch_that_is_low_by_little_or_by_chance() {
+        let little = with_one_cell(0.000_1, [0.97; 4]);
+        assert!(little.starts_with("There are no notches"), "{little}");
+        let chance = with_one_cell(0.01, [0.3, 0.75, 1.0, 1.1]);
+        assert!(chance.starts_with("There are no notches"), "{chance}");
+        let found = with_one_cell(0.01, [0.85, 0.87, 0.88, 0.89]);
+        assert!(found.starts_with("There is a notch at 5 × 9 packets: −12."), "{found}");
+    }
+
+    #[test]
+    fn where_every_cell_is_far_from_its_neighbours_none_is_a_notch_for_that() {
+        let rate = |cell: Cell, repeat| {
+            let sum = cell.send.bytes(1) + cell.receive.bytes(1);
+            1e9 * if sum.is_multiple_of(2) { 1.0 } else { 0.9 } * noise(cell, repeat, 0.002)
+        };
+        let found = findings_of(12, rate, findings);
+        assert!(found[0].text.starts_with("There are no notches"), "{}", found[0].text);
     }
 }
