@@ -101,6 +101,7 @@ mod tests {
         assert_eq!(thousands(1_000.0), "1,000");
         assert_eq!(thousands(12_345_678.0), "12,345,678");
         assert_eq!(kilobytes(1_104.0 * 1_024.0), "1,104");
+        assert_eq!(plural(0, "run"), "0 runs");
         assert_eq!(plural(1, "run"), "1 run");
         assert_eq!(plural(1_156, "run"), "1,156 runs");
     }
@@ -116,6 +117,8 @@ mod tests {
     #[test]
     fn the_wire_is_told_in_megabits() {
         assert_eq!(megabits(8.85e6), "8.85");
+        assert_eq!(megabits(99.94e6), "99.94");
+        assert_eq!(megabits(99.96e6), "100");
         assert_eq!(megabits(1.234e10), "12,340");
     }
 }

@@ -176,6 +176,22 @@ mod tests {
     }
 
     #[test]
+    fn whoever_gives_a_line_rate_knows_better_than_the_driver_and_any_rate_is_better_than_a_floor() {
+        let floors = [Floor { bytes: 1, time: Duration::from_secs(1), how: "by hand".to_owned() }];
+        let mut facts = crate::testing::start().facts.bench;
+        let source = |facts: &BenchFacts, given: Option<Rate>| match Maximum::of(facts, given, &floors, 1) {
+            Maximum::LineRate { line_rate, .. } => line_rate.source,
+            Maximum::Floor { .. } => "floor".to_owned(),
+            Maximum::Unknown { .. } => "unknown".to_owned(),
+        };
+        let given = Some(Rate::from_bits_per_second(1_000));
+        assert_eq!(source(&facts, None), "floor");
+        facts.line_rate = Some(ten_megabits());
+        assert_eq!(source(&facts, None), "IEEE 802.3");
+        assert_eq!(source(&facts, given), "as told by --line-rate");
+    }
+
+    #[test]
     fn a_floor_is_the_fastest_of_its_measurements() {
         let floor = |millis| Floor {
             bytes: 1_000_000,

@@ -87,3 +87,41 @@ impl BufferRecord {
 pub(crate) const fn as_f64(amount: u64) -> f64 {
     amount as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Draft, Plan};
+    use crate::sweep::schedule;
+    use crate::testing::{record, small_plan};
+
+    #[test]
+    fn a_run_in_another_place_for_another_time_or_of_another_cell_is_another_run() {
+        for list in ["1..2", "4KiB,8KiB"] {
+            let buffers: crate::buffers::BufferList = list.parse().unwrap();
+            let draft =
+                Draft { send_buffers: buffers.clone(), receive_buffers: buffers, ..small_plan().into() };
+            let runs = schedule(&Plan::new(draft).unwrap());
+            let first = runs[0];
+            let made = record(&first, 1e6);
+            assert!(made.is_of(&first));
+            let send = runs.iter().map(|run| run.cell.send).find(|&size| size != first.cell.send).unwrap();
+            let receive =
+                runs.iter().map(|run| run.cell.receive).find(|&size| size != first.cell.receive).unwrap();
+            for another in [
+                PlannedRun { order: first.order + 1, ..first },
+                PlannedRun { repeat: first.repeat + 1, ..first },
+                PlannedRun { cell: Cell { send, ..first.cell }, ..first },
+                PlannedRun { cell: Cell { receive, ..first.cell }, ..first },
+            ] {
+                assert!(!made.is_of(&another), "{another:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_took_no_time_has_no_rate() {
+        let record = record(&schedule(&small_plan())[0], f64::INFINITY);
+        assert_eq!((record.seconds, record.bytes_per_second, record.wire_bits_per_second), (0.0, 0.0, 0.0));
+    }
+}

@@ -131,11 +131,16 @@ mod tests {
     use super::*;
     use crate::testing::{findings_of_runs, made_up_runs, small_plan};
 
-    fn texts(change: impl Fn(&mut RunRecord)) -> Vec<String> {
+    /// What is said of a sweep whose first run is changed, and whose first `others` besides.
+    fn of_changed(others: usize, change: impl Fn(&mut RunRecord)) -> Vec<Finding> {
         let plan = small_plan();
         let mut runs = made_up_runs(&plan, |_, _| 1e6);
-        change(&mut runs[0]);
-        findings_of_runs(&plan, &runs, findings).into_iter().map(|finding| finding.text).collect()
+        runs[..=others].iter_mut().for_each(change);
+        findings_of_runs(&plan, &runs, findings)
+    }
+
+    fn texts(change: impl Fn(&mut RunRecord)) -> Vec<String> {
+        of_changed(0, change).into_iter().map(|finding| finding.text).collect()
     }
 
     #[test]
@@ -145,6 +150,8 @@ mod tests {
             texts[0],
             "1 run was cut short after 10.00 s; their rates are taken from what had arrived."
         );
+        let found = of_changed(2, |run| run.complete = false);
+        assert!(found[0].text.starts_with("3 runs were cut short"), "{}", found[0].text);
     }
 
     #[test]
@@ -154,9 +161,43 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_was_clipped_is_told() {
-        let texts = texts(|run| run.send_buffer.granted_bytes = 1_000);
-        assert!(texts[0].contains("1,000 bytes instead of "), "{}", texts[0]);
+    fn nothing_is_called_right_that_nobody_looked_at() {
+        let right = |run: &mut RunRecord| run.verified = Some(true);
+        assert_eq!(
+            of_changed(7, right)[0].text,
+            "Every byte of every run was compared with what was sent, and was right."
+        );
+        assert_eq!(of_changed(1, right)[0].text, "2 runs were compared and right, 6 were not compared.");
+        assert!(of_changed(0, |_| ()).iter().all(|finding| finding.kind != FindingKind::Verified));
+    }
+
+    #[test]
+    fn a_buffer_that_was_clipped_is_told_with_its_cell() {
+        for change in [
+            |run: &mut RunRecord| run.send_buffer.granted_bytes = 1_000,
+            |run: &mut RunRecord| run.receive_buffer.granted_bytes = 1_000,
+        ] {
+            let found = of_changed(0, change).remove(0);
+            assert!(
+                found.text.starts_with("In 1 run a buffer") && found.text.contains("1,000 bytes instead of ")
+            );
+            assert_eq!(found.cells.len(), 1, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn cells_above_the_maximum_throw_doubt_on_it() {
+        let plan = small_plan();
+        let above = |rate: fn(Cell, u32) -> f64| {
+            let found = findings_of_runs(&plan, &made_up_runs(&plan, rate), findings);
+            found.into_iter().map(|finding| finding.text).find(|text| text.contains("above the maximum"))
+        };
+        // The floor of these tests is about 10.6 GB/s.
+        assert_eq!(above(|_, _| 1e10), None);
+        assert_eq!(above(|_, repeat| if repeat == 0 { 1e10 } else { 2e10 }), None, "by chance");
+        let one = above(|cell, _| if cell.send.bytes(1) + cell.receive.bytes(1) == 2 { 2e10 } else { 1e10 });
+        assert!(one.unwrap().starts_with("1 cell is significantly above the maximum"));
+        assert!(above(|_, _| 2e10).unwrap().starts_with("4 cells are significantly above the maximum"));
     }
 
     #[test]
@@ -169,6 +210,8 @@ mod tests {
     fn segments_that_were_damaged_are_told() {
         let texts = texts(|run| run.counters.receiver.set(names::BAD_CHECKSUMS, 2));
         assert_eq!(texts[0], "In 1 run segments arrived with a wrong checksum.");
+        let found = of_changed(1, |run| run.counters.sender.set(names::BAD_CHECKSUMS, 1));
+        assert_eq!(found[0].text, "In 2 runs segments arrived with a wrong checksum.");
     }
 
     #[test]

@@ -162,7 +162,7 @@ fn is_better(cell: &CellSummary<'_>, equal: &CellSummary<'_>, seed: u64) -> bool
 mod tests {
     use super::*;
     use crate::sweep::Cell;
-    use crate::testing::{findings_of, noise};
+    use crate::testing::{findings_of, findings_of_runs, made_up_runs, noise, square_plan};
 
     fn verdict_of(rate: impl Fn(f64, f64) -> f64) -> String {
         let noisy = |cell: Cell, repeat| {
@@ -189,6 +189,43 @@ mod tests {
     fn a_ridge_beside_the_diagonal_is_told() {
         let text = verdict_of(|send, receive| 1e6 * send.min(receive / 2.0));
         assert!(text.contains("the receive buffer should be the larger one"), "{text}");
+        assert!(text.ends_with("in 1 of 6 rows no cell is better than that with equal buffers."), "{text}");
+    }
+
+    #[test]
+    fn less_than_one_per_cent_is_no_ridge_however_sure_it_is() {
+        for slope in [-0.003, 0.003] {
+            let rate = |cell: Cell, repeat| {
+                let [send, receive] = [cell.send, cell.receive].map(|size| as_f64(size.bytes(1)));
+                let larger = f64::from(u8::from(send != receive));
+                1e6 * send.min(receive) * (1.0 + slope * larger) * noise(cell, repeat, 0.000_1)
+            };
+            let found = findings_of(6, rate, findings).remove(0);
+            assert!(
+                found.text.starts_with("There is no ridge, the smaller buffer decides"),
+                "{}",
+                found.text
+            );
+            assert!(found.text.contains("in 6 of 6 rows"), "{}", found.text);
+            let figures = ["low", "", "high"].map(|end| {
+                let name = if end.is_empty() { end.to_owned() } else { format!("_{end}") };
+                found.figures[&format!("larger_send_percent{name}")]
+            });
+            assert!(figures.is_sorted() && figures[0] < figures[2], "{figures:?}");
+            assert!((figures[1] - slope * 100.0).abs() < 0.02, "{figures:?}");
+        }
+    }
+
+    #[test]
+    fn a_cell_that_carries_nothing_makes_no_figure_that_is_none() {
+        let plan = square_plan(4);
+        let mut runs = made_up_runs(&plan, |_, _| 1e6);
+        for run in runs.iter_mut().filter(|run| run.send_buffer.packets == Some(2)) {
+            run.bytes_per_second = 0.0;
+        }
+        for found in findings_of_runs(&plan, &runs, crate::diagnose::findings) {
+            assert!(found.figures.values().all(|figure| figure.is_finite()), "{found:?}");
+        }
     }
 
     #[test]

@@ -111,6 +111,21 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_upside_down_is_the_interval_of_what_is_upside_down() {
+        let values = sample(&[1.0, 2.0, 4.0, 7.0, 11.0, 16.0, 22.0, 29.0, 37.0, 46.0]);
+        let Interval { low, high } = interval(&[&values], 1, |medians| medians[0].sqrt());
+        let upside_down = interval(&[&values], 1, |medians| -medians[0].sqrt());
+        assert_eq!(upside_down, Interval { low: -high, high: -low });
+    }
+
+    #[test]
+    fn what_is_the_same_is_neither_below_nor_above() {
+        let same = sample(&[3.0; 4]);
+        let difference = interval(&[&same, &same], 1, |medians| medians[0] - medians[1]);
+        assert!(!difference.is_below(0.0) && !difference.is_above(0.0));
+    }
+
+    #[test]
     fn one_measurement_is_its_own_interval() {
         let one = sample(&[4.0]);
         assert_eq!(interval(&[&one], 1, |medians| medians[0]), Interval { low: 4.0, high: 4.0 });

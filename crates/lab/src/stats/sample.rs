@@ -78,6 +78,13 @@ mod tests {
     }
 
     #[test]
+    fn the_deviation_of_a_normal_distribution_is_its_own() {
+        // Its quartiles, and its middle.
+        let deviation = sample(&[-0.674_49, 0.0, 0.674_49]).robust_deviation();
+        assert!((deviation - 1.0).abs() < 1e-5, "{deviation}");
+    }
+
+    #[test]
     fn nothing_and_what_is_no_number_make_no_sample() {
         assert_eq!(Sample::new(vec![]), None);
         assert_eq!(Sample::new(vec![1.0, f64::NAN]), None);
