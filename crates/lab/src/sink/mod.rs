@@ -36,11 +36,14 @@ pub struct Limits {
     pub sessions: usize,
     /// A plain peer that has been silent for so long is let go.
     pub idle: Duration,
+    /// A run whose data connection has not come for so long is given up, and lets others through the door.
+    pub arrival: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 64, sessions: 8, idle: Duration::from_secs(600) }
+        let (idle, arrival) = (Duration::from_secs(600), Duration::from_secs(10));
+        Self { connections: 64, sessions: 8, idle, arrival }
     }
 }
 

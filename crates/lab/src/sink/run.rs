@@ -62,8 +62,13 @@ impl ControlEnd {
 
 impl<'a> Run<'a> {
     /// A run that waits for its data connection, if what is asked for is within the limits.
-    pub(super) fn expected(spec: RunSpec, control: Arc<ControlEnd>, turn: Turn<'a>) -> Self {
-        let until = Instant::now() + ARRIVAL_PATIENCE;
+    pub(super) fn expected(
+        spec: RunSpec,
+        control: Arc<ControlEnd>,
+        turn: Turn<'a>,
+        patience: Duration,
+    ) -> Self {
+        let until = Instant::now() + patience;
         let phase = Mutex::new(Phase::Expected { _turn: turn, until });
         Self { spec, control, phase, stopped: AtomicBool::new(false) }
     }

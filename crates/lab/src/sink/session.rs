@@ -120,7 +120,7 @@ impl Session<'_, '_> {
             .ok_or("another sweep's run stands in the door: try again")?;
         let granted = turn.set(spec.receive_buffer, spec.max_segment);
         let granted_bytes = granted.map_err(|error| format!("the run's options are refused: {error}"))?;
-        let run = Arc::new(Run::expected(spec, Arc::clone(&self.control), turn));
+        let run = Arc::new(Run::expected(spec, Arc::clone(&self.control), turn, self.shared.limits.arrival));
         self.shared.expect(token, Arc::clone(&run));
         self.run = Some((token, run));
         self.runs += 1;

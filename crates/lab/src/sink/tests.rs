@@ -1,9 +1,10 @@
 //! A sink, its plain peers, its sweeps, and those who wish it no good.
 
 use super::*;
-use crate::control::{ControlError, Ended, Remote, RunSpec};
+use crate::control::{ControlError, Ended, Remote, Request, RunSpec};
 use crate::plan::Peer;
 use crate::workload::Pattern;
+use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
@@ -129,6 +130,53 @@ fn a_byte_that_is_wrong_is_found() {
     data.write_all(&bytes).unwrap();
     let report = sweep.await_done(in_a_minute()).unwrap().unwrap();
     assert_eq!((report.bytes, report.wrong_at), (9_000, Some(8_000)));
+}
+
+/// The lines of a control connection that opens a run `opens` times, one after the other, without ever coming for it,
+/// and then has no more to say.
+fn opened_in_vain(limits: Limits, opens: usize) -> Vec<String> {
+    let sink = Running::start(limits);
+    let mut control = sink.dial();
+    control.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut lines = BufReader::new(control.try_clone().unwrap()).lines().map(Result::unwrap);
+    control.write_all(greeting::CONTROL.as_bytes()).unwrap();
+    let mut heard = vec![lines.next().unwrap()];
+    for open in 1..=opens {
+        writeln!(control, "{}", serde_json::to_string(&Request::Open(spec(1_000))).unwrap()).unwrap();
+        heard.push(lines.next().unwrap());
+        if open < opens {
+            heard.push(lines.next().unwrap());
+        }
+    }
+    control.shutdown(Shutdown::Write).unwrap();
+    heard.extend(lines);
+    heard
+}
+
+#[test]
+fn a_run_that_nobody_comes_for_is_given_up_and_lets_the_next_one_in() {
+    let heard = opened_in_vain(Limits { arrival: Duration::from_millis(1), ..Limits::default() }, 3);
+    assert!([1, 3, 5].iter().all(|&place| heard[place].starts_with("{\"opened\":")), "{heard:?}");
+    assert!([2, 4].iter().all(|&place| heard[place].contains("did not come in time")), "{heard:?}");
+}
+
+/// A run that is kept would keep its connection open.
+#[test]
+fn who_opens_a_run_and_goes_has_nothing_left_there() {
+    let heard = opened_in_vain(Limits::default(), 1);
+    assert!(heard.len() == 2 && heard[1].starts_with("{\"opened\":"), "{heard:?}");
+}
+
+#[test]
+fn one_sweep_has_one_run_at_a_time() {
+    let sink = Running::start(Limits::default());
+    let mut sweep = sink.sweep().unwrap();
+    let mut data = open(&sink, &mut sweep, &spec(1_000));
+    let error = sweep.open(&spec(1_000)).unwrap_err();
+    assert!(matches!(&error, ControlError::Refused(why) if why == "the run before is not over"), "{error}");
+    data.write_all(&pattern(1_000)).unwrap();
+    assert_eq!(sweep.await_done(in_a_minute()).unwrap().unwrap().ended, Ended::Complete);
+    open(&sink, &mut sweep, &spec(1_000));
 }
 
 #[test]
