@@ -235,6 +235,8 @@ mod tests {
     fn a_range_holds_both_of_its_ends() {
         assert_eq!(read("1..17").unwrap().len(), 17);
         assert_eq!(read("3..3").unwrap(), ["3"]);
+        assert_eq!(read("1..1024").unwrap().len(), BufferList::MOST);
+        assert_eq!(read("1..1024,1025").unwrap_err(), ParseBuffersError::TooMany(1_025));
         assert_eq!(read("1..17/4").unwrap(), ["1", "5", "9", "13", "17"]);
         assert_eq!(read("4KiB..16KiB/4KiB").unwrap(), ["4 KiB", "8 KiB", "12 KiB", "16 KiB"]);
     }

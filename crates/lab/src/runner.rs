@@ -268,6 +268,20 @@ mod tests {
     }
 
     #[test]
+    fn floors_are_many_where_they_are_short_and_some_where_they_are_long_and_the_first_are_a_warm_up() {
+        let folder = tempfile::tempdir().unwrap();
+        for (millis, counted, warm_up) in [(1, 200, 100), (10, 50, 10), (1_000, 5, 5)] {
+            let mut store = Store::create(&folder.path().join(millis.to_string()), small_plan()).unwrap();
+            let mut bench = FakeBench::new();
+            bench.floor_time = Duration::from_millis(millis);
+            night(&mut bench, &mut store).unwrap();
+            let Maximum::Floor { samples, .. } = &store.start().unwrap().maximum else { panic!() };
+            assert_eq!((samples.len(), bench.floors.len()), (counted, counted + warm_up));
+            assert!(bench.floors.iter().all(|buffer| buffer.packets == Some(2)), "the largest of the plan");
+        }
+    }
+
+    #[test]
     fn a_night_interrupted_after_each_run_resumes_to_the_same_table() {
         let folder = tempfile::tempdir().unwrap();
         let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));

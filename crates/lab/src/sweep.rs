@@ -105,6 +105,13 @@ mod tests {
     }
 
     #[test]
+    fn each_run_has_bytes_of_its_own() {
+        let plan = plan(|_| ());
+        let seeds: BTreeSet<u64> = schedule(&plan).iter().map(|run| run.seed(&plan)).collect();
+        assert_eq!(seeds.len(), 1_156);
+    }
+
+    #[test]
     fn the_first_run_may_be_any_of_them() {
         let firsts = (0..200).map(|seed| {
             let plan = plan(|draft| {

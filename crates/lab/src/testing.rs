@@ -1,6 +1,8 @@
 //! A bench that only pretends, and what else the tests of this crate share.
 
-use crate::bench::{Bench, BenchError, BenchFacts, Counters, Floor, Framing, RunOutcome, RunRequest};
+use crate::bench::{
+    Bench, BenchError, BenchFacts, BufferRequest, Counters, Floor, Framing, RunOutcome, RunRequest,
+};
 use crate::buffers::BufferList;
 use crate::diagnose::{Evidence, Finding};
 use crate::facts::Facts;
@@ -27,6 +29,9 @@ pub(crate) fn small_plan() -> Plan {
 pub(crate) struct FakeBench {
     pub(crate) payload: u32,
     pub(crate) interrupt: Interrupt,
+    /// How long each of its floors takes, and of which buffers they were.
+    pub(crate) floor_time: Duration,
+    pub(crate) floors: Vec<BufferRequest>,
     runs: u32,
     interrupts_after: Option<u32>,
     fails_after: Option<u32>,
@@ -35,7 +40,16 @@ pub(crate) struct FakeBench {
 impl FakeBench {
     pub(crate) fn new() -> Self {
         let interrupt = Interrupt::default();
-        Self { payload: 1_448, interrupt, runs: 0, interrupts_after: None, fails_after: None }
+        let (floor_time, floors) = (Duration::from_millis(1), Vec::new());
+        Self {
+            payload: 1_448,
+            interrupt,
+            floor_time,
+            floors,
+            runs: 0,
+            interrupts_after: None,
+            fails_after: None,
+        }
     }
 
     pub(crate) fn interrupting_after(runs: u32) -> Self {
@@ -59,8 +73,8 @@ impl Bench for FakeBench {
     }
 
     fn floor(&mut self, request: &RunRequest, _: &Interrupt) -> Result<Option<Floor>, BenchError> {
-        let time = Duration::from_millis(1);
-        Ok(Some(Floor { bytes: request.bytes, time, how: "no copy".to_owned() }))
+        self.floors.push(request.send_buffer);
+        Ok(Some(Floor { bytes: request.bytes, time: self.floor_time, how: "no copy".to_owned() }))
     }
 
     fn run(&mut self, request: &RunRequest, _: &Interrupt) -> Result<RunOutcome, BenchError> {
@@ -93,7 +107,7 @@ fn outcome(request: &RunRequest, time: Duration) -> RunOutcome {
 /// The record of a run at about `rate` bytes a second.
 pub(crate) fn record(run: &PlannedRun, rate: f64) -> RunRecord {
     let bytes = 8 << 20;
-    let buffer = |size: crate::buffers::BufferSize| crate::bench::BufferRequest {
+    let buffer = |size: crate::buffers::BufferSize| BufferRequest {
         packets: size.packets(),
         bytes: size.bytes(1_448),
     };

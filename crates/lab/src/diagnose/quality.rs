@@ -129,7 +129,8 @@ fn was(runs: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{findings_of_runs, made_up_runs, small_plan};
+    use crate::table::Table;
+    use crate::testing::{findings_of_runs, made_up_runs, small_plan, start};
 
     /// What is said of a sweep whose first run is changed, and whose first `others` besides.
     fn of_changed(others: usize, change: impl Fn(&mut RunRecord)) -> Vec<Finding> {
@@ -212,6 +213,18 @@ mod tests {
         assert_eq!(texts[0], "In 1 run segments arrived with a wrong checksum.");
         let found = of_changed(1, |run| run.counters.sender.set(names::BAD_CHECKSUMS, 1));
         assert_eq!(found[0].text, "In 2 runs segments arrived with a wrong checksum.");
+    }
+
+    #[test]
+    fn a_build_without_optimisation_is_told_and_no_other() {
+        let (plan, mut start) = (small_plan(), start());
+        let runs = made_up_runs(&plan, |_, _| 1e6);
+        let table = Table::new(&plan, &runs);
+        for debug_build in [true, false] {
+            start.facts.versions.debug_build = debug_build;
+            let found = findings(&Evidence { plan: &plan, start: &start, runs: &runs, table: &table });
+            assert_eq!(found.iter().any(|finding| finding.text.contains("--release")), debug_build);
+        }
     }
 
     #[test]

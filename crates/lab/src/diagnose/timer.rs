@@ -205,6 +205,7 @@ mod tests {
             let slow = run.send_buffer.packets == Some(1) && run.receive_buffer.packets == Some(3);
             run.counters.receiver.set(names::DELAYED_ACK_TIMEOUTS, if slow { 5_746 } else { 0 });
             run.counters.sender.set(names::RETRANSMISSION_TIMEOUTS, 0);
+            run.counters.sender.set(names::DROPPED_FRAMES, 0);
         }
         let found = findings_of_runs(&plan, &runs, findings);
         assert_eq!(
@@ -214,6 +215,7 @@ mod tests {
         );
         assert_eq!(found[1].text, "Timers went off in 1 cell: 22,984 delayed-ACK timeouts in 36 runs.");
         assert_eq!(found[0].figures[names::DELAYED_ACK_TIMEOUTS], 22_984.0);
+        assert_eq!(found[0].figures[names::DROPPED_FRAMES], 0.0);
     }
 
     #[test]

@@ -214,8 +214,10 @@ mod tests {
         assert!(tally.is_due(at(0)));
         assert_eq!(tally.ask(at(0)), 1);
         assert!(!tally.is_due(at(99)) && tally.is_due(at(100)));
+        assert_eq!(tally.next(at(10)), at(100));
         assert_eq!(tally.ask(at(100)), 2);
         assert!(!tally.is_due(at(1_000)) && !tally.is_over(at(599)) && tally.is_over(at(600)));
+        assert_eq!(tally.next(at(101)), at(600));
         tally.answer(2, at(110)).unwrap();
         assert!(tally.is_over(at(500)), "the first had its time");
         assert_eq!((tally.sent, tally.received, tally.loss_percent()), (2, 1, 50.0));

@@ -3,7 +3,7 @@
 use super::*;
 use linerate_link::{MemoryConfig, MemoryLink, memory};
 use linerate_stack::{Stack, StackConfig};
-use linerate_wire::{Ipv4Cidr, MacAddress};
+use linerate_wire::{IcmpError, Ipv4Cidr, MacAddress};
 use std::thread;
 
 const ASKING: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -111,4 +111,40 @@ fn an_answer_within_one_turn_is_there_when_the_turn_is_over() {
     };
     assert_eq!(round_trip(at(10), at(10)..at(17)), Duration::from_micros(7));
     assert_eq!(round_trip(at(15), at(30)..at(40)), Duration::from_micros(5), "the link's stamp is nearer");
+}
+
+/// What comes back to a request is not always what was sent, nor to this one who asks.
+#[test]
+fn an_answer_to_somebody_else_is_none_and_one_with_other_data_is_told_where_it_differs() {
+    let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+    let mut tally = Tally::new(questions(ANSWERING, 9), at(0));
+    let sequence = tally.ask(at(0));
+    let whole = data(56);
+    let reply = |identifier, data: &[u8]| {
+        let data = data.to_vec();
+        Event::EchoReply(EchoReply { source: ANSWERING, identifier, sequence, data, ttl: 64, arrived: at(1) })
+    };
+    let problem = |identifier| {
+        let error = IcmpError::FragmentationNeeded { next_hop_mtu: 0 };
+        Event::EchoError(EchoError {
+            reporter: ANSWERING,
+            destination: ANSWERING,
+            identifier,
+            sequence,
+            error,
+        })
+    };
+    let mut heard = |event| answer(&mut tally, event, &(at(2)..at(3)), &whole);
+    assert_eq!((heard(reply(8, &whole)), heard(problem(8))), (None, None));
+    for (came, expected) in [
+        (whole.clone(), None),
+        (whole[..55].to_vec(), Some(55)),
+        ([&whole[..], b"!"].concat(), Some(56)),
+        ([b"!", &whole[1..]].concat(), Some(0)),
+    ] {
+        let Some(Answer::Reply { wrong_at, length, .. }) = heard(reply(7, &came)) else { panic!() };
+        assert_eq!((wrong_at, length), (expected, came.len() + 8));
+    }
+    assert!(matches!(heard(problem(7)), Some(Answer::Problem(_))));
+    assert_eq!((tally.received, tally.duplicates, tally.problems), (1, 3, 1));
 }

@@ -216,6 +216,7 @@ mod tests {
             }),
             PlanError::DiagonalNeedsEqual
         );
+        assert_eq!(refused(|draft| draft.on = BenchKind::Sim), PlanError::NoScenario);
         assert_eq!(refused(|draft| draft.mtu = 67), PlanError::Mtu(67));
         assert_eq!(refused(|draft| draft.max_time = Duration::ZERO), PlanError::NoTime);
         assert_eq!(
@@ -250,6 +251,15 @@ mod tests {
         let error = refused(Draft { host: host("packet:eth1"), ..Draft::of_1988(BenchKind::Tap) });
         assert_eq!(error, PlanError::HostNeedsInterface);
         assert_eq!(Plan::new(Draft::of_1988(BenchKind::Tap)).unwrap().offloads, Some(false));
+    }
+
+    #[test]
+    fn a_limit_itself_is_within_it() {
+        let mut draft = Draft { mtu: Plan::LEAST_MTU, ..Draft::of_1988(BenchKind::Stack) };
+        draft.send_buffers = "1..1000".parse().unwrap();
+        draft.receive_buffers = "1..1000".parse().unwrap();
+        draft.repeat = NonZeroU32::MIN;
+        assert_eq!(Plan::new(draft).unwrap().runs(), Plan::MOST_RUNS);
     }
 
     #[test]

@@ -112,5 +112,6 @@ mod tests {
     #[test]
     fn a_value_with_a_comma_is_quoted() {
         assert_eq!(line(["a,b".to_owned(), "c\"d".to_owned()].into_iter()), "\"a,b\",\"c\"\"d\"\n");
+        assert_eq!(line(["a\nb".to_owned(), "c".to_owned()].into_iter()), "\"a\nb\",c\n");
     }
 }

@@ -131,6 +131,7 @@ impl Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
 
@@ -175,6 +176,10 @@ mod tests {
         let hurried = Intake { max_time: Duration::from_millis(1), pattern: None, ..intake(10) };
         let taken = hurried.take(&far, b"", || false);
         assert_eq!((taken.bytes, taken.ended), (1, Ended::TimeUp));
+        let looks = Cell::new(0);
+        let enough = || looks.replace(looks.get() + 1) > 20;
+        let silent = Intake { idle_time: Duration::from_millis(1), ..intake(10) };
+        assert_eq!(silent.take(&far, b"", enough).ended, Ended::TimeUp);
         let stopped = intake(10).take(&far, b"", || true);
         assert_eq!(stopped.ended, Ended::Stopped);
     }

@@ -128,6 +128,18 @@ fn who_connects_to_a_fountain_gets_as_much_as_there_is() {
 }
 
 #[test]
+fn a_fountain_pours_for_no_longer_than_it_has_time() {
+    const ENOUGH: u64 = 4 << 30;
+    let mut poured = 0;
+    let hurried = Supply { max_time: Some(Duration::from_millis(1)), ..supply(None) };
+    let event = against_a_fountain(hurried, |guest| {
+        poured = std::io::copy(&mut guest.take(ENOUGH), &mut std::io::sink()).unwrap();
+    });
+    assert!(poured < ENOUGH, "it goes on and on");
+    assert!(matches!(event, Event::Drawn(Drawn { bytes, .. }) if bytes == poured), "{event:?}");
+}
+
+#[test]
 fn a_peer_that_breaks_off_has_had_enough() {
     let event = against_a_fountain(supply(None), |mut guest| {
         let mut first = vec![0; 30_000];

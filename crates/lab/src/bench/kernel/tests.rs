@@ -86,11 +86,11 @@ fn what_the_kernel_cannot_do_is_refused_before_the_first_run() {
 }
 
 /// What a run of 100,000 bytes comes to with a sink that says this of it.
-fn by_word_of(ended: Ended, bytes: u64) -> Result<RunOutcome, BenchError> {
+fn by_word_of(ended: Ended, bytes: u64, wrong_at: Option<u64>) -> Result<RunOutcome, BenchError> {
     let mut counters = EndCounters::default();
     counters.set("\x1b[2J", 5);
     counters.fast_path = Some(FastPath { hits: 1, misses: [("\x07".to_owned(), 1)].into() });
-    let (peer, sink) = false_sink(Report { ended, bytes, span_nanos: u64::MAX, wrong_at: None, counters });
+    let (peer, sink) = false_sink(Report { ended, bytes, span_nanos: u64::MAX, wrong_at, counters });
     let mut bench = KernelBench::new(&plan(|draft| draft.peer = Some(peer))).unwrap();
     let outcome = bench.run(&request(17, 17, 100_000), &Interrupt::default());
     drop(bench);
@@ -101,14 +101,26 @@ fn by_word_of(ended: Ended, bytes: u64) -> Result<RunOutcome, BenchError> {
 #[test]
 fn what_a_sink_cannot_have_read_is_no_measurement() {
     for (ended, bytes) in [(Ended::Complete, 99_999), (Ended::Complete, u64::MAX), (Ended::TimeUp, 100_001)] {
-        let error = by_word_of(ended, bytes).unwrap_err();
+        let error = by_word_of(ended, bytes, None).unwrap_err();
         assert!(matches!(error, BenchError::PeerFailed { .. }), "{error}");
     }
 }
 
 #[test]
+fn a_run_is_whole_and_right_if_the_sink_says_both() {
+    for (ended, bytes, wrong_at, expected) in [
+        (Ended::Complete, 100_000, None, (true, Some(true))),
+        (Ended::Complete, 100_000, Some(99_999), (true, Some(false))),
+        (Ended::TimeUp, 5_000, None, (false, Some(true))),
+    ] {
+        let outcome = by_word_of(ended, bytes, wrong_at).unwrap();
+        assert_eq!((outcome.bytes, (outcome.complete, outcome.verified)), (bytes, expected));
+    }
+}
+
+#[test]
 fn what_a_sink_counted_has_names_that_do_nothing_to_a_terminal() {
-    let outcome = by_word_of(Ended::Complete, 100_000).unwrap();
+    let outcome = by_word_of(Ended::Complete, 100_000, None).unwrap();
     assert!(outcome.complete && outcome.time < Duration::from_secs(60), "{:?}", outcome.time);
     let receiver = outcome.counters.receiver;
     assert_eq!(receiver.get("\u{fffd}[2J"), Some(5));
