@@ -14,8 +14,8 @@ impl Connection {
     pub(crate) fn start_orphan_timer(&mut self, now: Instant) {
         let patience = match (self.state, self.preferences.linger) {
             (State::FinWait2, _) => self.config.orphan_patience,
-            (state, Some(linger)) if state != State::TimeWait && state != State::Closed => linger,
-            _ => return,
+            (State::Closed, _) | (_, None) => return,
+            (_, Some(linger)) => linger,
         };
         self.timers.set(Timer::Orphan, now, patience);
     }
@@ -38,16 +38,19 @@ impl Connection {
     /// Resets the connection for the reason `error`, by a reset with these timestamps.
     #[cold]
     pub(crate) fn abort_with(&mut self, error: Error, timestamps: Option<Timestamps>) {
-        let tells_peer = matches!(
-            self.state,
+        let tells_peer = match self.state {
             State::SynReceived
-                | State::Established
-                | State::FinWait1
-                | State::FinWait2
-                | State::CloseWait
-                | State::Closing
-                | State::LastAck
-        );
+            | State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait => true,
+            // Each has said all and heard that of the other, unless we were to say more than has ever left, or nobody has
+            // read what we have heard (RFC 2525 §2.17).
+            State::Closing | State::LastAck => {
+                self.sender.has_unsent(self.snd.max) || !self.receiver.buffer.is_empty()
+            }
+            State::SynSent | State::TimeWait | State::Closed => false,
+        };
         if tells_peer {
             self.owe_reset(Reset::of(self.empty_seq(), self.rcv.nxt, timestamps));
         }
@@ -68,7 +71,7 @@ impl Connection {
         }
         self.state = State::Closed;
         self.end_burst();
-        self.error = self.error.or(error);
+        self.error = error;
         self.events |= Events::CLOSED;
         self.timers.clear_all();
         self.sender.buffer.clear();

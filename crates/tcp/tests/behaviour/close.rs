@@ -228,6 +228,18 @@ fn closing_with_unread_data_resets_the_connection() {
     assert!(host.connection.is_released());
 }
 
+/// RFC 2525 §2.17: nor does the peer take it for delivered because both have said all.
+#[test]
+fn letting_go_of_unread_data_resets_the_connection_also_when_both_directions_are_closed() {
+    let mut host = established();
+    host.send("FP. 1:101(100) ack 1");
+    host.application(Connection::shutdown_write);
+    host.expect("F. 1:1(0) ack 102");
+    assert_eq!(host.connection.state(), State::LastAck);
+    host.application(Connection::close);
+    host.expect("R. 2:2(0) ack 102");
+}
+
 #[test]
 fn closing_after_everything_was_read_does_not() {
     let mut host = established();
@@ -347,6 +359,99 @@ fn an_abort_resets_and_forgets() {
     assert_eq!((host.try_write(1), host.read_nothing()), (Err(Error::Aborted), Err(Error::Aborted)));
     assert_eq!(host.events(), [Event::Closed]);
     host.expect_silence(secs(600));
+}
+
+/// RFC 9293 §3.10.5. Whatever else was due is not said any more.
+#[test]
+fn an_abort_is_told_to_a_peer_that_waits_for_something_and_to_no_other() {
+    let closed_by_peer = || {
+        let mut host = established();
+        host.send("F. 1:1(0) ack 1");
+        host
+    };
+    let closing = |mut host: Script, fin: &str| {
+        host.application(Connection::shutdown_write);
+        host.expect(fin);
+        host
+    };
+    let opening = Script::connect(&Config::modern());
+    let mut has_asked = Script::connect(&Config::modern());
+    has_asked.expect("S 0:0(0)");
+    let answering = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
+    let mut has_answered = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
+    has_answered.expect("S. 0:0(0) ack 1");
+    let mut at_the_same_time = closing(established(), "F. 1:1(0) ack 1");
+    at_the_same_time.send("F. 1:1(0) ack 1");
+    let mut with_a_rest = closed_by_peer();
+    with_a_rest.expect(". 1:1(0) ack 2");
+    with_a_rest.send(". 2:2(0) ack 1 win 0");
+    with_a_rest.write(100);
+    with_a_rest.application(Connection::shutdown_write);
+    for (mut host, state, told) in [
+        (opening, State::SynSent, None),
+        (has_asked, State::SynSent, None),
+        (answering, State::SynReceived, Some("R. 0:0(0) ack 1")),
+        (has_answered, State::SynReceived, Some("R. 1:1(0) ack 1")),
+        (closing(established(), "F. 1:1(0) ack 1"), State::FinWait1, Some("R. 2:2(0) ack 1")),
+        (half_closed(), State::FinWait2, Some("R. 2:2(0) ack 1")),
+        (closed_by_peer(), State::CloseWait, Some("R. 1:1(0) ack 2")),
+        (at_the_same_time, State::Closing, None),
+        (closing(closed_by_peer(), "F. 1:1(0) ack 2"), State::LastAck, None),
+        (with_a_rest, State::LastAck, Some("R. 1:1(0) ack 2")),
+    ] {
+        assert_eq!(host.connection.state(), state);
+        host.application(Connection::abort);
+        if let Some(reset) = told {
+            host.expect(reset);
+        }
+        host.expect_silence(secs(600));
+        assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::Aborted)));
+        assert_eq!(host.connection.unacknowledged_bytes(), 0, "in {state:?}");
+    }
+}
+
+/// RFC 9293 §3.10.5: it bears SND.NXT, where the peer waits for the next byte, and not the byte beyond its window.
+#[test]
+fn an_abort_while_a_closed_window_is_probed_fits_that_window() {
+    let mut host = established();
+    host.send(". 1:1(0) ack 1 win 0");
+    host.write(100);
+    host.pass_time(secs(3));
+    host.take_sent();
+    host.application(Connection::abort);
+    host.expect("R. 1:1(0) ack 1");
+}
+
+#[test]
+fn a_reset_acknowledges_what_has_come_and_nothing_else_does() {
+    let mut host = established();
+    host.send("P. 1:101(100) ack 1");
+    host.take_sent();
+    host.read(100);
+    host.send("P. 101:201(100) ack 1");
+    host.application(Connection::close);
+    host.expect("R. 1:1(0) ack 201");
+    host.expect_silence(secs(600));
+}
+
+#[test]
+fn what_has_ended_does_not_end_again() {
+    let mut done = established();
+    done.send("F. 1:1(0) ack 1");
+    done.application(Connection::shutdown_write);
+    done.take_sent();
+    done.send(". 2:2(0) ack 2");
+    let mut reset = established();
+    reset.send("R 1:1(0)");
+    for (mut host, error) in [(done, None), (reset, Some(Error::Reset))] {
+        host.application(|connection, _| connection.set_linger(Some(secs(5))));
+        assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, error));
+        host.events();
+        host.application(Connection::abort);
+        host.application(Connection::close);
+        assert_eq!((host.connection.error(), host.events()), (error, vec![]));
+        host.expect_silence(secs(600));
+    }
 }
 
 /// RFC 9293 §3.10.5: both ends have agreed already, so there is nothing to tell and nobody to blame.
