@@ -41,8 +41,8 @@ impl Connection {
     pub fn set_user_timeout(&mut self, now: Instant, timeout: Option<Duration>) {
         self.end_calm();
         self.user_timeouts.local = timeout;
-        self.advertise_user_timeout();
-        self.adopt_user_timeout(now);
+        self.user_timeouts.due = self.config.user_timeout_option;
+        self.watch_user_timeout(now);
     }
 
     /// USER_TIMEOUT, if the application or the peer has said one: what the application has set, else by
@@ -74,10 +74,6 @@ impl Connection {
         self.config.user_timeout_option.then(|| option_of(timeout))
     }
 
-    fn advertise_user_timeout(&mut self) {
-        self.user_timeouts.due = self.config.user_timeout_option;
-    }
-
     /// Takes what the peer advertises.
     #[inline]
     pub(crate) fn note_user_timeout(&mut self, now: Instant, options: &TcpOptions) {
@@ -91,19 +87,11 @@ impl Connection {
         let Some(option) = options.user_timeout else { return };
         let unit = if option.minutes { 60 } else { 1 };
         self.user_timeouts.remote = Some(Duration::from_secs(u64::from(option.count) * unit));
-        self.adopt_user_timeout(now);
+        self.watch_user_timeout(now);
     }
 
-    /// Another timeout applies from now on.
-    fn adopt_user_timeout(&mut self, now: Instant) {
-        self.timers.clear(Timer::UserTimeout);
-        if self.has_undelivered() {
-            self.watch_user_timeout(now);
-        }
-    }
-
-    /// Something begins to wait for the peer's acknowledgement, after nothing did. During the handshake
-    /// its own limits apply (RFC 5482 §3.3).
+    /// Something begins to wait for the peer's acknowledgement, after nothing did, or another timeout applies from now
+    /// on. During the handshake its own limits apply (RFC 5482 §3.3).
     #[inline]
     pub(crate) fn watch_user_timeout(&mut self, now: Instant) {
         if let Some(timeout) = self.user_timeout().filter(|_| self.state.is_synchronized()) {
@@ -113,7 +101,7 @@ impl Connection {
     }
 
     /// The timer is set when data begins to wait and not touched by acknowledgements: what they have
-    /// brought since is looked at here.
+    /// brought since, and whether anything waits and a timeout applies at all, is looked at here.
     pub(crate) fn on_user_timeout(&mut self, now: Instant) {
         let Some(timeout) = self.user_timeout().filter(|_| self.has_undelivered()) else { return };
         let silence = now.since(self.sender.progressed);
@@ -157,7 +145,9 @@ mod tests {
             let option = option_of(timeout);
             (option.minutes, option.count)
         };
+        assert_eq!(said(Duration::ZERO), (false, 1), "zero is reserved");
         assert_eq!(said(Duration::from_millis(1)), (false, 1));
+        assert_eq!(said(Duration::from_millis(1_001)), (false, 2));
         assert_eq!(said(Duration::from_secs(32_767)), (false, 32_767));
         assert_eq!(said(Duration::from_secs(32_768)), (true, 547));
         assert_eq!(said(Duration::MAX), (true, UserTimeout::MOST));

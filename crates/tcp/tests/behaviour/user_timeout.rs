@@ -2,7 +2,7 @@
 //! connection (RFC 9293 §3.9.1.1, RFC 5482).
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, Error, KeepAlive, State};
+use linerate_tcp::{Config, Connection, Error, IcmpReport, KeepAlive, State};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
@@ -24,8 +24,12 @@ fn it_is_kept_to_the_moment_whatever_the_retransmission_timer_does() {
     let mut host = patient(secs(5));
     host.write(100);
     // Repetitions after 0.2, 0.6, 1.4, 3 and 6.2 seconds: the end comes between them.
-    expect_end_after(&mut host, secs(5));
+    host.pass_time(secs(4));
+    host.take_sent();
+    expect_end_after(&mut host, secs(1));
     assert_eq!(host.connection.statistics().retransmission_timeouts, 4);
+    // Who answers nothing is told nothing (RFC 9293 §3.10.8).
+    host.expect_silence(secs(600));
 }
 
 #[test]
@@ -75,6 +79,17 @@ fn a_window_that_stays_closed_is_no_excuse() {
     assert_eq!((host.now, host.connection.error()), (end, Some(Error::TimedOut)));
 }
 
+/// Also one that ends before the window is asked about for the first time.
+#[test]
+fn what_could_not_leave_at_all_counts() {
+    let mut host = patient(ms(100));
+    host.send(". 1:1(0) ack 1 win 0");
+    host.take_sent();
+    host.write(100);
+    expect_end_after(&mut host, ms(100));
+    assert_eq!(host.connection.statistics().window_probes, 0);
+}
+
 #[test]
 fn it_can_be_set_changed_and_lifted_while_data_waits() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -84,10 +99,41 @@ fn it_can_be_set_changed_and_lifted_while_data_waits() {
     host.application(|connection, now| connection.set_user_timeout(now, None));
     host.pass_time(secs(60));
     assert_eq!(host.connection.state(), State::Established);
-    host.application(|connection, now| connection.set_user_timeout(now, Some(secs(90))));
-    // It counts from the last that the peer has acknowledged, which was 62 seconds ago.
-    host.pass_time(secs(100));
-    assert_eq!(host.connection.error(), Some(Error::TimedOut));
+    // The next repetition, which asks for it as well, would be forty seconds away.
+    host.application(|connection, now| connection.set_user_timeout(now, Some(secs(20))));
+    expect_end_after(&mut host, secs(20));
+}
+
+/// RFC 9293 §3.9.1.1: it is given up, and data that the peer may still want has its time, in each synchronized state.
+#[test]
+fn it_counts_for_what_is_written_after_the_peer_has_closed_and_for_a_fin() {
+    let mut host = patient(secs(5));
+    host.send("F. 1:1(0) ack 1");
+    host.write(100);
+    host.take_sent();
+    expect_end_after(&mut host, secs(5));
+    for peer_closes in [false, true] {
+        let mut host = patient(secs(5));
+        if peer_closes {
+            host.send("F. 1:1(0) ack 1");
+        }
+        host.pass_time(secs(60));
+        host.application(Connection::shutdown_write);
+        host.take_sent();
+        expect_end_after(&mut host, secs(5));
+    }
+}
+
+/// RFC 1122 §4.2.3.9: what the network has said of the path is told, for the application may know better what to do.
+#[test]
+fn who_is_given_up_by_it_is_unreachable_if_the_network_said_so() {
+    let mut host = patient(secs(5));
+    host.write(100);
+    host.take_sent();
+    let quoted = host.number(1);
+    host.application(|connection, now| connection.handle_icmp(now, IcmpReport::SoftError { quoted }));
+    host.pass_time(secs(5));
+    assert_eq!(host.connection.error(), Some(Error::Unreachable));
 }
 
 #[test]
@@ -106,6 +152,7 @@ fn keep_alive_neither_ends_before_it_nor_goes_on_after_it() {
     assert_eq!(ended(None), secs(40));
     assert_eq!(ended(Some(secs(100))), secs(100));
     assert_eq!(ended(Some(secs(15))), secs(20));
+    assert_eq!(ended(Some(secs(5))), secs(20), "nobody is given up who was not asked");
 }
 
 fn telling() -> Config {
@@ -165,6 +212,11 @@ fn what_the_peer_says_is_adopted_within_limits() {
     assert_eq!(adopted(shorter, "10s"), Some(secs(100)), "not at the mercy of a short break");
     let own = Config { user_timeout: Some(secs(7)), ..telling() };
     assert_eq!(adopted(own, "300s"), Some(secs(7)), "the application has set it");
+    // What is adopted is not said: ADV_UTO stays our own.
+    let mut host = Script::connect(&short);
+    host.expect("S 0:0(0) uto 120s");
+    host.send(&format!("{SYN_ACK} uto 300s"));
+    host.expect(". 1:1(0) ack 1 uto 120s");
 }
 
 #[test]
