@@ -44,8 +44,8 @@ const LEAST_SHARE: u32 = 64;
 /// After a probe that was found lost by a timeout the next waits so many times as long (RFC 4821 §7.6.3).
 const TIMEOUT_PENALTY: u64 = 5;
 
-/// A raised size is judged when so many timeouts' time has passed (RFC 4821 §7.8), and was too much if
-/// more than a tenth of what was sent since is lost.
+/// A raised size is judged whenever so many timeouts' time has passed (RFC 4821 §7.8), and is too much if
+/// more than a tenth of what was sent meanwhile is lost.
 const VERIFIED_AFTER: u64 = 4;
 const LOSS_SHARE: u64 = 10;
 
@@ -93,15 +93,19 @@ pub(crate) struct Tally {
 
 packed!(Tally { delivered, lost });
 
-/// What was the case when the size was raised (RFC 4821 §7.8).
+/// A size that was raised (RFC 4821 §7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Raised {
+    /// What it was before, and is again if it is too much.
     before: u32,
+    /// When it was raised, or judged last, and what had been lost by then.
     at: Instant,
     tally: Tally,
+    /// It was judged, and found good.
+    is_good: bool,
 }
 
-packed!(Raised { before, at, tally });
+packed!(Raised { before, at, tally, is_good });
 
 /// A report that waits for a sign that it is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -347,7 +351,10 @@ impl PathMtu {
             None if !una.before(trial.right) => {
                 let search = self.search();
                 (search.trial, search.suspect) = (None, None);
-                search.raised = Some(Raised { before, at: now, tally });
+                // One that was raised and not judged since may be too much, too.
+                let doubtful = search.raised.filter(|raised| !raised.is_good);
+                let before = doubtful.map_or(before, |raised| raised.before);
+                search.raised = Some(Raised { before, at: now, tally, is_good: false });
                 search.low = trial.size;
                 self.use_size(trial.size);
                 self.search_from(now);
@@ -376,17 +383,19 @@ impl PathMtu {
         (search.ready, search.held) = (None, None);
     }
 
-    /// Something was lost. If much was since the size was raised, the path has parts of different width, and
-    /// the size is taken back (§7.8): true.
+    /// Something was lost. If much was since the size was raised, or judged last, the path has parts of different
+    /// width, and the size is taken back (§7.8): true. What is found good may be too much later, when other parts
+    /// take their turns.
     pub(crate) fn verify(&mut self, now: Instant, timeout: Duration, tally: Tally) -> bool {
         let due = |raised: &Raised| now.since(raised.at) >= timeout * VERIFIED_AFTER;
         let effective = self.effective;
         let Some(search) = &mut self.search else { return false };
         let Some(raised) = search.raised.filter(due) else { return false };
-        search.raised = None;
+        search.raised = Some(Raised { at: now, tally, is_good: true, ..raised });
         let lost = tally.lost - raised.tally.lost;
         let is_too_much = lost * LOSS_SHARE > tally.delivered - raised.tally.delivered + lost;
         if is_too_much {
+            search.raised = None;
             search.high = (effective - 1).max(raised.before);
             search.low = raised.before;
             self.use_size(raised.before);

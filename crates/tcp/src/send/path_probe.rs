@@ -180,6 +180,7 @@ impl Connection {
         if self.sender.path.on_timeout(una, now, pause) {
             self.statistics.path_probes_failed += 1;
         }
+        // An outage says little of the size: what is found lost by this timeout counts when it is judged next.
         self.doubt_path(now);
         let repeated = (self.snd.max - una).min(self.full_segment());
         let patience = if self.sender.scoreboard.has_sacked(repeated) { 2 * R1 } else { R1 };

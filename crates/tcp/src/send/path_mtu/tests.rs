@@ -242,8 +242,41 @@ fn a_raised_size_that_brings_many_losses_is_taken_back() {
         path.check();
         path.watch(NOW + timeout * 4, seq(0));
         assert_eq!(path.ready(), Some(if is_withdrawn { 1_172 } else { 1_400 }), "it is not tried again");
-        let later = Tally { lost: tally.lost + 1_000, ..tally };
-        assert!(!path.verify(NOW + timeout * 8, timeout, later), "a size is judged once");
+        // What was kept is judged again, by what is lost from then on.
+        let later = |lost| Tally { delivered: tally.delivered + 900, lost: tally.lost + lost };
+        assert!(!path.verify(NOW + timeout * 8, timeout, later(100)));
+        assert!(!path.verify(NOW + timeout * 11, timeout, later(1_000)), "too early again");
+        assert_eq!(path.verify(NOW + timeout * 12, timeout, later(1_000)), !is_withdrawn);
+        assert_eq!(path.effective(), 1_064);
+    }
+}
+
+/// RFC 4821 §7.8: probes may pass one after the other before a loss could tell that the first was one too many.
+#[test]
+fn what_was_raised_several_times_and_is_too_much_becomes_what_it_was_before_the_first() {
+    let timeout = Duration::from_millis(200);
+    let none = Tally { delivered: 0, lost: 0 };
+    for (lost_between, after) in [(None, 1_064), (Some(11), 1_064), (Some(9), 1_280)] {
+        let mut path = path(PathSearch::Always, ETHERNET);
+        let mut now = NOW;
+        let mut tally = none;
+        for (passed, end) in [(1_280, 1_410), (1_400, 2_810)] {
+            path.watch(now, seq(0));
+            assert_eq!(path.ready(), Some(passed));
+            path.depart(seq(end - 1_410), seq(end));
+            path.judge_probe(seq(end), now, PAUSE, tally);
+            if let Some(lost) = lost_between.filter(|_| passed == 1_280) {
+                now += timeout * 4;
+                tally = Tally { delivered: 100 - lost, lost };
+                if path.verify(now, timeout, tally) {
+                    break;
+                }
+            }
+        }
+        let much = Tally { lost: tally.lost + 1_000, ..tally };
+        path.verify(now + timeout * 4, timeout, much);
+        assert_eq!(path.effective(), after, "{lost_between:?}");
+        path.check();
     }
 }
 
