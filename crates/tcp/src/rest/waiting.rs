@@ -6,11 +6,10 @@
 
 use crate::opening::Seeds;
 use crate::options::{Agreement, TimestampState};
-use crate::receive::ReceiveSequence;
-use crate::send::SendSequence;
 use crate::timers::Timer;
 use crate::{Connection, Open, Path, SharedConfig, State};
 use linerate_units::Instant;
+use linerate_wire::SeqNum;
 
 /// What is left of a connection that no application holds, in TIME-WAIT.
 #[derive(Clone, Debug)]
@@ -19,18 +18,17 @@ pub struct Waiting {
     numbers: Numbers,
 }
 
-/// What is left but for the rules.
+/// What is left but for the rules. All that either end has sent was acknowledged.
 #[derive(Clone, Debug)]
 struct Numbers {
-    path: Path,
-    rcv: ReceiveSequence,
-    snd: SendSequence,
+    /// RCV.NXT, and RCV.NXT + RCV.WND.
+    rcv_nxt: SeqNum,
+    rcv_edge: SeqNum,
+    /// SND.UNA and SND.NXT, and Max(SND.WND), which says how old an acknowledgement may be.
+    snd_nxt: SeqNum,
+    snd_max_wnd: u32,
     timestamps: TimestampState,
     agreement: Agreement,
-    receive_capacity: usize,
-    /// The largest segment of the peer.
-    segment: u32,
-    heard: Instant,
     next_challenge: Instant,
     deadline: Instant,
 }
@@ -63,15 +61,14 @@ impl Connection {
     #[inline(always)]
     fn numbers(&self) -> Option<Numbers> {
         let deadline = self.waits_until().filter(|_| !self.output_due)?;
+        debug_assert!(self.snd.flight() == 0 && self.rcv.pending() == 0, "something is not acknowledged");
         Some(Numbers {
-            path: self.path,
-            rcv: self.rcv.clone(),
-            snd: self.snd.clone(),
+            rcv_nxt: self.rcv.nxt,
+            rcv_edge: self.rcv.edge,
+            snd_nxt: self.snd.nxt,
+            snd_max_wnd: self.snd.max_wnd,
             timestamps: self.timestamps.clone(),
             agreement: self.agreement.clone(),
-            receive_capacity: self.receiver.buffer.capacity(),
-            segment: self.receiver.largest_segment,
-            heard: self.heard,
             next_challenge: self.next_challenge,
             deadline,
         })
@@ -90,24 +87,21 @@ impl Waiting {
     pub fn look(&self) -> Connection {
         let kept = &self.numbers;
         // The last number of ours is the FIN's, and nothing lies before it any more.
-        let initial_sequence = kept.snd.max - 2;
+        let initial_sequence = kept.snd_nxt - 2;
         // Its timestamps are kept whole.
         let seeds = Seeds { initial_sequence, timestamp_offset: 0 };
+        // No data leaves, so any way will do, and nobody asks for when it was opened.
         let mut connection =
-            Connection::open(self.config.clone(), kept.path, seeds, Open::Passive, kept.heard);
+            Connection::open(self.config.clone(), Path::ipv4(576), seeds, Open::Passive, Instant::ZERO);
         connection.state = State::TimeWait;
-        connection.rcv = kept.rcv.clone();
-        connection.snd = kept.snd.clone();
+        let (rcv, snd) = (&mut connection.rcv, &mut connection.snd);
+        (rcv.nxt, rcv.acked, rcv.edge) = (kept.rcv_nxt, kept.rcv_nxt, kept.rcv_edge);
+        (snd.una, snd.nxt, snd.max) = (kept.snd_nxt, kept.snd_nxt, kept.snd_nxt);
+        snd.max_wnd = kept.snd_max_wnd;
         connection.timestamps = kept.timestamps.clone();
         connection.agreement = kept.agreement.clone();
         connection.next_challenge = kept.next_challenge;
         connection.sender.fin = true;
-        connection.sender.scoreboard.clear(kept.snd.max);
-        connection.receiver.buffer.set_capacity(kept.receive_capacity, 0);
-        connection.receiver.largest_segment = kept.segment;
-        connection.receiver.largest_window = u32::from(u16::MAX) << kept.agreement.receive_shift;
-        connection.receiver.shut();
-        connection.ecn.forget();
         connection.user_timeouts.due = false;
         connection.first_due = false;
         connection.output_due = false;

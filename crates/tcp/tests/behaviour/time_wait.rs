@@ -40,7 +40,7 @@ fn what_is_kept_is_small_and_ends_with_time_wait() {
     let host = in_time_wait(&Config::modern());
     let waiting = kept(&host);
     assert_eq!(waiting.deadline(), host.now + secs(60));
-    assert!(size_of_val(&waiting) <= 192, "{} bytes", size_of_val(&waiting));
+    assert!(size_of_val(&waiting) <= 80, "{} bytes", size_of_val(&waiting));
     waiting.look().check();
     let mut woken = waiting.wake(host.now);
     woken.handle_timeout(waiting.deadline() - Duration::from_nanos(1));
