@@ -1,5 +1,6 @@
 //! Buffers of sockets that are lent to their applications.
 
+use bytes::Bytes;
 use linerate_stack::{Error, Event};
 use linerate_tcp::Event as TcpEvent;
 use linerate_testkit::transfer::{established, listen};
@@ -32,6 +33,29 @@ fn whatever_is_copied_and_whatever_is_made_and_read_in_place_is_one_stream() {
     };
     assert!(pair.run_until(Duration::from_secs(10), done));
     assert!(ways.contains(&Way::InPlace) && ways.contains(&Way::Copied));
+}
+
+/// The same of who shares what he has; and who has nothing to write waits for nothing.
+#[test]
+fn whoever_cannot_share_for_want_of_memory_waits_for_it() {
+    let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.buffer_bytes = 8 << 10);
+    let listener = listen(&mut pair);
+    let [(one, _), (two, _), (three, _)] = [(); 3].map(|()| established(&mut pair, listener));
+    while pair.stack(Side::Left).poll_event().is_some() {}
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    for handle in [one, two] {
+        assert_eq!(stack.tcp_write(now, handle, &[7; 4_000]), Ok(4_000));
+    }
+    assert_eq!(stack.tcp_write_shared(now, three, &mut Bytes::new()), Ok(0));
+    assert_eq!(stack.tcp_write_with(now, three, 0, |_| 0), Ok(0));
+    assert_eq!(stack.counters().tcp_extra.memory_waits, 0);
+    let mut data = Bytes::from_static(&[7; 100]);
+    assert_eq!(stack.tcp_write_shared(now, three, &mut data), Ok(0));
+    assert_eq!(stack.counters().tcp_extra.memory_waits, 1);
+    let told =
+        |pair: &mut Pair| pair.stack(Side::Left).poll_event() == Some(Event::Tcp(three, TcpEvent::Writable));
+    assert!(pair.run_until(Duration::from_secs(3), told));
 }
 
 /// Whoever could be lent nothing is told when there is something; whoever was lent room and did not use it,

@@ -91,7 +91,7 @@ impl Connection {
         self.ecn.forget();
         self.timers.clear_all();
         self.timers.set(Timer::TimeWait, now, self.config.msl * 2);
-        if self.released && self.receiver.buffer.is_empty() {
+        if self.released {
             self.receiver.buffer.give_back();
             self.sender.buffer.give_back();
         } else {

@@ -78,7 +78,7 @@ impl Connection {
         let silence = now.since(self.heard);
         if silence < keep_alive.idle {
             self.timers.set(Timer::KeepAlive, now, keep_alive.idle - silence);
-        } else if self.snd.flight() > 0 || self.sender.has_unsent(self.snd.nxt) {
+        } else if self.has_undelivered() {
             // The retransmission and persist timers are asking already.
             self.timers.set(Timer::KeepAlive, now, keep_alive.interval);
         } else if self.is_given_up_by_keep_alive(silence, keep_alive.probes) {

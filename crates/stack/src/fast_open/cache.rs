@@ -12,7 +12,7 @@ use linerate_wire::FastOpenCookie;
 /// How long a port is left alone that has refused once.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Each refusal in a row doubles the pause, up to so many times: to four days and a half.
+/// Each refusal in a row doubles the pause, up to so many times: to nearly three days.
 const MOST_DOUBLINGS: u32 = 12;
 
 /// What a server has given.
@@ -150,6 +150,9 @@ mod tests {
         assert_eq!(cache.offer(now, at(1, 1), at(9, 80)), known(None));
         cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { mss: Some(900), accepted: true, ..NEWS });
         assert_eq!(cache.offer(now, at(1, 1), at(9, 80)), known(Some(900)));
+        // One that says nothing of it this time takes what it took.
+        cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { accepted: true, ..NEWS });
+        assert_eq!(cache.offer(now, at(1, 1), at(9, 80)), known(Some(900)));
     }
 
     #[test]
@@ -178,8 +181,9 @@ mod tests {
         for _ in 0..100 {
             cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { refused: true, ..NEWS });
         }
-        let days = Duration::from_secs(5 * 24 * 60 * 60);
-        assert!(cache.offer(now + days, at(1, 2), at(9, 80)).is_some());
+        let day = Duration::from_secs(24 * 60 * 60);
+        assert_eq!(cache.offer(now + day * 2, at(1, 2), at(9, 80)), None);
+        assert!(cache.offer(now + day * 3, at(1, 2), at(9, 80)).is_some());
     }
 
     #[test]
@@ -196,5 +200,10 @@ mod tests {
         cache.check();
         assert!(!is_known(&mut cache, 1));
         assert!([0, 2, 3, 4].into_iter().all(|server| is_known(&mut cache, server)));
+        // Of ports that refuse there are not more, either.
+        let refused = FastOpenLesson { refused: true, ..NEWS };
+        let forgotten = [1, 2, 3, 4, 1, 5].map(|port| cache.learn(now, at(1, 1), at(0, port), &refused));
+        assert_eq!(forgotten, [0, 0, 0, 0, 0, 1]);
+        cache.check();
     }
 }

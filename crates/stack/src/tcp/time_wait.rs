@@ -122,11 +122,9 @@ impl Stack {
         if self.time_wait.passed < self.time_wait.len() {
             return self.timers.arm(TcpTimer::Queue, now);
         }
-        // Whoever does nothing but wait from now on says so.
+        // Nobody stands there without a timer of its own; whoever does nothing but wait from now on says so.
         self.time_wait.passed = 0;
-        if self.time_wait.list.is_empty() {
-            self.time_wait.latest = Instant::ZERO;
-        }
+        self.time_wait.latest = Instant::ZERO;
     }
 
     /// One that is awake, and perhaps has an application that looks at it, keeps nobody from being ended.

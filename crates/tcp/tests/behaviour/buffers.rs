@@ -1,7 +1,7 @@
 //! How the socket buffers grow, keep to a size that was chosen, and give their memory back.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{BufferSize, Config, Connection, Disposition, Event, MemoryGrant, Refusal};
+use linerate_tcp::{BufferSize, Config, Connection, Disposition, Event, MemoryGrant, Refusal, State};
 use linerate_testkit::{Connections, End, Network, Script};
 use linerate_units::Duration;
 
@@ -183,6 +183,29 @@ fn memory_is_taken_for_data_and_given_back_after_a_second_without_any() {
     host.read(1_000);
     host.pass_time(secs(1));
     assert_eq!(host.connection.buffer_memory(), 0);
+}
+
+/// Those in TIME-WAIT are many where connections are short: who has let go of one holds no memory there, and who has not
+/// holds none for longer than otherwise.
+#[test]
+fn time_wait_holds_no_memory() {
+    for lets_go in [true, false] {
+        let mut host = Script::established(&Config::modern(), SYN_ACK);
+        host.write(1_000);
+        host.send("P. 1:1001(1000) ack 1001");
+        host.read(1_000);
+        host.application(if lets_go { Connection::close } else { Connection::shutdown_write });
+        host.take_sent();
+        host.send("F. 1001:1001(0) ack 1002");
+        assert_eq!(host.connection.state(), State::TimeWait);
+        if !lets_go {
+            assert_eq!(host.connection.buffer_memory(), 2 * 4_096);
+            host.pass_time(secs(1));
+        }
+        assert_eq!(host.connection.buffer_memory(), 0);
+        host.take_sent();
+        assert_eq!(host.connection.wait_out().is_some(), lets_go);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! costs no more than the round trip that it would have saved.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, Error, Event, FastOpenLesson, FastOpenOffer, State};
+use linerate_tcp::{Config, Error, Event, FastOpenLesson, FastOpenOffer, Path, State};
 use linerate_testkit::Script;
 use linerate_wire::{FastOpenCookie, TcpFlags};
 
@@ -208,6 +208,19 @@ fn a_syn_bears_what_fits_the_segment_size_that_is_remembered_less_its_options() 
         let rest = host.take_sent();
         assert_eq!((rest[0].says.seq, rest[0].says.length), (length + 1, 1_448));
         assert_eq!(rest.iter().map(|sent| sent.says.length).sum::<u32>(), 5_000 - length);
+    }
+}
+
+/// RFC 7413 §4.1.3: no larger than the first link takes, nor than middleboxes expect where links take more.
+#[test]
+fn a_syn_fits_the_first_link_and_is_no_jumbo() {
+    for (mtu, most) in [(576, 536), (9_000, 1_460)] {
+        let mut host = Script::with_path(&Config::modern(), Path::ipv4(mtu));
+        let offer = FastOpenOffer::Data { cookie: cookie(), mss: Some(8_960) };
+        host.application(|connection, _| connection.try_fast_open(offer));
+        host.write(5_000);
+        let length = most - 32;
+        host.expect(&format!("S 0:{length}({length})"));
     }
 }
 

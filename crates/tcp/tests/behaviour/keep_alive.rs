@@ -82,6 +82,19 @@ fn data_in_flight_is_its_own_probe() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
+/// It is the data that ask while they are in flight; when they are acknowledged, silence counts as before.
+#[test]
+fn once_data_in_flight_are_acknowledged_the_silence_after_them_is_asked_about() {
+    let mut host = probing(secs(10), secs(3), 3);
+    host.pass_time(secs(9));
+    host.write(100);
+    host.pass_time(secs(3));
+    host.take_sent();
+    host.send(". 1:1(0) ack 101");
+    host.expect_silence(secs(10) - ms(1));
+    host.expect_after(ms(1), ". 100:100(0) ack 1");
+}
+
 /// RFC 9293: a probe may carry a byte of garbage, for old peers; its answer is the same.
 #[test]
 fn a_peer_s_probe_is_answered() {

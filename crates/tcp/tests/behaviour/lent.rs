@@ -3,8 +3,9 @@
 
 use crate::{ms, secs};
 use bytes::Bytes;
-use linerate_tcp::{Config, Error, MemoryGrant, Path};
-use linerate_testkit::{Connections, End, Fate, Network, pattern};
+use linerate_tcp::{Config, Connection, Error, Event, MemoryGrant, Path};
+use linerate_testkit::{Connections, End, Fate, Network, Script, pattern};
+use linerate_units::Instant;
 use std::sync::Arc;
 
 fn pair() -> Connections {
@@ -98,12 +99,65 @@ fn nobody_has_written_or_taken_more_than_was_lent() {
 fn the_end_of_the_stream_is_shown_as_nothing() {
     let mut pair = pair();
     let now = pair.now;
+    assert_eq!(pair.server().read_shared(now, 0), Ok(Bytes::new()), "none are wanted");
     assert_eq!(pair.client.write(now, b"last"), Ok(4));
     pair.client.shutdown_write(now);
     assert_eq!(pair.client.write_with(now, 1, |_| unreachable!("it is closed")), Err(Error::Shutdown));
     pair.pass_time(ms(10));
     assert_eq!(take_lent(&mut pair, End::Server), Ok(b"last".to_vec()));
-    assert_eq!(take_lent(&mut pair, End::Server), Ok(Vec::new()));
+    let (now, mut shown) = (pair.now, None);
+    let taken = pair.server().read_with(now, |bytes| {
+        shown = Some(bytes.len());
+        1
+    });
+    assert_eq!((taken, shown), (Ok(0), Some(0)), "who asks for it is shown that there is nothing");
+    assert_eq!(pair.server().read_shared(now, 1), Ok(Bytes::new()));
+}
+
+/// What is read is told to the peer alike, and whoever takes nothing tells nothing.
+#[test]
+fn reading_opens_the_window_in_whatever_way_it_is_done() {
+    type Read = fn(&mut Connection, Instant, usize) -> Result<usize, Error>;
+    let ways: [Read; 3] = [
+        |connection, now, most| connection.read(now, &mut vec![0; most]),
+        |connection, now, most| connection.read_with(now, |bytes| most.min(bytes.len())),
+        |connection, now, most| connection.read_shared(now, most).map(|bytes| bytes.len()),
+    ];
+    let tell = |read: Read| {
+        let config = Config { receive_buffer: 10_000.into(), timestamps: false, ..Config::modern() };
+        let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+        for at in 0..10 {
+            host.send(&format!("P. {}:{}(1000) ack 1", at * 1_000 + 1, at * 1_000 + 1_001));
+        }
+        host.take_sent();
+        assert_eq!(host.application(|connection, now| read(connection, now, 0)), Ok(0));
+        host.expect_nothing();
+        let windows = [500, 4_000, 9_000].map(|most| {
+            assert_eq!(host.application(|connection, now| read(connection, now, most)), Ok(most.min(5_500)));
+            host.take_sent().iter().map(|sent| sent.says.window).collect::<Vec<_>>()
+        });
+        host.pass_time(secs(5));
+        (windows, host.connection.buffer_memory())
+    };
+    let copied = tell(ways[0]);
+    assert_eq!(copied.0[0], []);
+    assert_eq!((copied.0[1].len(), copied.0[2].len(), copied.1), (1, 1, 0));
+    assert_eq!(tell(ways[1]), copied);
+    assert_eq!(tell(ways[2]), copied);
+}
+
+/// As of a write: who found too little room hears of more, and who found enough hears nothing.
+#[test]
+fn who_shared_more_than_there_was_room_for_hears_of_room_and_nobody_else_does() {
+    for (length, is_told) in [(10_000, false), (10_001, true)] {
+        let mut pair = pair_with(&Config { send_buffer: 10_000.into(), ..Config::modern() });
+        let (_owner, mut data) = owned(length);
+        pair.events(End::Client);
+        let now = pair.now;
+        assert_eq!(pair.client.write_shared(now, &mut data), Ok(10_000));
+        pair.pass_time(ms(100));
+        assert_eq!(pair.events(End::Client).contains(&Event::Writable), is_told);
+    }
 }
 
 #[test]
@@ -115,7 +169,7 @@ fn a_full_buffer_is_not_lent_and_says_when_it_can_be() {
     assert_eq!(pair.client.write_with(now, 1, |_| unreachable!("there is no room")), Ok(0));
     assert_eq!(pair.events(End::Client), []);
     pair.pass_time(ms(50));
-    assert_eq!(pair.events(End::Client), [linerate_tcp::Event::Writable]);
+    assert_eq!(pair.events(End::Client), [Event::Writable]);
     // Empty again, it is lent from the beginning of its memory, and so in one part.
     assert_eq!(pair.client.write_with(now, 10_000, |room| room.len()), Ok(3_000));
 }

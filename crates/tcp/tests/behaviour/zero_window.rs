@@ -2,8 +2,9 @@
 //! goes in crumbs.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, Connection, Error, State};
+use linerate_tcp::{Config, Connection, Error, IcmpReport, State};
 use linerate_testkit::{Connections, End, Fate, Network, Script, pattern};
+use linerate_wire::TcpFlags;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -54,6 +55,22 @@ fn probes_that_nobody_answers_end_the_connection() {
     }
     assert!(host.now.since(start) >= secs(900), "R2 is fifteen minutes");
     assert_eq!(host.connection.error(), Some(Error::TimedOut));
+    assert!(
+        host.take_sent().iter().all(|sent| !sent.says.flags.contains(TcpFlags::RST)),
+        "nobody is there to be told"
+    );
+}
+
+/// RFC 1122 §4.2.3.9: what the network has said of the path is told when the peer is given up.
+#[test]
+fn probes_that_the_network_cannot_deliver_end_the_connection_as_unreachable() {
+    let mut host = closed_to(&Config { give_up_after: secs(20), ..Config::modern() }, "");
+    host.pass_time(secs(1));
+    let probe = host.take_one();
+    let quoted = host.number(probe.says.seq);
+    host.application(|connection, now| connection.handle_icmp(now, IcmpReport::SoftError { quoted }));
+    host.pass_time(secs(60));
+    assert_eq!(host.connection.error(), Some(Error::Unreachable));
 }
 
 #[test]
