@@ -293,7 +293,7 @@ fn what_is_joined_to_nothing_or_to_too_much_is_refused_with_a_line() {
     says(&(two + &hosts + &relay("routers", "r", &["left"])), "r joins nothing");
     says(&whole.replace("[media]\n", "[media]\nspare = { medium = \"wan\" }\n"), "nobody is on spare");
     says(&format!("medium = \"wan\"\n{whole}"), "one medium or several");
-    says(&(whole + "[noise]\nword = \"x\"\n"), "noise.word means nothing here");
+    says(&(whole + "[noise]\nword = \"x\"\n"), "of s.toml, means nothing here");
 }
 
 #[test]

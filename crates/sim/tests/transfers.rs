@@ -119,7 +119,7 @@ fn what_cannot_be_is_refused_with_a_line() {
     says(&text.replace("to = \"receiver\"", "to = \"nobody\""), "there is no host `nobody`");
     says(&text.replace("ethernet-10", "link-1g"), "nobody else is on a cable");
     says(&text.replace("title =", "titel ="), "title is missing");
-    says(&format!("{text}\n[more]\nword = \"x\"\n"), "more.word means nothing here");
+    says(&format!("{text}\n[more]\nword = \"x\"\n"), "more.word, line 37 of s.toml, means nothing here");
     says(&text.replace("value = 65536", "value = 0"), "lies between 1 and");
-    says("medium = [", "s.toml is no scenario");
+    says("medium = [", "line 1 of s.toml is no TOML");
 }

@@ -25,7 +25,7 @@ pub(crate) struct BusParameters {
 
 impl BusParameters {
     pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
-        let rate = section.rate("rate")?;
+        let rate = section.wire_rate("rate")?;
         let bit = Span::of_bits(1, rate);
         let metre = section.span("metre")?;
         Ok(Self {
@@ -77,7 +77,7 @@ pub(crate) struct DuplexParameters {
 
 impl DuplexParameters {
     pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
-        let rate = section.rate("rate")?;
+        let rate = section.wire_rate("rate")?;
         let bit = Span::of_bits(1, rate);
         Ok(Self {
             rate,

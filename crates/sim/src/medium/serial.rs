@@ -7,6 +7,9 @@ use crate::parameter::{ParameterError, Section};
 use linerate_units::{Rate, Span, Tick};
 use linerate_wire::{VjCompressor, VjDecompressor, slip_bytes};
 
+/// Bits of a byte with all that goes around it.
+const MOST_BITS: u64 = 64;
+
 /// A line.
 #[derive(Clone, Debug)]
 pub(crate) struct SerialParameters {
@@ -19,10 +22,10 @@ pub(crate) struct SerialParameters {
 
 impl SerialParameters {
     pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
-        let rate = section.rate("rate")?;
+        let rate = section.wire_rate("rate")?;
         Ok(Self {
             rate,
-            byte: Span::of_bits(section.count("bits")?, rate),
+            byte: Span::of_bits(section.count_within("bits", 1..=MOST_BITS)?, rate),
             delay: section.span("delay")?,
             compression: section.switch("compression")?,
         })

@@ -32,7 +32,7 @@ pub(crate) struct SwitchParameters {
 
 impl Cable {
     pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
-        let rate = section.rate("rate")?;
+        let rate = section.wire_rate("rate")?;
         Ok(Self { rate, bit: Span::of_bits(1, rate), delay: section.span("delay")? })
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Fifo {
 impl Fifo {
     /// A FIFO of so many bytes; none if it can never fail on this bus.
     pub(super) fn new(bytes: u64, dma: &DmaParameters, byte: Span, arbiter: Arbiter) -> Option<Self> {
-        let word = dma.word.max(1);
+        let word = dma.word;
         let fifo = Self { bytes, burst: dma.burst * word, word, cycle: dma.cycle, byte, arbiter };
         let (overflows, runs_empty) =
             (fifo.overflows(Tick::ZERO, LONGEST), fifo.runs_empty(Tick::ZERO, LONGEST));
@@ -44,7 +44,7 @@ impl Fifo {
 
     /// Bytes that the wire has carried since `since`, at `now`.
     fn carried(&self, since: Tick, now: Tick) -> u64 {
-        now.since(since).as_picos() / self.byte.as_picos().max(1)
+        now.since(since).as_picos() / self.byte.as_picos()
     }
 
     /// Does it overflow under a frame of `length` bytes whose first one comes at `begin`? The card asks for the bus when

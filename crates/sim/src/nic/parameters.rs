@@ -5,6 +5,13 @@ use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 use std::num::NonZeroU16;
 
+/// Commands of a ring, and frames or pages of a receive area: what a card keeps in memory has an end.
+const LONGEST_RING: u64 = 65_536;
+/// Bytes of a word, and words of a burst.
+const LONGEST_BURST: u64 = 65_536;
+/// Bytes of an IP packet.
+const LONGEST_PACKET: u64 = 65_535;
+
 /// A card.
 #[derive(Clone, Debug)]
 pub(crate) struct NicParameters {
@@ -97,8 +104,8 @@ impl OffloadParameters {
         }
         Ok(Self {
             checksums: section.switch("checksums")?,
-            cuts: section.size("tso")?,
-            joins: section.size("lro")?,
+            cuts: section.size_within("tso", 0..=LONGEST_PACKET)?,
+            joins: section.size_within("lro", 0..=LONGEST_PACKET)?,
         })
     }
 }
@@ -115,7 +122,7 @@ impl NicParameters {
         Ok(Self {
             clocks_per_byte: if copy.has("clocks") { Some(copy.real("clocks")?) } else { None },
             transmit: TransmitParameters {
-                ring: transmit.size("ring")?,
+                ring: transmit.size_within("ring", 1..=LONGEST_RING)?,
                 start: transmit.span("start")?,
                 chained: transmit.span("chained")?,
                 done: transmit.span("done")?,
@@ -125,7 +132,7 @@ impl NicParameters {
                 restart: if sends_from_fifo { transmit.span("restart")? } else { Span::ZERO },
             },
             receive: ReceiveParameters {
-                ring: receive.size("ring")?,
+                ring: receive.size_within("ring", 1..=LONGEST_RING)?,
                 page: if receive.has("page") { receive.size("page")? } else { 0 },
                 done: receive.span("done")?,
                 deaf: receive.span("deaf")?,
@@ -133,9 +140,9 @@ impl NicParameters {
                 fifo: fifo(&receive)?,
             },
             dma: DmaParameters {
-                word: dma.count("word")?,
+                word: dma.count_within("word", 1..=LONGEST_BURST)?,
                 cycle: dma.span("cycle")?,
-                burst: if dma.has("burst") { dma.count("burst")? } else { 1 },
+                burst: if dma.has("burst") { dma.count_within("burst", 1..=LONGEST_BURST)? } else { 1 },
             },
             queues: section.several("queues", MOST_PROCESSORS)?,
             offload: OffloadParameters::read(&section.below("offload"))?,
@@ -164,7 +171,7 @@ impl DmaParameters {
     /// The part of the bus's time that the card holds it while a frame is on the wire, where a byte takes `byte`: in
     /// 65,536ths.
     pub(crate) fn bus_share(&self, byte: Span) -> u64 {
-        let wire = u128::from(byte.as_picos()) * u128::from(self.word.max(1));
+        let wire = u128::from(byte.as_picos()) * u128::from(self.word);
         let share = (u128::from(self.cycle.as_picos()) << 16).checked_div(wire).unwrap_or(0);
         u64::try_from(share).unwrap_or(u64::MAX).min(1 << 16)
     }

@@ -1,6 +1,6 @@
 //! One entry of a scenario: a number with all that is known about it, or a word.
 
-use super::ParameterError;
+use super::{ParameterError, Place};
 use serde::Deserialize;
 use std::fmt;
 
@@ -62,23 +62,22 @@ impl Number {
             })?,
         };
         let changed = Self { value, ..self.clone() };
-        changed.check(key)?;
+        changed.check(key, None)?;
         Ok(changed)
     }
 
     /// Is the value in its range?
-    pub(super) fn check(&self, key: &str) -> Result<(), ParameterError> {
+    pub(super) fn check(&self, key: &str, place: Option<&Place>) -> Result<(), ParameterError> {
         let [low, high] = self.range;
-        if (low..=high).contains(&self.value) {
+        if self.value.is_finite() && (low..=high).contains(&self.value) {
             return Ok(());
         }
-        let text = |value: f64| value.to_string();
         Err(ParameterError::OutOfRange {
             key: key.to_owned(),
-            value: text(self.value),
+            place: place.cloned(),
+            value: self.value.to_string(),
             unit: self.unit.clone(),
-            low: text(low),
-            high: text(high),
+            range: format!("{low} and {high}"),
         })
     }
 

@@ -1,20 +1,31 @@
 //! All entries of a scenario by their paths, with the files that it names unfolded: `sender.nic.transmit.start`.
 
+use super::place::Lines;
 use super::setting::Dimension;
-use super::{Number, ParameterError, Setting};
+use super::{Number, ParameterError, Place, Setting};
 use linerate_units::{Rate, Span};
 use serde::Deserialize;
 use std::cell::RefCell;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
+use std::ops::RangeInclusive;
+use toml::de::DeTable;
 
 /// Where the names of a scenario's parts are, which a change need not say.
 const PLACES: [&str; 5] = ["hosts", "programs", "media", "routers", "bridges"];
+
+/// A bit of a wire takes a picosecond at least, the shortest time that there is.
+const FASTEST: u64 = 1_000_000_000_000;
+/// What is done again and again is not done more often.
+const SHORTEST_PAUSE: Span = Span::from_picos(1_000_000);
 
 /// A scenario's entries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     entries: BTreeMap<String, Setting>,
+    /// Where they stand, those apart that were changed since.
+    places: BTreeMap<String, Place>,
     /// What was read of them.
     read: RefCell<BTreeSet<String>>,
 }
@@ -22,34 +33,62 @@ pub struct Settings {
 impl Settings {
     /// The entries of a file, with their paths behind `prefix`.
     pub(crate) fn parse(file: &str, text: &str, prefix: &str) -> Result<Self, ParameterError> {
-        let table = text.parse::<toml::Table>().map_err(|error| ParameterError::NotToml {
-            file: file.to_owned(),
+        let lines = Lines::new(file, text);
+        let not_toml = |error: toml::de::Error| ParameterError::NotToml {
+            place: lines.place(error.span().map_or(0, |span| span.start)),
             what: error.message().to_owned(),
-        })?;
+        };
+        let places = DeTable::parse(text).map_err(not_toml)?;
+        let table = text.parse::<toml::Table>().map_err(not_toml)?;
         let mut settings = Self::default();
-        settings.add_table(file, prefix, &table)?;
+        settings.add_table(&lines, prefix, &table, places.get_ref())?;
         Ok(settings)
     }
 
-    fn add_table(&mut self, file: &str, prefix: &str, table: &toml::Table) -> Result<(), ParameterError> {
+    fn add_table(
+        &mut self,
+        lines: &Lines,
+        prefix: &str,
+        table: &toml::Table,
+        places: &DeTable<'_>,
+    ) -> Result<(), ParameterError> {
         for (name, value) in table {
             let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-            self.add(file, key, value)?;
+            let Some((spelled, there)) = places.get_key_value(name.as_str()) else { continue };
+            let place = lines.place(spelled.span().start);
+            if name.contains(char::is_control) {
+                let what = "has signs in its name that nobody can read: leave them out".to_owned();
+                return Err(ParameterError::Wrong {
+                    key: key.escape_debug().to_string(),
+                    place: Some(place),
+                    what,
+                });
+            }
+            match (value, there.get_ref().as_table()) {
+                (toml::Value::Table(table), Some(there)) if !table.contains_key("value") => {
+                    self.add_table(lines, &key, table, there)?;
+                }
+                _ => self.add(lines.file(), key, value, place)?,
+            }
         }
         Ok(())
     }
 
-    fn add(&mut self, file: &str, key: String, value: &toml::Value) -> Result<(), ParameterError> {
+    fn add(
+        &mut self,
+        file: &str,
+        key: String,
+        value: &toml::Value,
+        place: Place,
+    ) -> Result<(), ParameterError> {
         let wrong = |what: &str| ParameterError::Wrong {
             key: key.clone(),
-            file: file.to_owned(),
+            place: Some(place.clone()),
             what: what.to_owned(),
         };
-        match value {
-            toml::Value::String(word) => {
-                self.entries.insert(key, Setting::Word(word.clone()));
-            }
-            toml::Value::Table(table) if table.contains_key("value") => {
+        let setting = match value {
+            toml::Value::String(word) => Setting::Word(word.clone()),
+            toml::Value::Table(_) => {
                 let number = Number::deserialize(value.clone()).map_err(|error| {
                     wrong(&format!("needs value, unit, range and source ({})", error.message()))
                 })?;
@@ -57,10 +96,9 @@ impl Settings {
                 number
                     .in_base()
                     .ok_or_else(|| wrong(&format!("has the unit {}, which is not known", number.unit)))?;
-                number.check(&key)?;
-                self.entries.insert(key, Setting::Number(number));
+                number.check(&key, Some(&place))?;
+                Setting::Number(number)
             }
-            toml::Value::Table(table) => self.add_table(file, &key, table)?,
             toml::Value::Integer(_)
             | toml::Value::Float(_)
             | toml::Value::Boolean(_)
@@ -68,14 +106,21 @@ impl Settings {
             | toml::Value::Array(_) => {
                 return Err(wrong("is neither a word nor a table with value, unit, range and source"));
             }
-        }
+        };
+        self.places.insert(key.clone(), place);
+        self.entries.insert(key, setting);
         Ok(())
     }
 
     /// Adds the entries of another file below those that are there: what is there stays.
     pub(crate) fn add_below(&mut self, other: Self) {
         for (key, setting) in other.entries {
-            self.entries.entry(key).or_insert(setting);
+            if let Entry::Vacant(vacant) = self.entries.entry(key) {
+                self.places.extend(
+                    other.places.get(vacant.key()).map(|place| (vacant.key().clone(), place.clone())),
+                );
+                vacant.insert(setting);
+            }
         }
     }
 
@@ -111,15 +156,23 @@ impl Settings {
     pub(crate) fn replace_word(&mut self, key: &str, word: &str) {
         let below = format!("{key}.");
         self.entries.retain(|key, _| !key.starts_with(&below));
-        self.entries.insert(key.to_owned(), Setting::Word(word.to_owned()));
+        self.change(key, Setting::Word(word.to_owned()));
     }
 
-    /// Takes the word under `key` out.
+    /// Puts something else under `key`, which no file says.
+    fn change(&mut self, key: &str, setting: Setting) {
+        self.places.remove(key);
+        self.entries.insert(key.to_owned(), setting);
+    }
+
+    /// Takes the word under `key` out. A number stays, and will be refused as what nobody reads.
     pub(crate) fn take_word(&mut self, key: &str) -> Option<String> {
-        match self.entries.remove(key)? {
-            Setting::Word(word) => Some(word),
-            Setting::Number(_) => None,
-        }
+        let word = match self.entries.get(key)? {
+            Setting::Word(word) => word.clone(),
+            Setting::Number(_) => return None,
+        };
+        self.entries.remove(key);
+        Some(word)
     }
 
     /// Takes out the changes that the scenario makes to the files that it names: words below `set`.
@@ -135,7 +188,8 @@ impl Settings {
     /// The names directly below `prefix`.
     pub(crate) fn names(&self, prefix: &str) -> Vec<String> {
         let below = format!("{prefix}.");
-        let names = self.entries.keys().filter_map(|key| key.strip_prefix(&below)?.split('.').next());
+        let keys = self.entries.range(below.clone()..).map(|(key, _)| key);
+        let names = keys.map_while(|key| key.strip_prefix(&below)?.split('.').next());
         let names: BTreeSet<&str> = names.collect();
         names.into_iter().map(str::to_owned).collect()
     }
@@ -160,7 +214,7 @@ impl Settings {
                 Setting::Number(number) => Setting::Number(number.with_value(&key, value)?),
                 Setting::Word(_) => Setting::Word(value.to_owned()),
             };
-            self.entries.insert(key, changed);
+            self.change(&key, changed);
         }
         Ok(())
     }
@@ -209,7 +263,9 @@ impl Settings {
     pub(crate) fn refuse_unread(&self) -> Result<(), ParameterError> {
         let read = self.read.borrow();
         match self.entries.keys().find(|key| !read.contains(*key)) {
-            Some(key) => Err(ParameterError::Unread { key: key.clone() }),
+            Some(key) => {
+                Err(ParameterError::Unread { key: key.clone(), place: self.places.get(key).cloned() })
+            }
             None => Ok(()),
         }
     }
@@ -243,23 +299,26 @@ impl<'a> Section<'a> {
         self.settings.entries.contains_key(&self.key(name))
     }
 
+    /// Why the entry under `name` is refused.
+    pub(crate) fn wrong(&self, name: &str, what: impl Into<String>) -> ParameterError {
+        let key = self.key(name);
+        let place = self.settings.places.get(&key).cloned();
+        ParameterError::Wrong { key, place, what: what.into() }
+    }
+
     fn number(&self, name: &str, wanted: Dimension, what: &str) -> Result<f64, ParameterError> {
         let key = self.key(name);
         self.settings.read.borrow_mut().insert(key.clone());
         match self.settings.entries.get(&key) {
             Some(Setting::Number(number)) => match number.in_base() {
-                Some((dimension, value)) if dimension == wanted => Ok(value),
-                _ => Err(ParameterError::Wrong {
-                    key,
-                    file: "the scenario".to_owned(),
-                    what: format!("has the unit {}, but must be {what}", number.unit),
-                }),
+                Some((dimension, value)) if dimension == wanted && value >= 0.0 => Ok(value),
+                Some((dimension, _)) if dimension == wanted => Err(self.wrong(
+                    name,
+                    format!("is {} {}: it cannot be less than nothing", number.value, number.unit),
+                )),
+                _ => Err(self.wrong(name, format!("has the unit {}, but must be {what}", number.unit))),
             },
-            Some(Setting::Word(_)) => Err(ParameterError::Wrong {
-                key,
-                file: "the scenario".to_owned(),
-                what: "must be a number".to_owned(),
-            }),
+            Some(Setting::Word(_)) => Err(self.wrong(name, "must be a number")),
             None => Err(ParameterError::Missing { key }),
         }
     }
@@ -288,9 +347,24 @@ impl<'a> Section<'a> {
         )?)))
     }
 
+    /// A span of time after which something is done again: a world in which none passes would never come to its end.
+    pub(crate) fn pause(&self, name: &str) -> Result<Span, ParameterError> {
+        let span = self.span(name)?;
+        if span >= SHORTEST_PAUSE {
+            Ok(span)
+        } else {
+            Err(self.wrong(name, "is too short: it must be at least 1 us"))
+        }
+    }
+
     /// A part of one.
     pub(crate) fn share(&self, name: &str) -> Result<f64, ParameterError> {
-        self.number(name, Dimension::Share, "per cent")
+        let share = self.number(name, Dimension::Share, "per cent")?;
+        if share <= 1.0 {
+            Ok(share)
+        } else {
+            Err(self.wrong(name, "is more than the whole: it must be at most 100 %"))
+        }
     }
 
     /// Whole per cent.
@@ -303,10 +377,19 @@ impl<'a> Section<'a> {
         self.number(name, Dimension::Factor, "a factor (times)")
     }
 
-    /// A bit rate.
+    /// A bit rate, which may be none.
     pub(crate) fn rate(&self, name: &str) -> Result<Rate, ParameterError> {
         let bits = self.number(name, Dimension::Rate, "a bit rate")?;
         Ok(Rate::from_bits_per_second(whole(bits)))
+    }
+
+    /// The bit rate of a wire, whose bits take at least a picosecond, and not for ever.
+    pub(crate) fn wire_rate(&self, name: &str) -> Result<Rate, ParameterError> {
+        let rate = self.rate(name)?;
+        if (1..=FASTEST).contains(&rate.bits_per_second()) {
+            return Ok(rate);
+        }
+        Err(self.wrong(name, "is no rate of a wire: it must be from 1 b/s to 1,000 Gb/s"))
     }
 
     /// A number of things on average.
@@ -329,6 +412,30 @@ impl<'a> Section<'a> {
         Ok(usize::try_from(self.count(name)?).unwrap_or(usize::MAX))
     }
 
+    /// How many, of what a world can have from so many to so many, whatever range a file gives.
+    pub(crate) fn count_within(&self, name: &str, range: RangeInclusive<u64>) -> Result<u64, ParameterError> {
+        let count = self.count(name)?;
+        if range.contains(&count) {
+            return Ok(count);
+        }
+        let (least, most) = range.into_inner();
+        let what = if count < least {
+            format!("is {count}: it must be at least {least}")
+        } else {
+            format!("is {count}: it must be at most {most}")
+        };
+        Err(self.wrong(name, what))
+    }
+
+    /// The same, for things in memory.
+    pub(crate) fn size_within(
+        &self,
+        name: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<usize, ParameterError> {
+        Ok(usize::try_from(self.count_within(name, range)?).unwrap_or(usize::MAX))
+    }
+
     /// How many of something there are, of which there is one if nothing is said, and `most` at most.
     pub(crate) fn several(&self, name: &str, most: u16) -> Result<NonZeroU16, ParameterError> {
         if !self.has(name) {
@@ -336,10 +443,8 @@ impl<'a> Section<'a> {
         }
         let count = self.real(name)?;
         let number = (1..=most).find(|&number| f64::from(number) == count).and_then(NonZeroU16::new);
-        number.ok_or_else(|| ParameterError::Wrong {
-            key: self.key(name),
-            file: "the scenario".to_owned(),
-            what: format!("is {count}: it must be a whole number from 1 to {most}"),
+        number.ok_or_else(|| {
+            self.wrong(name, format!("is {count}: it must be a whole number from 1 to {most}"))
         })
     }
 
@@ -407,6 +512,7 @@ mod tests {
         let cost = settings.section("here.cost");
         cost.span_per_byte("copy").unwrap();
         settings.word("here.host").unwrap();
-        assert_eq!(settings.refuse_unread(), Err(ParameterError::Unread { key: "here.cost.on".to_owned() }));
+        let line = "here.cost.on, line 5 of a file, means nothing here";
+        assert!(settings.refuse_unread().unwrap_err().to_string().starts_with(line));
     }
 }

@@ -40,7 +40,7 @@ enum Does {
 impl Sink {
     pub(crate) fn new(bulk: Bulk) -> Self {
         Self {
-            buffer: vec![0; bulk.read_size],
+            buffer: Vec::new(),
             bulk,
             does: Does::Begin,
             socket: Socket::new(),
@@ -107,6 +107,8 @@ impl Sink {
     /// The read returns.
     fn end_read(&mut self, task: &mut Task<'_>) -> Step {
         let Some(handle) = self.socket.handle() else { return Step::Sleep };
+        // No larger than what was there, however much is asked for.
+        self.buffer.resize(self.copied.max(self.buffer.len()), 0);
         let into = &mut self.buffer[..self.copied];
         let count = task.stack.tcp_read(task.clock, handle, into).unwrap_or(0);
         assert_eq!(count, self.copied, "what was copied was there");

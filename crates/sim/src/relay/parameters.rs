@@ -4,6 +4,9 @@ use crate::machine::MachineParameters;
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 
+/// Frames that may wait for a processor.
+const MOST_WAITING: u64 = 1_000_000;
+
 /// A router or a bridge, its cards apart.
 #[derive(Clone, Debug)]
 pub(crate) struct RelayParameters {
@@ -21,7 +24,7 @@ impl RelayParameters {
         Ok(Self {
             machine: MachineParameters::read(&section.below("machine"))?,
             forward: section.span("forward")?,
-            input: section.size("input")?,
+            input: section.size_within("input", 1..=MOST_WAITING)?,
         })
     }
 }

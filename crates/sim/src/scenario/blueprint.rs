@@ -13,8 +13,10 @@ use linerate_tcp::{AckRule, Config, EcnRule, Profile};
 use linerate_units::{Rate, Span};
 use std::net::Ipv4Addr;
 
-/// A host's number is two bytes of its addresses.
+/// A host's number is two bytes of its addresses, of which routers' cards need some.
 const MOST_HOSTS: u64 = 10_000;
+/// Of the first window of a connection.
+const MOST_SEGMENTS: u64 = 65_535;
 
 /// What a world is made after.
 #[derive(Clone, Debug)]
@@ -96,6 +98,10 @@ impl Blueprint {
         let mut hosts = Vec::new();
         for name in settings.names("hosts") {
             hosts.extend(HostPlan::read_group(settings, &name, &media)?);
+            if hosts.len() as u64 > MOST_HOSTS {
+                let what = format!("a scenario has up to {MOST_HOSTS} hosts: leave some of {name} out");
+                return Err(ParameterError::Topology(what));
+            }
         }
         if hosts.is_empty() {
             return Err(ParameterError::Topology(
@@ -245,10 +251,13 @@ impl HostPlan {
         if !section.has("count") {
             return Ok(vec![one]);
         }
-        let (count, step) = (section.count("count")?.min(MOST_HOSTS), section.count("step")?);
+        let (count, step) = (section.count_within("count", 1..=MOST_HOSTS)?, section.count("step")?);
         let like = |number| Self {
             name: format!("{name}-{}", number + 1),
-            seat: Seat { position: one.seat.position + number * step, ..one.seat },
+            seat: Seat {
+                position: one.seat.position.saturating_add(step.saturating_mul(number)),
+                ..one.seat
+            },
             ..one.clone()
         };
         Ok((0..count).map(like).collect())
@@ -280,7 +289,7 @@ impl HostPlan {
             group: name.to_owned(),
             machine,
             nic,
-            mtu: tcp.size("mtu")?,
+            mtu: read_mtu(&tcp)?,
             tcp: read_tcp(&tcp)?,
             count_packets: tcp.has("identification") && tcp.switch("identification")?,
             seat: Seat::read(section, name, media)?,
@@ -289,17 +298,21 @@ impl HostPlan {
     }
 }
 
+/// The largest IP packet: what every network takes (RFC 791), and what there is at all.
+pub(super) fn read_mtu(section: &Section<'_>) -> Result<usize, ParameterError> {
+    section.size_within("mtu", 68..=65_535)
+}
+
 /// The rules of TCP: those of a profile, with the numbers that the scenario has of its own.
 fn read_tcp(section: &Section<'_>) -> Result<Config, ParameterError> {
     section.word("title")?;
     let name = section.word("profile")?;
-    let profile = name.parse::<Profile>().map_err(|error| ParameterError::Wrong {
-        key: "profile".to_owned(),
-        file: "the rules of tcp".to_owned(),
-        what: error.to_string(),
-    })?;
+    let profile = name
+        .parse::<Profile>()
+        .map_err(|error| section.wrong("profile", format!("is no set of rules: {error}")))?;
     let mut config = profile.config();
-    config.initial_window = u32::try_from(section.count("initial_window")?).unwrap_or(1);
+    config.initial_window =
+        u32::try_from(section.count_within("initial_window", 1..=MOST_SEGMENTS)?).unwrap_or(u32::MAX);
     config.delayed_ack_tick = section.span("delayed_ack_tick")?.into();
     config.slow_tick = section.span("slow_tick")?.into();
     if section.has("ecn") && section.switch("ecn")? {

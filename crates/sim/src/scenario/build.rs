@@ -1,7 +1,8 @@
 //! A world is made after a blueprint, and runs to its end.
 
 use super::blueprint::{Blueprint, HostPlan, TransferOptions};
-use super::programs::{DialoguePlan, TransferPlan};
+use super::media::MediumPlan;
+use super::programs::{DialoguePlan, SpeakerPlan, TransferPlan};
 use super::relays::{RelayKind, RelayPlan};
 use super::spread::{Ends, Spread};
 use crate::machine::Machine;
@@ -19,7 +20,7 @@ use crate::trace::{Captured, Keep, Trace};
 use crate::world::{Occupant, Place, World};
 use linerate_stack::{Capabilities, Offloads, Route, Shard, Stack, StackConfig, Steering};
 use linerate_units::{Span, Tick};
-use linerate_wire::MacAddress;
+use linerate_wire::{EthernetHeader, MacAddress};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::num::NonZeroU16;
@@ -68,9 +69,11 @@ impl Blueprint {
             world.start(to, ends.to, Box::new(Sink::new(bulk.clone())));
             world.start(from, ends.from, Box::new(Source::new(bulk)));
         }
+        // Behind the ports of the transfers, if there are so many.
+        let first = ECHO_PORT.max(PORT + small(self.transfers.len()));
         for (number, dialogue) in (0..).zip(&self.dialogues) {
             let &DialoguePlan { from, to, spread, .. } = dialogue;
-            let address = SocketAddrV4::new(self.topology.address(to), ECHO_PORT + number);
+            let address = SocketAddrV4::new(self.topology.address(to), first + number);
             let ends = self.ends(&world, seed, (spread, usize::from(number)), from, (to, address));
             let dialogue = self.dialogue(dialogue, address, ends.local, options);
             world.start(to, ends.to, Box::new(Echo::new(dialogue.clone())));
@@ -86,8 +89,11 @@ impl Blueprint {
     fn build(&self, seed: u64, options: &TransferOptions, keep: Keep) -> World {
         let mtus = self.hosts.iter().map(|host| options.mtu.unwrap_or(host.mtu));
         let router_mtus = self.relays.iter().flat_map(|relay| relay.cards.iter().map(|card| card.mtu));
-        let mtu = mtus.chain(router_mtus).max().unwrap_or(0);
-        let mut world = World::new(mtu + 14, Trace::new(keep), options.checks);
+        let packets = mtus.chain(router_mtus).map(|mtu| mtu + EthernetHeader::LENGTH);
+        let others = self.speakers.iter().map(SpeakerPlan::longest);
+        let others = others.chain(self.media.iter().map(MediumPlan::noise_length));
+        let room = packets.chain(others).max().unwrap_or(0);
+        let mut world = World::new(room, Trace::new(keep), options.checks);
         for number in 0..self.hosts.len() {
             world.machines.push(self.machine(number, seed, options, keep));
         }

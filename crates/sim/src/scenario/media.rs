@@ -1,8 +1,8 @@
 //! The media of a scenario, as its file says them: one that all are on, or several with names.
 
 use crate::medium::{
-    Bus, BusParameters, Cable, Duplex, DuplexParameters, Medium, Serial, SerialParameters, Switch,
-    SwitchParameters,
+    Bus, BusParameters, CHECK_SEQUENCE, Cable, Duplex, DuplexParameters, Medium, SHORTEST, Serial,
+    SerialParameters, Switch, SwitchParameters,
 };
 use crate::noise::Noise;
 use crate::parameter::{ParameterError, Section, Settings};
@@ -14,6 +14,10 @@ use linerate_units::{Rate, Span};
 const ONLY: &str = "wire";
 /// Random streams of noise are numbered from here on.
 const NOISE_STREAMS: u64 = 2 << 32;
+
+/// Bytes of a frame of noise, check sequence included: an Ethernet's shortest, and what a frame has room for.
+const SHORTEST_NOISE: u64 = SHORTEST as u64;
+const LONGEST_NOISE: u64 = 65_535;
 
 /// A medium, and everybody else on it.
 #[derive(Clone, Debug)]
@@ -65,22 +69,15 @@ impl MediumPlan {
     }
 
     fn read(section: &Section<'_>, name: &str) -> Result<Self, ParameterError> {
-        let file = section.word("medium")?;
-        Ok(Self {
-            name: name.to_owned(),
-            kind: Kind::read(&section.below("medium"), file)?,
-            noise: NoisePlan::read(&section.below("noise"))?,
-        })
+        section.word("medium")?;
+        let kind = Kind::read(&section.below("medium"))?;
+        let noise = NoisePlan::read(&section.below("noise"), kind.rate())?;
+        Ok(Self { name: name.to_owned(), kind, noise })
     }
 
     /// Its bit rate; of a switch, that of its own cables.
     pub(super) const fn rate(&self) -> Rate {
-        match &self.kind {
-            Kind::Bus(bus) => bus.rate,
-            Kind::Duplex(duplex) => duplex.rate,
-            Kind::Switch(switch) => switch.cable.rate,
-            Kind::Serial(line) => line.rate,
-        }
+        self.kind.rate()
     }
 
     /// What it carries.
@@ -99,6 +96,11 @@ impl MediumPlan {
     /// Is somebody on it who stands for everybody else?
     pub(super) const fn has_noise(&self) -> bool {
         self.noise.is_some()
+    }
+
+    /// Bytes of the frames of whoever stands for everybody else.
+    pub(super) fn noise_length(&self) -> usize {
+        self.noise.as_ref().map_or(0, |noise| noise.length)
     }
 
     /// Can these cards, and the noise, be on it?
@@ -154,7 +156,16 @@ impl MediumPlan {
 }
 
 impl Kind {
-    fn read(section: &Section<'_>, file: &str) -> Result<Self, ParameterError> {
+    const fn rate(&self) -> Rate {
+        match self {
+            Self::Bus(bus) => bus.rate,
+            Self::Duplex(duplex) => duplex.rate,
+            Self::Switch(switch) => switch.cable.rate,
+            Self::Serial(line) => line.rate,
+        }
+    }
+
+    fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
         section.word("title")?;
         match section.word("kind")? {
             "bus" => Ok(Self::Bus(BusParameters::read(section)?)),
@@ -162,28 +173,35 @@ impl Kind {
             "duplex" => Ok(Self::Duplex(DuplexParameters::read(section)?)),
             "serial" => Ok(Self::Serial(SerialParameters::read(section)?)),
             "switch" => Ok(Self::Switch(SwitchParameters::read(section)?)),
-            kind => Err(ParameterError::Wrong {
-                key: "medium.kind".to_owned(),
-                file: file.to_owned(),
-                what: format!("is {kind}: it must be bus, hub, duplex, switch or serial"),
-            }),
+            kind => Err(section.wrong(
+                "kind",
+                format!("is {}: it must be bus, hub, duplex, switch or serial", kind.escape_debug()),
+            )),
         }
     }
 }
 
 impl NoisePlan {
-    fn read(section: &Section<'_>) -> Result<Option<Self>, ParameterError> {
+    /// The noise on a wire of this rate.
+    fn read(section: &Section<'_>, wire: Rate) -> Result<Option<Self>, ParameterError> {
         if !section.has("rate") {
             return Ok(None);
         }
-        let (rate, length, position) =
-            (section.rate("rate")?, section.size("frame")?, section.count("position")?);
+        let (rate, length, position) = (
+            section.rate("rate")?,
+            section.size_within("frame", SHORTEST_NOISE..=LONGEST_NOISE)?,
+            section.count("position")?,
+        );
         if rate.bits_per_second() == 0 {
             return Ok(None);
         }
+        if rate > wire {
+            return Err(section
+                .wrong("rate", format!("is {rate}, more than the wire carries: it must be at most {wire}")));
+        }
         Ok(Some(Self {
             mean: Span::of_bits(8 * length as u64, rate),
-            length: length.saturating_sub(4),
+            length: length - CHECK_SEQUENCE,
             position,
         }))
     }

@@ -96,7 +96,9 @@ impl Scenario {
         for _ in 0..DEEPEST {
             let Some(file) = name else { return Ok(()) };
             let text = if file.ends_with(".toml") {
-                read(&file).map_err(|what| ParameterError::NotToml { file: file.clone(), what })?
+                let unreadable =
+                    |what| ParameterError::Unreadable { key: key.to_owned(), file: file.clone(), what };
+                read(&file).map_err(unreadable)?
             } else {
                 shelf.text(&file)?.to_owned()
             };

@@ -4,12 +4,15 @@ use super::blueprint::{HostPlan, TransferOptions};
 use super::spread::Spread;
 use crate::parameter::{ParameterError, Section, Settings};
 use crate::speaker::{
-    BlastParameters, BlastReceiver, BlastSender, DecnetParameters, DecnetReceiver, DecnetSender, NfsClient,
-    NfsClientParameters, NfsServer, NfsServerParameters, Saturate, SaturateParameters, Speaker,
+    BlastParameters, BlastReceiver, BlastSender, DecnetParameters, DecnetReceiver, DecnetSender, NFS_LONGEST,
+    NfsClient, NfsClientParameters, NfsServer, NfsServerParameters, Saturate, SaturateParameters, Speaker,
 };
 
 /// Of a bulk transfer between two hosts: each has a port of its own.
 const MOST_CONNECTIONS: u16 = 256;
+
+/// Of all transfers and dialogues.
+const MOST_ENDS: usize = 40_000;
 
 /// All programs.
 #[derive(Debug, Default)]
@@ -69,6 +72,7 @@ impl ProgramPlans {
             plans.add(&settings.section(format!("programs.{name}")), &name, hosts)?;
         }
         plans.refuse_two_voices(hosts)?;
+        plans.refuse_more_than_ports()?;
         Ok(plans)
     }
 
@@ -135,6 +139,19 @@ impl ProgramPlans {
     }
 }
 
+impl ProgramPlans {
+    /// Each connection has a port of its own where it ends, below those that hosts choose from.
+    fn refuse_more_than_ports(&self) -> Result<(), ParameterError> {
+        let count = self.transfers.len() + self.dialogues.len();
+        if count <= MOST_ENDS {
+            return Ok(());
+        }
+        let what =
+            format!("{count} transfers and dialogues are too many: leave some out, down to {MOST_ENDS}");
+        Err(ParameterError::Topology(what))
+    }
+}
+
 impl SpeakerPlan {
     /// The host that it speaks to, if it speaks to one.
     pub(super) const fn peer(&self) -> Option<usize> {
@@ -144,6 +161,20 @@ impl SpeakerPlan {
             | SpeakerKind::BlastSender(_, peer)
             | SpeakerKind::BlastReceiver(_, peer)
             | SpeakerKind::DecnetReceiver(_, peer) => Some(peer),
+        }
+    }
+
+    /// Bytes of its longest frame, without check sequence.
+    pub(super) const fn longest(&self) -> usize {
+        match &self.kind {
+            SpeakerKind::Saturate(parameters) => parameters.longest(),
+            SpeakerKind::NfsClient(..) | SpeakerKind::NfsServer(_) => NFS_LONGEST,
+            SpeakerKind::BlastSender(parameters, _) | SpeakerKind::BlastReceiver(parameters, _) => {
+                parameters.longest()
+            }
+            SpeakerKind::DecnetSender(parameters, _) | SpeakerKind::DecnetReceiver(parameters, _) => {
+                parameters.longest()
+            }
         }
     }
 
@@ -178,7 +209,8 @@ impl DialoguePlan {
             let what = format!("the dialogue {name} goes nowhere: name two hosts");
             return Err(ParameterError::Topology(what));
         }
-        let (spread, characters) = (Spread::read(section)?, section.count("characters")?);
+        let (spread, characters) =
+            (Spread::read(section)?, section.count_within("characters", 1..=u64::MAX)?);
         Ok(Self { name: name.to_owned(), from, to, spread, characters })
     }
 }
@@ -188,11 +220,11 @@ impl TransferPlan {
     /// each.
     fn read(section: &Section<'_>, name: &str, hosts: &[HostPlan]) -> Result<Vec<Self>, ParameterError> {
         let options = TransferOptions {
-            bytes: Some(section.count("bytes")?),
+            bytes: Some(section.count_within("bytes", 1..=u64::MAX)?),
             send_buffer: Some(section.size("send_buffer")?),
             receive_buffer: Some(section.size("receive_buffer")?),
-            write_size: Some(section.size("write_size")?),
-            read_size: Some(section.size("read_size")?),
+            write_size: Some(section.size_within("write_size", 1..=u64::MAX)?),
+            read_size: Some(section.size_within("read_size", 1..=u64::MAX)?),
             ..TransferOptions::default()
         };
         let (from, to) = (group(section, "from", hosts)?, group(section, "to", hosts)?);

@@ -1,5 +1,6 @@
 //! The routers and bridges of a scenario, as its file says them.
 
+use super::blueprint::read_mtu;
 use super::media::{MediumPlan, Seat};
 use crate::medium::QueueParameters;
 use crate::nic::NicParameters;
@@ -96,7 +97,7 @@ impl RelayCardPlan {
             )));
         }
         let (mtu, address) = match kind {
-            RelayKind::Router => (section.size("mtu")?, read_address(section)?),
+            RelayKind::Router => (read_mtu(section)?, read_address(section)?),
             RelayKind::Bridge => (0, None),
         };
         Ok(Self {

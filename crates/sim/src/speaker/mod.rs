@@ -13,7 +13,9 @@ mod saturate;
 pub(crate) use blast::{BlastParameters, BlastReceiver, BlastSender};
 pub(crate) use decnet::{DecnetParameters, DecnetReceiver, DecnetSender};
 pub(crate) use header::Header;
-pub(crate) use nfs::{NfsClient, NfsClientParameters, NfsServer, NfsServerParameters};
+pub(crate) use nfs::{
+    LONGEST as NFS_LONGEST, NfsClient, NfsClientParameters, NfsServer, NfsServerParameters,
+};
 pub(crate) use saturate::{Saturate, SaturateParameters};
 
 use crate::parameter::{ParameterError, Section};

@@ -2,12 +2,13 @@
 //! Kent, "Measured capacity of an Ethernet", 1988). Its frames are for nobody.
 
 use super::{Header, Labour, Speaker};
+use crate::medium::{CHECK_SEQUENCE, SHORTEST};
 use crate::parameter::{ParameterError, Section};
 use crate::program::ProgramReport;
 use linerate_units::{Span, Tick};
 
-/// The check sequence, which a frame's length in a scenario counts.
-const CHECK_SEQUENCE: usize = 4;
+/// Bytes of the longest frame.
+const LONGEST: u64 = 65_535;
 
 /// What such a station sends.
 #[derive(Clone, Copy, Debug)]
@@ -24,11 +25,17 @@ pub(crate) struct SaturateParameters {
 impl SaturateParameters {
     pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
         Ok(Self {
-            frame: section.size("frame")?,
+            frame: section.size_within("frame", SHORTEST as u64..=LONGEST)?,
             every: section.count("every")?,
-            other: section.size("other")?,
+            other: section.size_within("other", SHORTEST as u64..=LONGEST)?,
             time: section.span("time")?,
         })
+    }
+
+    /// Bytes of its longest frame, without check sequence.
+    pub(crate) const fn longest(&self) -> usize {
+        let longest = if self.frame > self.other { self.frame } else { self.other };
+        longest - CHECK_SEQUENCE
     }
 }
 
@@ -74,7 +81,7 @@ impl Speaker for Saturate {
         let is_other = self.sent.checked_rem(self.parameters.every) == Some(0);
         let length = if is_other { self.parameters.other } else { self.parameters.frame };
         let header = Header::to_nobody(self.number);
-        let length = header.write(room, length.saturating_sub(CHECK_SEQUENCE));
+        let length = header.write(room, length - CHECK_SEQUENCE);
         self.bytes += (length + CHECK_SEQUENCE) as u64;
         Some(length)
     }

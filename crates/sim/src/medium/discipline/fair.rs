@@ -40,7 +40,7 @@ impl Fair {
         let flow =
             |_| Flow { line: Line::default(), codel: CoDel::new(parameters.codel), credit: 0, listed: false };
         Self {
-            flows: (0..parameters.queues.max(1)).map(flow).collect(),
+            flows: (0..parameters.queues).map(flow).collect(),
             quantum: i64::try_from(parameters.quantum).unwrap_or(i64::MAX),
             new: VecDeque::new(),
             old: VecDeque::new(),

@@ -5,6 +5,11 @@ use super::fair::FairParameters;
 use super::red::RedParameters;
 use crate::parameter::{ParameterError, Section};
 
+/// Of one discipline: each takes memory, whether anybody waits in it or not.
+const MOST_QUEUES: u64 = 65_536;
+/// Frames.
+const MOST_WAITING: u64 = 1_000_000;
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueParameters {
     pub(super) law: Law,
@@ -32,8 +37,8 @@ impl QueueParameters {
             "codel" => Law::CoDel(codel()?),
             "fq-codel" => Law::Fair(FairParameters {
                 codel: codel()?,
-                queues: section.size("queues")?,
-                quantum: section.count("quantum")?,
+                queues: section.size_within("queues", 1..=MOST_QUEUES)?,
+                quantum: section.count_within("quantum", 1..=u64::from(u32::MAX))?,
             }),
             other => {
                 return Err(ParameterError::Unknown {
@@ -43,7 +48,11 @@ impl QueueParameters {
                 });
             }
         };
-        Ok(Self { law, limit: section.size("limit")?, marks: section.switch("marks")? })
+        Ok(Self {
+            law,
+            limit: section.size_within("limit", 1..=MOST_WAITING)?,
+            marks: section.switch("marks")?,
+        })
     }
 }
 

@@ -18,6 +18,9 @@ const HEADERS: usize = 14 + 64;
 /// A blast has no more frames than bits here.
 const MOST_FRAMES: u64 = 64;
 
+/// Bytes of data of a frame.
+const MOST_DATA: u64 = 65_000;
+
 /// What both ends know of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlastParameters {
@@ -35,11 +38,16 @@ impl BlastParameters {
     pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
         Ok(Self {
             labour: Labour::read(section)?,
-            bytes: section.count("bytes")?,
-            data: section.size("data")?.max(1),
-            frames: section.count("frames")?.clamp(1, MOST_FRAMES),
-            timeout: section.span("timeout")?,
+            bytes: section.count_within("bytes", 1..=u64::MAX)?,
+            data: section.size_within("data", 1..=MOST_DATA)?,
+            frames: section.count_within("frames", 1..=MOST_FRAMES)?,
+            timeout: section.pause("timeout")?,
         })
+    }
+
+    /// Bytes of the longest frame of either end.
+    pub(crate) const fn longest(&self) -> usize {
+        HEADERS + self.data
     }
 
     /// Frames of the whole transfer.

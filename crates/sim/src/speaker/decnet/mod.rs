@@ -15,6 +15,14 @@ use linerate_units::Span;
 /// An EtherType for tests (IEEE 802 local experimental 2): messages and acknowledgements of them.
 const KIND: u16 = 0x88b6;
 
+/// Bytes of a message.
+const LONGEST_MESSAGE: u64 = 65_535;
+/// Messages.
+const WIDEST_WINDOW: u64 = 65_536;
+/// Bytes of the pool, and of what is taken from it: what waits for the wire has an end.
+const LARGEST_POOL: u64 = 100_000_000;
+const SMALLEST_BUFFER: u64 = 64;
+
 /// How the time grows after which a message is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Backoff {
@@ -60,15 +68,20 @@ impl DecnetParameters {
         };
         Ok(Self {
             labour: Labour::read(section)?,
-            message: section.size("message")?,
-            interval: section.span("interval")?,
-            window: section.size("window")?,
-            timeout: section.span("timeout")?,
+            message: section.size_within("message", 1..=LONGEST_MESSAGE)?,
+            interval: section.pause("interval")?,
+            window: section.size_within("window", 1..=WIDEST_WINDOW)?,
+            timeout: section.pause("timeout")?,
             backoff,
-            pool: section.size("pool")?,
-            buffer: section.size("buffer")?,
+            pool: section.size_within("pool", 1..=LARGEST_POOL)?,
+            buffer: section.size_within("buffer", SMALLEST_BUFFER..=LARGEST_POOL)?,
             time: section.span("time")?,
         })
+    }
+
+    /// Bytes of the longest frame of either end.
+    pub(crate) const fn longest(&self) -> usize {
+        self.message
     }
 
     /// How long is waited after a message has been repeated so often?

@@ -1,7 +1,7 @@
 //! The end that reads the file: some pieces ahead, each asked for again and again after a time that doubles, until it
 //! is there as a whole.
 
-use super::{KIND, REQUEST, is_for};
+use super::{ANSWER_HEADERS, FRAGMENT, KIND, REQUEST, is_for};
 use crate::parameter::{ParameterError, Section};
 use crate::program::ProgramReport;
 use crate::speaker::{Header, Labour, Speaker};
@@ -9,8 +9,10 @@ use linerate_units::{Span, Tick};
 
 /// An answer has no more fragments than bits here.
 const MOST_FRAGMENTS: u32 = 64;
-/// Pieces that are asked for at one time, at most.
-const MOST_AHEAD: usize = 64;
+/// Bytes of data of such an answer.
+const MOST_DATA: u64 = MOST_FRAGMENTS as u64 * FRAGMENT as u64 - ANSWER_HEADERS as u64;
+/// Pieces beyond the first that are asked for at one time, at most.
+const MOST_AHEAD: u64 = 64;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NfsClientParameters {
@@ -30,11 +32,11 @@ impl NfsClientParameters {
     pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
         Ok(Self {
             labour: Labour::read(section)?,
-            bytes: section.count("bytes")?,
-            transfer: section.size("transfer")?,
-            read_ahead: section.size("read_ahead")?.min(MOST_AHEAD),
-            timeout: section.span("timeout")?,
-            tries: u32::try_from(section.count("tries")?).unwrap_or(u32::MAX).max(1),
+            bytes: section.count_within("bytes", 1..=u64::MAX)?,
+            transfer: section.size_within("transfer", 1..=MOST_DATA)?,
+            read_ahead: section.size_within("read_ahead", 0..=MOST_AHEAD)?,
+            timeout: section.pause("timeout")?,
+            tries: u32::try_from(section.count_within("tries", 1..=u64::from(u32::MAX))?).unwrap_or(u32::MAX),
         })
     }
 }

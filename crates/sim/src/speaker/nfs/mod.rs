@@ -21,6 +21,9 @@ const FRAGMENT: usize = 1_480;
 /// Ethernet and IPv4 in front of a fragment.
 const FRAGMENT_HEADERS: usize = 14 + 20;
 
+/// Bytes of the longest frame of either end.
+pub(crate) const LONGEST: usize = FRAGMENT_HEADERS + FRAGMENT;
+
 /// How many fragments an answer with so much data has.
 const fn fragments(data: usize) -> usize {
     (data + ANSWER_HEADERS).div_ceil(FRAGMENT)

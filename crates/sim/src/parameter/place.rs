@@ -1,0 +1,43 @@
+//! Where an entry stands, so that whoever has written it finds it.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: Arc<str>,
+    /// The line, from 1.
+    pub line: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {} of {}", self.line, self.file)
+    }
+}
+
+/// The lines of a file.
+#[derive(Debug)]
+pub(super) struct Lines {
+    file: Arc<str>,
+    /// Where the text is broken.
+    breaks: Vec<usize>,
+}
+
+impl Lines {
+    pub(super) fn new(file: &str, text: &str) -> Self {
+        Self { file: file.into(), breaks: text.match_indices('\n').map(|(at, _)| at).collect() }
+    }
+
+    /// The name of the file.
+    pub(super) fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Where the byte at `offset` stands.
+    pub(super) fn place(&self, offset: usize) -> Place {
+        Place { file: Arc::clone(&self.file), line: 1 + self.breaks.partition_point(|&at| at < offset) }
+    }
+}
