@@ -7,7 +7,7 @@ use super::relays::{RelayKind, RelayPlan};
 use crate::parameter::ParameterError;
 use crate::relay::{NETWORK_BITS, Way, network_of};
 use linerate_wire::Ipv4Cidr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 /// Networks are numbered by the second byte of their addresses.
@@ -35,7 +35,7 @@ struct RouterCard {
 }
 
 /// A part that a frame passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Medium(usize),
     Relay(usize),
@@ -183,8 +183,8 @@ impl Topology {
 
     /// The media between two, both ends included; bridges and routers are passed without preference.
     pub(super) fn path(&self, from: usize, to: usize, relays: &[RelayPlan]) -> Vec<usize> {
-        let edges: Vec<(Part, Part)> = relays.iter().enumerate().flat_map(edges_of).collect();
-        let path = walk(&edges, Part::Medium(from), Part::Medium(to)).unwrap_or_default();
+        let map: Map = relays.iter().enumerate().flat_map(edges_of).collect();
+        let path = map.walk(Part::Medium(from), Part::Medium(to)).unwrap_or_default();
         path.into_iter().filter_map(Part::medium).collect()
     }
 }
@@ -206,7 +206,7 @@ fn usual_address(network: usize, station: usize) -> Ipv4Addr {
 }
 
 fn refuse_one_name_twice(hosts: &[HostPlan], relays: &[RelayPlan]) -> Result<(), ParameterError> {
-    let mut names = std::collections::BTreeSet::new();
+    let mut names = BTreeSet::new();
     let all = hosts.iter().map(|host| &host.name).chain(relays.iter().map(|relay| &relay.name));
     for name in all {
         if !names.insert(name) {
@@ -222,43 +222,58 @@ fn edges_of((number, relay): (usize, &RelayPlan)) -> impl Iterator<Item = (Part,
     relay.cards.iter().map(move |card| (Part::Relay(number), Part::Medium(card.seat.medium)))
 }
 
-/// The shortest way from part to part, both ends included.
-fn walk(edges: &[(Part, Part)], from: Part, to: Part) -> Option<Vec<Part>> {
-    let mut ways = vec![vec![from]];
-    let mut seen = vec![from];
-    while !ways.is_empty() {
-        if let Some(way) = ways.iter().find(|way| way.last() == Some(&to)) {
-            return Some(way.clone());
-        }
-        let mut longer = Vec::new();
-        for way in ways {
-            let Some(&last) = way.last() else { continue };
-            for &(one, other) in edges {
-                let next = if one == last {
-                    other
-                } else if other == last {
-                    one
-                } else {
-                    continue;
-                };
-                if !seen.contains(&next) {
-                    seen.push(next);
-                    longer.push(way.iter().copied().chain([next]).collect());
-                }
-            }
-        }
-        ways = longer;
+/// Which part is beside which.
+#[derive(Debug, Default)]
+struct Map {
+    beside: BTreeMap<Part, Vec<Part>>,
+}
+
+impl Map {
+    /// Puts one part beside another.
+    fn join(&mut self, (one, other): (Part, Part)) {
+        self.beside.entry(one).or_default().push(other);
+        self.beside.entry(other).or_default().push(one);
     }
-    None
+
+    /// All parts that can be reached, the nearest first, each with the one before it: a way back from each.
+    fn reach(&self, from: Part) -> Vec<(Part, Part)> {
+        let mut seen = BTreeSet::from([from]);
+        let mut reached = vec![(from, from)];
+        let mut next = 0;
+        while let Some(&(part, _)) = reached.get(next) {
+            next += 1;
+            let beside = self.beside.get(&part).into_iter().flatten();
+            reached.extend(beside.filter(|&&other| seen.insert(other)).map(|&other| (other, part)));
+        }
+        reached
+    }
+
+    /// The shortest way from part to part, both ends included.
+    fn walk(&self, from: Part, to: Part) -> Option<Vec<Part>> {
+        let before: BTreeMap<Part, Part> = self.reach(from).into_iter().collect();
+        let mut way = vec![to];
+        while let Some(&last) = way.last().filter(|&&last| last != from) {
+            way.push(*before.get(&last)?);
+        }
+        way.reverse();
+        Some(way)
+    }
+}
+
+impl FromIterator<(Part, Part)> for Map {
+    fn from_iter<I: IntoIterator<Item = (Part, Part)>>(pairs: I) -> Self {
+        let mut map = Self::default();
+        pairs.into_iter().for_each(|pair| map.join(pair));
+        map
+    }
 }
 
 /// A frame to everybody would go round a ring of bridges for ever.
 fn refuse_rings(media: &[MediumPlan], relays: &[RelayPlan]) -> Result<(), ParameterError> {
     let bridges = relays.iter().enumerate().filter(|(_, relay)| relay.kind == RelayKind::Bridge);
-    let mut edges = Vec::new();
+    let mut map = Map::default();
     for (bridge, medium) in bridges.flat_map(edges_of) {
-        if edges.contains(&(bridge, medium)) || walk(&edges, bridge, medium).is_some() {
-            let ring = walk(&edges, bridge, medium).unwrap_or_default();
+        if let Some(ring) = map.walk(bridge, medium) {
             let names = ring.iter().map(|part| match *part {
                 Part::Medium(number) => media[number].name.as_str(),
                 Part::Relay(number) => relays[number].name.as_str(),
@@ -269,7 +284,7 @@ fn refuse_rings(media: &[MediumPlan], relays: &[RelayPlan]) -> Result<(), Parame
                 names.collect::<Vec<_>>().join(", ")
             )));
         }
-        edges.push((bridge, medium));
+        map.join((bridge, medium));
     }
     Ok(())
 }
@@ -277,16 +292,19 @@ fn refuse_rings(media: &[MediumPlan], relays: &[RelayPlan]) -> Result<(), Parame
 /// The network of each medium: bridged media are one, and have the number of the first.
 fn networks(media: usize, relays: &[RelayPlan]) -> Vec<usize> {
     let bridges = relays.iter().enumerate().filter(|(_, relay)| relay.kind == RelayKind::Bridge);
-    let edges: Vec<(Part, Part)> = bridges.flat_map(edges_of).collect();
-    let mut networks: Vec<usize> = Vec::with_capacity(media);
+    let map: Map = bridges.flat_map(edges_of).collect();
+    let mut networks = vec![None; media];
     let mut count = 0;
     for medium in 0..media {
-        let joined =
-            (0..medium).find(|&other| walk(&edges, Part::Medium(medium), Part::Medium(other)).is_some());
-        networks.push(joined.map_or(count, |other| networks[other]));
-        count += usize::from(joined.is_none());
+        if networks[medium].is_some() {
+            continue;
+        }
+        for joined in map.reach(Part::Medium(medium)).into_iter().filter_map(|(part, _)| part.medium()) {
+            networks[joined] = Some(count);
+        }
+        count += 1;
     }
-    networks
+    networks.into_iter().flatten().collect()
 }
 
 fn routers(
