@@ -21,12 +21,14 @@ const JAM_BITS: u64 = 32;
 #[derive(Debug)]
 pub(crate) struct Bus {
     parameters: BusParameters,
+    /// How long a signal takes at most.
+    longest: Span,
     stations: Vec<Station>,
     /// Ports that send now.
     sending: Vec<Port>,
     /// Ports that wait for the cable to be free.
     deferring: Vec<Port>,
-    /// When the stations that sent since the cable was last silent have ended.
+    /// When those have ended that somebody may hear, or keep a gap behind.
     ended: Vec<(Port, Tick)>,
     counted: MediumStatistics,
 }
@@ -75,7 +77,9 @@ impl Bus {
             outgoing: None,
         });
         let stations = stations.collect::<Vec<_>>();
+        let furthest = places.iter().max().copied().unwrap_or_default();
         Self {
+            longest: parameters.longest(furthest),
             parameters,
             sending: Vec::with_capacity(stations.len()),
             deferring: Vec::with_capacity(stations.len()),
@@ -212,9 +216,9 @@ impl Bus {
             // The cable has been used since it made its plan.
             return self.plan(port, not_before, actions);
         }
-        if self.sending.is_empty() {
-            self.ended.clear();
-        }
+        // Whoever hears of the last ones later than this station does keeps his gap, too.
+        let heard_for = self.longest + self.parameters.gap;
+        self.ended.retain(|&(_, end)| end + heard_for > now);
         let end = now + time_on_wire(self.parameters.bit, outgoing.length);
         self.sending.push(port);
         actions.push(MediumAction::Sending { port, frame: outgoing.frame });
@@ -386,6 +390,9 @@ impl Bus {
         );
     }
 }
+
+#[cfg(test)]
+mod laws;
 
 #[cfg(test)]
 mod tests {
