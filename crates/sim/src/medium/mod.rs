@@ -12,6 +12,8 @@ mod label;
 mod outlet;
 mod parameters;
 mod serial;
+#[cfg(test)]
+mod stories;
 mod switch;
 
 pub(crate) use bus::Bus;
