@@ -40,6 +40,17 @@ impl SeqNum {
         self.0.wrapping_sub(start.0) < length
     }
 
+    /// Do the `length` numbers that begin here, of which there is one at least, all lie in the range of `room` numbers that
+    /// begins at `start`?
+    ///
+    /// Who asks of their first and of the one after their last on which side of the range's ends they lie is deceived by
+    /// those that lie half the circle away: the first may be *after* one end, and the other, behind it, *before* the other.
+    #[must_use]
+    pub const fn all_within(self, length: u32, start: Self, room: u32) -> bool {
+        let offset = self.0.wrapping_sub(start.0);
+        length > 0 && offset < room && length <= room - offset
+    }
+
     /// How far this point lies after `other`: negative when it lies before.
     #[must_use]
     pub const fn distance_from(self, other: Self) -> i32 {
@@ -113,6 +124,24 @@ mod tests {
         assert_eq!(high.distance_from(low), -11);
         assert_eq!(high + 11, low);
         assert_eq!((high.later(low), high.earlier(low)), (low, high));
+    }
+
+    #[test]
+    fn numbers_half_the_circle_away_lie_in_no_range() {
+        let start = SeqNum::new(u32::MAX - 10);
+        for (offset, length, inside) in [
+            (0, 100, true),
+            (99, 1, true),
+            (0, 101, false),
+            (99, 2, false),
+            (100, 1, false),
+            (5, 0, false),
+            (u32::MAX, 2, false),
+            (u32::MAX / 2 - 5, 200, false),
+            (50, u32::MAX, false),
+        ] {
+            assert_eq!((start + offset).all_within(length, start, 100), inside, "{length} from {offset} on");
+        }
     }
 
     #[test]

@@ -40,14 +40,12 @@ impl Connection {
     /// said which are the last?
     #[inline(always)]
     fn is_plain_data(&self, segment: &Segment<'_>) -> bool {
-        let end = segment.seq + saturated(segment.payload.len());
+        let (length, window) = (saturated(segment.payload.len()), self.rcv.edge - self.rcv.nxt);
         segment.offset_and_flags & COMPARED == self.plain_header()
-            && !segment.payload.is_empty()
             && segment.joined.is_none()
             && self.state == State::Established
             && self.receiver.fin.is_none()
             && segment.ack == self.snd.una
-            && !segment.seq.before(self.rcv.nxt)
-            && !end.after(self.rcv.edge)
+            && segment.seq.all_within(length, self.rcv.nxt, window)
     }
 }

@@ -596,8 +596,8 @@ impl Connection {
 fn duplicate_block(blocks: &[SackBlock], ack: SeqNum) -> Option<SackBlock> {
     let first = *blocks.first()?;
     let below = !first.right.after(ack);
-    let inside = blocks
-        .get(1)
-        .is_some_and(|second| !first.left.before(second.left) && !first.right.after(second.right));
+    let inside = blocks.get(1).is_some_and(|second| {
+        first.left.all_within(first.right - first.left, second.left, second.right - second.left)
+    });
     (below || inside).then_some(first)
 }

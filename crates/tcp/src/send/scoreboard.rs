@@ -262,10 +262,8 @@ impl Scoreboard {
     /// The peer has named `block`: what of it is news, `delivery` learns. What lies outside the flight
     /// means nothing.
     pub(crate) fn sack(&mut self, block: SackBlock, delivery: &mut Delivery) {
-        let inside = !block.left.before(self.span.0)
-            && !block.right.after(self.span.1)
-            && block.left.before(block.right);
-        if !inside {
+        let (start, end) = self.span;
+        if !block.left.all_within(block.right - block.left, start, end - start) {
             return;
         }
         if self.stretches.len() + 2 > MOST_STRETCHES {

@@ -38,7 +38,7 @@ impl Undo {
 
     /// The peer has received `left` up to `right` twice. Was that the last repetition to be explained?
     pub(crate) fn explain(&mut self, left: SeqNum, right: SeqNum) -> bool {
-        let ours = !left.before(self.from) && !right.after(self.to);
+        let ours = left.all_within(right - left, self.from, self.to - self.from);
         let Some(unexplained) = self.unexplained.as_mut().filter(|_| ours) else { return false };
         *unexplained = unexplained.saturating_sub(right - left);
         *unexplained == 0

@@ -81,6 +81,24 @@ fn what_has_arrived_before_is_acknowledged_again() {
     host.read(150);
 }
 
+/// Its first byte comes after the window, and its last, half the circle away, before it.
+#[test]
+fn data_half_the_circle_away_lie_outside_the_window() {
+    let config = Config { receive_buffer: 500.into(), ..Config::modern() };
+    for hole in [false, true] {
+        let mut host = established(&config);
+        if hole {
+            host.send(". 101:201(100) ack 1");
+            host.expect(". 1:1(0) ack 1 sack 101-201");
+        }
+        for first in (1_u32 << 31) - 1_000..(1 << 31) + 1_000 {
+            let answer = host.judge(&format!(". {first}:{}(1400) ack 1", first + 1_400));
+            assert_eq!(answer, Disposition::Refused(Refusal::OutsideWindow), "{first}, {hole}");
+            host.take_sent();
+        }
+    }
+}
+
 #[test]
 fn what_lies_beyond_the_window_is_cut_off() {
     let mut host = established(&Config { receive_buffer: 1_000.into(), ..Config::modern() });

@@ -108,7 +108,9 @@ fn what_was_sent_again_or_never_is_no_landing() {
 fn a_block_outside_the_flight_or_inside_out_means_nothing() {
     let mut board = five();
     let before = board.clone();
-    for (left, right) in [(0, 600), (500, 600), (300, 200), (100, 100)] {
+    // Of the last, half the circle away, one end lies after the flight, and the other before it.
+    let half = 1 << 31;
+    for (left, right) in [(0, 600), (500, 600), (300, 200), (100, 100), (half - 100, half + 500)] {
         board.sack(block(left, right), &mut delivery());
     }
     board.sack(SackBlock { left: START - 50, right: START + 50 }, &mut delivery());
