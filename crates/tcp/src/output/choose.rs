@@ -80,7 +80,7 @@ impl Connection {
 
     fn choose_data(&self) -> Option<Piece> {
         if self.agreement.selective_acks {
-            if self.sender.loss.tail_probe_due && self.snd.flight() > 0 {
+            if self.sender.loss.tail_probe_due && self.may_probe_tail() && self.snd.flight() > 0 {
                 return Some(self.choose_tail_probe());
             }
             if self.sender.loss.retransmit_due && self.sender.scoreboard.lost() > 0 {

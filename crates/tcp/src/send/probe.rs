@@ -130,16 +130,24 @@ impl Connection {
         self.sender.scoreboard.in_flight() <= self.full_segment()
     }
 
-    /// The timer has expired for a probe: it leaves, and the timer now stands for the timeout.
+    /// The timer has expired for a probe: it leaves, if it may, and the timer now stands for the timeout.
     pub(super) fn probe_tail(&mut self, now: Instant) {
         self.sender.loss.probes_tail = false;
         if self.sender.scoreboard.in_flight() == 0 {
             return;
         }
-        self.statistics.tail_probes += 1;
-        self.sender.loss.tail_probe_due = true;
-        self.output_due = true;
+        if self.may_probe_tail() {
+            self.statistics.tail_probes += 1;
+            self.sender.loss.tail_probe_due = true;
+            self.output_due = true;
+        }
         self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout(&self.config.rto));
+    }
+
+    /// Is nothing known to be lost? What is, perhaps by a router's report since the timer was set, goes again without a probe,
+    /// and before it.
+    pub(crate) fn may_probe_tail(&self) -> bool {
+        self.sender.scoreboard.lost() == 0
     }
 
     /// TLP_process_ack (§7.4.2): what an acknowledgement says of the probe, and whether it `measured` a

@@ -569,18 +569,21 @@ impl Connection {
     pub(crate) fn note_departure(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
         let repeats = left.before(self.snd.nxt);
         let bytes = right - left;
+        let probes_tail = core::mem::take(&mut self.sender.loss.tail_probe_due) && self.may_probe_tail();
         self.sender.depart(now, left, right, left.before(self.snd.max));
         if self.sender.loss.phase == Phase::FastRecovery {
             self.sender.prr.note_sent(bytes);
         }
         if repeats {
-            self.sender.scoreboard.search_after(right);
+            if !probes_tail {
+                self.sender.scoreboard.search_after(right);
+            }
             let clock = self.timestamps.clock(now);
             if let Some(undo) = &mut self.sender.undo {
                 undo.note_repetition(bytes, clock);
             }
         }
-        if core::mem::take(&mut self.sender.loss.tail_probe_due) {
+        if probes_tail {
             let order = self.sender.scoreboard.last_order();
             self.sender.loss.tail_probe = Some(TailProbe::new(order, right, repeats));
         }

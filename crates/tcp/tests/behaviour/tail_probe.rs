@@ -3,7 +3,7 @@
 
 use crate::ms;
 use crate::recovery::{established, expect_segments, new_reno};
-use linerate_tcp::Config;
+use linerate_tcp::{Config, IcmpReport};
 use linerate_testkit::Script;
 
 /// Five segments have left, and then the last of them again, as a probe.
@@ -173,5 +173,23 @@ fn what_is_named_just_before_the_probe_takes_its_place() {
     host.pass_time(ms(18));
     host.send(". 1:1(0) ack 1 sack 2001-3001");
     host.expect_after(ms(18) / 4, ". 1:1001(1000) ack 1");
+    assert_eq!(host.connection.statistics().tail_probes, 0);
+}
+
+/// What a router has reported to be too large is known to be lost: it goes again from its beginning on, as far as the window
+/// lets it, and no probe of its end in place of that.
+#[test]
+fn what_a_report_shows_to_be_lost_is_sent_again_before_its_tail_is_probed() {
+    let mut host = established(&Config { initial_window: 2, ..new_reno() });
+    host.write(2_000);
+    expect_segments(&mut host, &[1, 1_001]);
+    let report = IcmpReport::PacketTooBig { quoted: host.number(1), mtu_payload: 620 };
+    host.application(|connection, now| connection.handle_icmp(now, report));
+    host.expect(". 1:601(600) ack 1");
+    host.expect(". 601:1201(600) ack 1");
+    host.expect_silence(ms(100));
+    host.send(". 1:1(0) ack 1201");
+    host.expect(". 1201:1801(600) ack 1");
+    host.expect("P. 1801:2001(200) ack 1");
     assert_eq!(host.connection.statistics().tail_probes, 0);
 }
