@@ -1,6 +1,6 @@
 //! Frames into a host: see `linerate_testkit::fuzz`.
 //!
-//! `cargo +nightly fuzz run frames_into_a_host -- -max_len=1024`
+//! `cargo xtask fuzz frames_into_a_host`
 
 #![no_main]
 

@@ -1,6 +1,6 @@
 //! Segments into a connection: see `linerate_testkit::fuzz`.
 //!
-//! `cargo +nightly fuzz run segments_into_a_connection -- -max_len=1024`
+//! `cargo xtask fuzz segments_into_a_connection`
 
 #![no_main]
 

@@ -6,6 +6,7 @@ mod arrow;
 mod bench;
 mod check;
 mod error;
+mod fuzz;
 mod instructions;
 mod layers;
 mod rfc;
@@ -29,6 +30,7 @@ usage: cargo xtask <verb>
   check          formatting, lints, documentation and layers: what a change must pass
   layers         the dependencies among our crates, against the arrow of the architecture
   explore        let random worlds live for so many minutes, or one of them again: see `explore --help`
+  fuzz           let libFuzzer make up stories (needs a C++ compiler): see `fuzz --help`
   grid           measure goodput over loss anew, in virtual time, and keep it in docs/loss-grid.txt
   instructions   count instructions (needs valgrind) and compare them with docs/instructions.toml
   instructions --accept
@@ -66,6 +68,7 @@ fn run(arguments: &[String]) -> Result<ExitCode, Error> {
         }
         ["bench", ..] => return bench::run(&arguments[1..]),
         ["explore", ..] => return testkit::explore(&arguments[1..]),
+        ["fuzz", ..] => return fuzz::run(&arguments[1..]),
         ["check"] => check::run(),
         ["layers"] => layers::run(),
         ["grid"] => testkit::write_grid(),
