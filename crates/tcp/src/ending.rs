@@ -74,7 +74,7 @@ impl Connection {
         self.error = error;
         self.events |= Events::CLOSED;
         self.timers.clear_all();
-        self.sender.buffer.clear();
+        self.sender.buffer.clear(self.snd.max);
         self.sender.scoreboard.clear(self.snd.max);
         self.sender.undo = None;
         self.sender.fin = false;

@@ -221,9 +221,9 @@ impl SendBuffer {
         self.rope.two_parts(offset, length)
     }
 
-    /// Throws everything away, and gives the memory back.
-    pub(crate) fn clear(&mut self) {
-        self.start = self.end();
+    /// Throws everything away, and gives the memory back. Nothing was written beyond `sent`, as far as anybody asks.
+    pub(crate) fn clear(&mut self, sent: SeqNum) {
+        self.start = sent;
         self.rope = Rope::new();
         self.prepared = false;
         self.length = 0;

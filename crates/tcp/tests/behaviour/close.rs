@@ -410,6 +410,19 @@ fn an_abort_is_told_to_a_peer_that_waits_for_something_and_to_no_other() {
     }
 }
 
+#[test]
+fn nothing_is_under_way_of_a_connection_that_has_ended() {
+    for offers in ["", " sackOK", " sackOK ts 100 1"] {
+        let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK}{offers}"));
+        host.write(50_000);
+        host.application(Connection::shutdown_write);
+        host.take_sent();
+        host.application(Connection::abort);
+        let told = host.connection.information();
+        assert_eq!((told.in_flight, told.unsent, told.repeated_in_flight), (0, 0, 0), "{offers}");
+    }
+}
+
 /// RFC 9293 §3.10.5: it bears SND.NXT, where the peer waits for the next byte, and not the byte beyond its window.
 #[test]
 fn an_abort_while_a_closed_window_is_probed_fits_that_window() {
