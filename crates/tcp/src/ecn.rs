@@ -143,8 +143,7 @@ impl Notification {
     /// What has no meaning yet is one (RFC 9768 §3.1.3).
     fn leads_to_accurate_mode(&self, flags: TcpFlags) -> bool {
         if flags.contains(TcpFlags::ACK) {
-            let asked = self.accurate_rule == EcnRule::Request && self.past.contains(Past::SENT_SETUP);
-            asked && !matches!(flags.ace(), 0b000 | 0b001 | 0b111)
+            self.accurate_rule == EcnRule::Request && !matches!(flags.ace(), 0b000 | 0b001 | 0b111)
         } else {
             self.accurate_rule != EcnRule::Off && flags.asks_for_accurate_ecn()
         }

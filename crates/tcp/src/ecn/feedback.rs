@@ -141,7 +141,7 @@ impl Connection {
     pub(crate) fn first_ecn_option(&self, others: &TcpOptions) -> Option<EcnCounts> {
         let accurate = self.ecn.accurate.as_deref()?;
         let is_repeated = self.state == State::SynReceived && self.snd.max != self.snd.iss;
-        if self.state == State::SynSent || is_repeated {
+        if is_repeated {
             return None;
         }
         accurate.first_option(TcpOptions::MAX_LENGTH.saturating_sub(others.length()))

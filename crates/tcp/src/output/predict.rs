@@ -155,7 +155,8 @@ impl Connection {
 
     fn is_anything_due(&self) -> bool {
         let (sender, loss) = (&self.sender, &self.sender.loss);
-        let of_timers = loss.retransmit_due | loss.tail_probe_due | sender.probe_due | self.keep_alive_due;
+        // What is to be sent again now is missing, and then nothing is predicted.
+        let of_timers = loss.tail_probe_due | sender.probe_due | self.keep_alive_due;
         let of_path = sender.path.is_awake() | (sender.probes > 0);
         // What lies beyond holes would have spoiled the prediction of a header.
         let of_options =
@@ -330,7 +331,7 @@ impl Connection {
         }
         self.acks.on_data_sent();
         if length > 0 {
-            self.sender.small_end = self.sender.small_end.later(end);
+            self.sender.small_end = end;
         }
         self.sender.last_sent = now;
         self.sender.pacer.on_sent(length);

@@ -2,7 +2,7 @@
 //! costs no more than the round trip that it would have saved.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, Error, Event, FastOpenLesson, FastOpenOffer, Path, State};
+use linerate_tcp::{Config, Connection, Error, Event, FastOpenLesson, FastOpenOffer, Path, State};
 use linerate_testkit::Script;
 use linerate_wire::{FastOpenCookie, TcpFlags};
 
@@ -157,11 +157,13 @@ fn a_reset_in_answer_to_the_option_is_a_refusal() {
 #[test]
 fn an_application_that_loses_patience_has_learned_something_only_once_the_syn_had_its_time() {
     for (patience, refused) in [(ms(900), None), (ms(1_100), Some(true))] {
-        let mut host = bringer(100);
-        host.expect("S 0:100(100)");
-        host.pass_time(patience);
-        host.application(|connection, now| connection.close(now));
-        assert_eq!(lesson(&host).map(|news| news.refused), refused);
+        for end in [Connection::close, Connection::abort] {
+            let mut host = bringer(100);
+            host.expect("S 0:100(100)");
+            host.pass_time(patience);
+            host.application(end);
+            assert_eq!(lesson(&host).map(|news| news.refused), refused);
+        }
     }
 }
 
@@ -169,6 +171,51 @@ fn an_application_that_loses_patience_has_learned_something_only_once_the_syn_ha
 fn a_server_that_gives_no_cookie_to_who_asks_has_refused() {
     let mut host = client(&Config::modern(), FastOpenOffer::Request, 0);
     host.expect("S 0:0(0) tfo ask");
+    host.send(SYN_ACK);
+    assert!(lesson(&host).unwrap().refused);
+}
+
+/// RFC 7413 §4.1.1: an option without a cookie is a client's, and gives none.
+#[test]
+fn a_server_that_answers_a_wish_with_a_wish_has_given_nothing() {
+    let mut host = client(&Config::modern(), FastOpenOffer::Request, 0);
+    host.expect("S 0:0(0) tfo ask");
+    host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS} tfo ask"));
+    let news = lesson(&host).unwrap();
+    assert_eq!((news.cookie, news.refused), (None, true));
+}
+
+/// RFC 7413 §4.1.3.1: another cookie would mean that ours was too old; this one is as good as it was.
+#[test]
+fn a_server_that_gives_the_same_cookie_and_takes_no_data_has_refused() {
+    let mut host = bringer(100);
+    host.expect("S 0:100(100)");
+    host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS} tfo 0102030405060708"));
+    assert!(lesson(&host).unwrap().refused);
+}
+
+/// What was learned stays learned, whatever becomes of the connection; and while it opens nothing is.
+#[test]
+fn what_a_try_has_shown_is_known_when_it_is_answered_and_does_not_change() {
+    let mut host = bringer(100);
+    host.expect("S 0:100(100)");
+    host.pass_time(ms(1_100));
+    host.take_sent();
+    assert_eq!(lesson(&host), None, "it may yet be answered");
+    host.send(&format!("S. 0:0(0) ack 101 win 65535 {OPTIONS}"));
+    let news = lesson(&host);
+    assert!(news.is_some_and(|news| news.accepted && !news.refused));
+    host.take_sent();
+    host.send("R 1:1(0)");
+    assert_eq!((host.connection.state(), lesson(&host)), (State::Closed, news));
+}
+
+/// RFC 7413 §4.1.3.1: the SYN that was answered went without the option, which may be why the one before was lost.
+#[test]
+fn an_answer_to_a_bare_syn_alone_is_a_refusal_also_without_data() {
+    let mut host = bringer(0);
+    host.expect("S 0:0(0) tfo 0102030405060708");
+    host.expect_after(ms(1_000), "S 0:0(0)");
     host.send(SYN_ACK);
     assert!(lesson(&host).unwrap().refused);
 }

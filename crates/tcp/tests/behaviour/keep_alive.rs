@@ -1,7 +1,7 @@
 //! A silent peer is asked for a sign of life (RFC 9293 §3.8.4), if the application wants that.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, Error, KeepAlive, State};
+use linerate_tcp::{Config, Connection, Error, KeepAlive, State};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
@@ -122,4 +122,21 @@ fn an_acknowledgement_that_is_due_is_no_probe() {
     host.expect(". 1:1(0) ack 11");
     host.expect_after(ms(20), ". 0:0(0) ack 11");
     host.expect_nothing();
+}
+
+/// Timers come due when a host has time for them: beside an acknowledgement that has not left yet. Whatever is agreed on,
+/// that leaves first, and the probe is not forgotten behind it.
+#[test]
+fn a_probe_that_comes_due_beside_an_acknowledgement_leaves_behind_it() {
+    for offers in ["", " sackOK ts 100 1"] {
+        let keep_alive = Some(KeepAlive { idle: ms(20), interval: secs(3), probes: 3 });
+        let config = Config { keep_alive, ..Config::modern() };
+        let mut host = Script::established(&config, &format!("S. 0:0(0) ack 1 win 65535 mss 1460{offers}"));
+        host.send("P. 1:11(10) ack 1");
+        host.now += ms(20);
+        host.application(Connection::handle_timeout);
+        host.expect(". 1:1(0) ack 11");
+        host.expect(". 0:0(0) ack 11");
+        host.expect_nothing();
+    }
 }

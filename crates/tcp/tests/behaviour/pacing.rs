@@ -2,7 +2,7 @@
 
 use crate::{ms, secs};
 use linerate_tcp::{BufferSize, Config, CongestionName, PacingRule};
-use linerate_testkit::{Connections, End, Network, Script};
+use linerate_testkit::{Connections, End, Fate, Network, Script};
 use linerate_units::{Duration, Instant};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -72,7 +72,7 @@ fn after_slow_start_the_window_leaves_in_five_sixths_of_a_round_trip() {
         }
         (left == 0 && from == End::Client).then(|| {
             left = -1;
-            linerate_testkit::Fate::Lose
+            Fate::Lose
         })
     });
     let data = vec![3; 10_000];
@@ -150,4 +150,40 @@ fn segments_that_wait_for_their_time_leave_at_it() {
         sent += host.take_sent().len();
     }
     assert_eq!(sent, 10, "the window");
+}
+
+/// What is lost at the end of all that was written has its time, too, when there is nothing new behind it that would have.
+#[test]
+fn losses_with_nothing_new_behind_them_leave_at_their_times() {
+    let mut pair = Connections::new(&PACED, &Config::modern(), Network::clean(ms(50)), 1).established();
+    let (mut count, repeated) = (0, Rc::new(RefCell::new(Vec::new())));
+    let log = Rc::clone(&repeated);
+    pair.set_filter(move |now, from, segment| {
+        if from != End::Client || segment.payload.is_empty() {
+            return None;
+        }
+        count += 1;
+        if count > 10 {
+            log.borrow_mut().push(now);
+        }
+        (2..8).contains(&count).then_some(Fate::Lose)
+    });
+    write(&mut pair, 10 * 1_448);
+    pair.run_until("everything has arrived", |pair| pair.client.unacknowledged_bytes() == 0);
+    let counted = pair.client.statistics();
+    assert_eq!((counted.retransmission_timeouts, counted.retransmitted_segments), (0, 6));
+    assert!(bursts(&repeated.borrow()).len() >= 3, "{:?}", bursts(&repeated.borrow()));
+}
+
+/// draft-ietf-ccwg-bbr §5.6.2: the round trip of the handshake is known, so the first window is not sent as for the
+/// millisecond that would be assumed without it.
+#[test]
+fn bbr_paces_its_first_window_by_the_round_trip_of_the_handshake() {
+    let config = Config { congestion: CongestionName::Bbr, ..Config::modern() };
+    let (mut pair, departures) = paced_pair(&config, ms(50));
+    write(&mut pair, 10 * 1_448);
+    pair.pass_time(ms(99));
+    let bursts = bursts(&departures.borrow());
+    assert_eq!(bursts.iter().map(|(_, count)| count).sum::<usize>(), 10);
+    assert!(bursts.len() >= 4 && bursts.last().unwrap().0 >= 20_000, "{bursts:?}");
 }

@@ -3,7 +3,7 @@
 
 use crate::ms;
 use crate::recovery::{established, expect_segments, new_reno};
-use linerate_tcp::{Config, IcmpReport};
+use linerate_tcp::{Config, Connection, IcmpReport};
 use linerate_testkit::Script;
 
 /// Five segments have left, and then the last of them again, as a probe.
@@ -192,4 +192,25 @@ fn what_a_report_shows_to_be_lost_is_sent_again_before_its_tail_is_probed() {
     host.expect(". 1201:1801(600) ack 1");
     host.expect("P. 1801:2001(200) ack 1");
     assert_eq!(host.connection.statistics().tail_probes, 0);
+}
+
+/// §7.3, beside an acknowledgement that has not left yet: the probe bears it, and is not forgotten behind it.
+#[test]
+fn a_probe_that_comes_due_beside_an_acknowledgement_bears_it() {
+    for offers in ["sackOK", "sackOK ts 100 1"] {
+        let mut host =
+            Script::established(&new_reno(), &format!("S. 0:0(0) ack 1 win 65535 mss 1460 {offers}"));
+        host.write(3_000);
+        let full = host.take_one().says.length;
+        host.now += ms(10);
+        host.send("P. 1:101(100) ack 1");
+        host.send("P. 101:201(100) ack 1");
+        host.take_sent();
+        host.send("P. 201:301(100) ack 1");
+        host.now += ms(300);
+        host.application(Connection::handle_timeout);
+        let probe = host.take_one().says;
+        assert_eq!((probe.seq, probe.length, probe.ack), (3_001 - full, full, Some(301)), "{offers}");
+        assert_eq!(host.connection.statistics().tail_probes, 1);
+    }
 }

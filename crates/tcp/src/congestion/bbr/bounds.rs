@@ -397,12 +397,23 @@ mod tests {
         assert_eq!(cruising.window.cwnd(), before);
         round(&mut cruising, 50_000, 0);
         assert_eq!(cruising.bounds, Bounds::default(), "nor is the round trip one of losses");
-        let mut starting = steady(Phase::Startup);
-        recover(&mut starting, 6);
-        assert_ne!(starting.phase, Phase::Startup);
-        starting.on_spurious_loss();
-        assert_eq!((starting.phase, starting.full_pipe.reached), (Phase::Startup, false));
-        assert_eq!(starting.bounds.longterm, None);
+        for pauses in [false, true] {
+            let mut starting = steady(Phase::Startup);
+            recover(&mut starting, 6);
+            assert_ne!(starting.phase, Phase::Startup);
+            starting.full_pipe.now = true;
+            let expected = if pauses { Phase::ProbeRtt } else { Phase::Startup };
+            if pauses {
+                starting.phase = Phase::ProbeRtt;
+            }
+            starting.on_spurious_loss();
+            assert_eq!(
+                (starting.phase, starting.bounds.longterm),
+                (expected, None),
+                "a pause is not cut short"
+            );
+            assert!(!starting.full_pipe.reached && !starting.full_pipe.now);
+        }
         // What is lost afterwards is another matter.
         let mut again = steady(Phase::Up);
         recover(&mut again, 3);
