@@ -133,10 +133,7 @@ impl Connection {
     /// The timer has expired for a probe: it leaves, if it may, and the timer now stands for the timeout.
     pub(super) fn probe_tail(&mut self, now: Instant) {
         self.sender.loss.probes_tail = false;
-        if self.sender.scoreboard.in_flight() == 0 {
-            return;
-        }
-        if self.may_probe_tail() {
+        if self.sender.scoreboard.in_flight() > 0 && self.may_probe_tail() {
             self.statistics.tail_probes += 1;
             self.sender.loss.tail_probe_due = true;
             self.output_due = true;
