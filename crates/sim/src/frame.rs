@@ -178,4 +178,21 @@ mod tests {
         frames.release(id);
         assert_eq!((frames.held(), frames.take()), (0, id));
     }
+
+    #[test]
+    fn a_frame_that_is_used_again_is_a_new_one_and_large_ones_are_kept_apart() {
+        let mut frames = Frames::new(64);
+        let (small, large) = (frames.take(), frames.take_large());
+        for id in [small, large] {
+            frames[id].set_length(60);
+            frames[id].cut_to(Some(20));
+            frames[id].set_segment(NonZeroU16::new(10));
+            assert_eq!((frames[id].sent().len(), frames[id].length()), (20, 60));
+            frames.release(id);
+        }
+        assert_eq!((frames.take_large(), frames.take()), (large, small));
+        for id in [small, large] {
+            assert_eq!((frames[id].length(), frames[id].is_cut(), frames[id].segment()), (0, false, None));
+        }
+    }
 }

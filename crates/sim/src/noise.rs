@@ -47,3 +47,16 @@ impl Noise {
         self.sends
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_come_while_the_last_one_leaves_wait_for_their_turn() {
+        let mut noise = Noise::new(Stream::new(1, 1), Span::from_picos(1), 60);
+        assert_eq!([(); 3].map(|()| noise.handle_frame()), [true, false, false]);
+        assert_eq!([(); 3].map(|()| noise.handle_sent()), [true, true, false]);
+        assert!(noise.handle_frame(), "nothing leaves any more");
+    }
+}

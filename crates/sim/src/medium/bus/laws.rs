@@ -206,23 +206,24 @@ impl Wire {
     }
 
     /// It begins when it wants to, or a gap after whom it has heard, and never while it hears anybody, or within the gap
-    /// behind him; but in the last third of the gap it does not listen.
+    /// behind him; but who waits for a gap does not listen in its last third.
     fn judge_beginning(&self, one: &Transmission) {
-        let mut reasons = Vec::new();
+        let own = self.done.iter().filter(|other| other.port == one.port && other.end <= one.start);
+        let gaps = own.map(|own| own.end + GAP);
+        let mut gaps = gaps.chain(self.others(one).map(|other| self.heard_by(one.port, other).1 + GAP));
+        let waited_for_gap = gaps.any(|gap| gap == one.start);
+        let deaf = if waited_for_gap { GAP / 3 } else { Span::ZERO };
         for other in self.others(one) {
             let (begins, ends) = self.heard_by(one.port, other);
-            let allowed = one.start < begins + GAP / 3 + Span::from_picos(1) || one.start >= ends + GAP;
+            let allowed = one.start < begins + deaf || one.start >= ends + GAP;
             assert!(allowed, "{one:?} begins although {other:?} is heard from {begins:?} to {ends:?}");
-            reasons.push(ends + GAP);
         }
-        let own = self.done.iter().filter(|other| other.port == one.port && other.end <= one.start);
-        reasons.extend(own.map(|own| own.end + GAP));
-        reasons.push(one.held);
-        assert!(one.start >= one.held, "{one:?} begins while its card is busy");
         let waited = one.start.since(one.wanted).as_picos();
         let (slots, rest) = (waited / SLOT.as_picos(), waited % SLOT.as_picos());
         let backed_off = rest == 0 && slots < 1 << one.met.min(10);
-        assert!(backed_off || reasons.contains(&one.start), "{one:?} begins for no reason");
+        assert!(one.start >= one.held, "{one:?} begins while its card is busy");
+        let has_reason = backed_off || waited_for_gap || one.start == one.held;
+        assert!(has_reason, "{one:?} begins for no reason");
     }
 
     /// Who is meant hears it begin behind its preamble, and end, when its signal is there.
@@ -349,4 +350,39 @@ fn who_hears_the_end_of_a_frame_late_keeps_his_gap_behind_it_although_another_ha
         (first(1), first(2)),
         (Some(Tick::from_picos(67_200_000)), Some(Tick::from_picos(87_200_000)))
     );
+}
+
+#[test]
+fn on_a_star_a_signal_takes_both_arms_and_the_repeater_and_is_its_senders_own_at_once() {
+    let micros = |count: u64| Span::from_picos(count * MICRO);
+    let mut wire = Wire::new(&[micros(1), micros(3), micros(2)], Some(micros(2)), 1);
+    wire.request(Tick::ZERO, 0, SHORTEST, Audience::All);
+    wire.pass_time(Tick::NEVER);
+    let over = Tick::ZERO + time_on_wire(BIT, SHORTEST);
+    let ends = wire.heard.iter().filter_map(|&(at, action)| match action {
+        MediumAction::Arrived { port, .. } => Some((port, at.since(over))),
+        _ => None,
+    });
+    assert_eq!(ends.collect::<Vec<_>>(), [(1, micros(6)), (2, micros(5))]);
+    // A gap behind its own frame it sends again, and not a repeater later.
+    wire.request(over, 0, SHORTEST, Audience::Nobody);
+    wire.pass_time(Tick::NEVER);
+    assert_eq!(wire.done.last().map(|one| one.start), Some(over + GAP));
+}
+
+#[test]
+fn in_the_control_without_collisions_whoever_is_first_has_the_cable() {
+    let places = [0, 1, 2].map(|place| Span::from_picos(place * MICRO));
+    let mut wire = Wire::new(&places, None, 1);
+    wire.bus.parameters.collisions = false;
+    for turn in 0..20 {
+        for port in 0..3 {
+            wire.request(Tick::from_picos(turn * 5_000 * MICRO), port, 1_000, Audience::Nobody);
+        }
+    }
+    wire.pass_time(Tick::NEVER);
+    let mut ends = wire.done.iter().map(|one| (one.start, one.end)).collect::<Vec<_>>();
+    ends.sort_unstable();
+    assert_eq!((wire.sent, wire.bus.statistics().collisions), (60, 0));
+    assert!(ends.windows(2).all(|two| two[0].1 + GAP <= two[1].0), "one at a time, a gap between them");
 }
