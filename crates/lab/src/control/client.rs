@@ -216,6 +216,13 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
+    /// A line that says much.
+    const LONG: [u8; 1_001] = {
+        let mut line = [b'x'; 1_001];
+        line[1_000] = b'\n';
+        line
+    };
+
     /// What a sweep makes of a listener that answers its greeting with `words`.
     fn answered(words: &'static [u8]) -> ControlError {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -240,6 +247,7 @@ mod tests {
         assert_eq!(said(answered(b"SSH-2.0-OpenSSH_9.6\r\n")).as_deref(), Some("SSH-2.0-OpenSSH_9.6"));
         assert_eq!(said(answered(b"\x1b[31m\n")).as_deref(), Some("\u{fffd}[31m"));
         assert_eq!(said(answered(b"")), None);
+        assert_eq!(said(answered(&LONG)).unwrap().len(), SHOWN);
         assert_eq!(said(answered(&[b'x'; 20_000])), None);
     }
 

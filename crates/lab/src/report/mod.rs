@@ -191,8 +191,43 @@ mod tests {
         let plan = square_plan(2);
         let mut wrong = runs(&plan);
         wrong[3].verified = Some(false);
+        wrong[4].verified = None;
         let start = start();
         assert_eq!(Report::new(&plan, &start, &wrong).wrong_runs(), 1);
+    }
+
+    #[test]
+    fn a_night_that_carried_nothing_is_reported_without_a_figure_that_is_none() {
+        let plan = square_plan(3);
+        let mut runs = runs(&plan);
+        for run in &mut runs {
+            (run.bytes, run.bytes_per_second, run.wire_bits_per_second) = (0, 0.0, 0.0);
+        }
+        let start = start();
+        let report = Report::new(&plan, &start, &runs);
+        let texts = [Style::PLAIN, Style { colour: true, width: 80 }].map(|style| report.text(style));
+        for text in texts.into_iter().chain([report.json(), report.csv(), report.picture()]) {
+            let mut words = text.split(|c: char| !c.is_alphanumeric());
+            assert!(words.all(|word| !["NaN", "inf"].contains(&word)), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_commonest_misses_are_named_and_the_others_summed() {
+        let plan = square_plan(1);
+        let mut runs = made_up_runs(&plan, rate);
+        let misses =
+            [("a", 9), ("b", 8), ("c", 7), ("d", 6), ("e", 5), ("f", 4), ("g", 2), ("h", 1), ("i", 0)];
+        let misses = misses.map(|(reason, count)| (reason.to_owned(), count)).into();
+        runs[0].counters.sender.fast_path = Some(FastPath { hits: 58, misses });
+        runs[0].counters.receiver.fast_path =
+            Some(FastPath { hits: 1, misses: [("a".to_owned(), 0)].into() });
+        let text = Report::new(&plan, &start(), &runs).text(Style::PLAIN);
+        let sender = "sender: 58.00 % of 100 segments; misses: 9 a, 8 b, 7 c, 6 d, 5 e, 4 f, 3 others\n";
+        assert!(
+            text.contains(sender) && text.contains("receiver: 100.00 % of 1 segments; misses: none\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -81,3 +81,56 @@ fn verdict(published: &Published, ours: f64) -> String {
 fn short(value: f64) -> String {
     if value >= 100.0 { thousands(value) } else { format!("{}", (value * 100.0).round() / 100.0) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a scenario with these changes, after its run.
+    fn said(name: &str, changes: &[&str]) -> String {
+        let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        let blueprint = load(name, &changes).unwrap().blueprint().unwrap();
+        let outcome = blueprint.run(1, &TransferOptions::default(), Keep::default());
+        beside_published(name, &changes, 1, &blueprint, &outcome).unwrap()
+    }
+
+    #[test]
+    fn times_are_those_of_the_other_scenario_over_this_one() {
+        let text = said("82586-receiver", &["transfer.bytes=100000"]);
+        assert!(text.starts_with("J10-27 ") && text.contains("within what is published"), "{text}");
+    }
+
+    #[test]
+    fn the_other_may_be_this_one_with_one_change_more() {
+        let itself = said("3c503-32k", &["transfer.bytes=300000", "transfer.receive_buffer=4096"]);
+        let ours = "H-5      1 times here; published: 3 times (1.5 to 5): MISSED, 67 % below it\n";
+        assert!(itself.contains(ours), "{itself}");
+        let other = said("3c503-32k", &["transfer.bytes=300000"]);
+        assert!(other.contains("H-5 ") && !other.contains(" 1 times here"), "{other}");
+    }
+
+    #[test]
+    fn what_is_missed_is_told_with_its_side_and_what_could_not_be_measured_is_no_miss() {
+        let blueprint = load("82586-receiver", &[]).unwrap().blueprint().unwrap();
+        let [published] = blueprint.published() else { panic!("one figure is published of it") };
+        let said = |ours| {
+            let mut text = String::new();
+            describe(&mut text, published, ours);
+            text.lines().next().unwrap().rsplit_once(": ").unwrap().1.to_owned()
+        };
+        assert_eq!(
+            [None, Some(1.0), Some(2.0), Some(5_000.0)].map(said),
+            [
+                "there was nothing to measure",
+                "MISSED, 75 % below it",
+                "within what is published",
+                "MISSED, 124900 % above it"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_short_has_its_digits() {
+        assert_eq!([0.127, 12.5, 99.994, 1_000.4].map(short), ["0.13", "12.5", "99.99", "1,000"]);
+    }
+}

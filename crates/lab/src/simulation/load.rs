@@ -78,3 +78,16 @@ pub fn of_scenario(name: &str, changes: &[String]) -> Result<Draft, ScenarioErro
 fn size(bytes: usize) -> Option<NonZeroU32> {
     u32::try_from(bytes).ok().and_then(NonZeroU32::new)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_of_a_scenario_is_made_on_it_with_its_changes_and_in_its_calls() {
+        let changes = ["transfer.write_size=1000", "transfer.read_size=500"].map(str::to_owned);
+        let draft = of_scenario("sun-3-60-to-3-60", &changes).unwrap();
+        assert_eq!((draft.scenario.as_deref(), &draft.set[..]), (Some("sun-3-60-to-3-60"), &changes[..]));
+        assert_eq!((draft.write_size.get(), draft.read_size.get()), (1_000, 500));
+    }
+}

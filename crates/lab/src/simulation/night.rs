@@ -198,15 +198,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_says_how_sure_its_mean_is() {
-        let made = |kilobytes| Made {
+    fn a_cell_says_its_means_how_sure_they_are_and_how_far_apart_its_transfers_were() {
+        let made = |kilobytes: f64| Made {
             kilobytes,
-            wire_bits: 0.0,
-            sender_idle: 0.0,
-            receiver_idle: 0.0,
-            collisions: 0,
-            frames: 1,
-            sent_again: 0,
+            wire_bits: kilobytes * 9.0,
+            sender_idle: kilobytes / 2_000.0,
+            receiver_idle: kilobytes / 4_000.0,
+            collisions: 5,
+            frames: if kilobytes > 1_000.0 { 10 } else { 100 },
+            sent_again: 2,
             complete: true,
         };
         let mut cell = CellOutcome::default();
@@ -220,6 +220,14 @@ mod tests {
             (cell.kilobytes, (error - 10.0 / 3.0_f64.sqrt()).abs() < 1e-9) == (1_000.0, true),
             "{cell:?}"
         );
+        assert_eq!(cell.range, (990.0, 1_010.0));
+        let means = [cell.wire_bits, cell.sender_idle, cell.receiver_idle, cell.collisions_per_frame];
+        for (mean, expected) in means.into_iter().zip([9_000.0, 0.5, 0.25, 0.2]) {
+            assert!((mean - expected).abs() < 1e-9, "{cell:?}");
+        }
+        assert_eq!((cell.transfers, cell.frames, cell.sent_again), (3, 210, 6));
+        cell.add(&made(1_000.0));
+        assert_eq!(cell.range, (990.0, 1_010.0), "whatever came last");
     }
 
     fn options(threads: usize) -> NightOptions {

@@ -138,6 +138,22 @@ mod tests {
         assert_eq!(alone, made(5));
     }
 
+    /// With buffers of one packet each is acknowledged, so that what the wire carried can be counted from outside: frames
+    /// of 1518 and of 64 bytes, each with 20 bytes of preamble and gap.
+    #[test]
+    fn the_wire_is_told_with_headers_preambles_and_gaps_and_a_packet_is_a_whole_one() {
+        let mut scenario = Scenario::named("sun-3-60-to-3-60").unwrap();
+        scenario.set("noise.rate=0").unwrap();
+        let blueprint = scenario.blueprint().unwrap();
+        let bytes = 1_000 * 1_460;
+        let made = Job { blueprint: &blueprint, send: 1, receive: 1, bytes, seed: 1 }.make();
+        assert!((2_000..2_050).contains(&made.frames), "{made:?}");
+        let carried = 1_000 * 1_518 + (made.frames - 1_000) * 64 + 20 * made.frames;
+        let seconds = as_f64(bytes) / 1_024.0 / made.kilobytes;
+        let told = made.wire_bits * seconds / 8.0 / as_f64(carried);
+        assert!((told - 1.0).abs() < 0.002, "{told}");
+    }
+
     #[test]
     fn whoever_asks_to_stop_gets_no_result() {
         let blueprint = Scenario::named("sun-3-60-to-3-60").unwrap().blueprint().unwrap();
