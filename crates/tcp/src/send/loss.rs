@@ -117,10 +117,7 @@ impl Connection {
     /// The retransmission timer has expired.
     pub(crate) fn on_retransmission_timer(&mut self, now: Instant) {
         if self.sender.loss.probes_tail {
-            if self.believe_held_report(now) {
-                self.sender.loss.probes_tail = false;
-                return;
-            }
+            self.believe_held_report(now);
             self.probe_tail(now);
         } else {
             self.on_retransmission_timeout(now);

@@ -74,19 +74,20 @@ impl Pacer {
         self.spent = self.spent.saturating_add(length);
     }
 
-    /// When the present burst has been paid for.
-    fn paid_at(&self) -> Instant {
+    /// When the present burst has been paid for: after a `timeout` at the latest. What little was heard of a path that
+    /// has been silent for long may give a rate of next to nothing.
+    fn paid_at(&self, timeout: Duration) -> Instant {
         match self.rate {
-            Some(rate) => self.began + rate.time_for(Bytes::new(u64::from(self.spent))),
+            Some(rate) => self.began + rate.time_for(Bytes::new(u64::from(self.spent))).min(timeout),
             None => self.began,
         }
     }
 
-    /// The next burst begins, at `rate`, with segments of `mss`.
-    fn begin(&mut self, now: Instant, rate: Option<Rate>, mss: u32) {
+    /// The next burst begins, which the one before has paid for at `paid`, at `rate`, with segments of `mss`.
+    fn begin(&mut self, now: Instant, paid: Instant, rate: Option<Rate>, mss: u32) {
         // Who comes late, because a timer was late, has half a burst's time to his credit.
         let earliest = now - BURST / 2;
-        self.began = if self.rate.is_some() { self.paid_at().max(earliest) } else { now };
+        self.began = if self.rate.is_some() { paid.max(earliest) } else { now };
         self.rate = rate;
         self.spent = 0;
         self.budget = match rate {
@@ -120,11 +121,18 @@ impl Connection {
     /// Begins the next burst if it is time.
     #[inline]
     pub(crate) fn pace(&mut self, now: Instant) {
-        if self.sender.pacer.is_open() || now < self.sender.pacer.paid_at() {
+        if self.sender.pacer.is_open() {
             return;
         }
-        let (rate, mss) = (self.pacing_rate(), self.full_segment());
-        self.sender.pacer.begin(now, rate, mss);
+        let paid = self.paid_at();
+        if now >= paid {
+            let (rate, mss) = (self.pacing_rate(), self.full_segment());
+            self.sender.pacer.begin(now, paid, rate, mss);
+        }
+    }
+
+    fn paid_at(&self) -> Instant {
+        self.sender.pacer.paid_at(self.sender.rtt.timeout(&self.config.rto))
     }
 
     /// The rate at which segments leave; none if they need not be spread.
@@ -147,7 +155,7 @@ impl Connection {
     /// Nothing could be sent. If it was for pacing, a timer asks again.
     pub(crate) fn watch_pacer(&mut self, now: Instant) {
         if self.waits_for_pacer() {
-            let span = self.sender.pacer.paid_at().since(now);
+            let span = self.paid_at().since(now);
             self.timers.set(Timer::Pacing, now, span);
         }
     }
@@ -166,8 +174,14 @@ mod tests {
     const MSS: u32 = 1_000;
     const MEGABYTE_A_SECOND: Rate = Rate::from_bits_per_second(8_000_000);
 
+    const TIMEOUT: Duration = Duration::from_millis(200);
+
     fn at(micros: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(1) + Duration::from_micros(micros)
+    }
+
+    fn begin(pacer: &mut Pacer, now: Instant, rate: Rate) {
+        pacer.begin(now, pacer.paid_at(TIMEOUT), Some(rate), MSS);
     }
 
     /// When each of `count` segments leaves that is always ready.
@@ -176,8 +190,8 @@ mod tests {
         let mut times = Vec::new();
         while times.len() < count {
             if !pacer.is_open() {
-                now = now.max(pacer.paid_at());
-                pacer.begin(now, Some(rate), MSS);
+                now = now.max(pacer.paid_at(TIMEOUT));
+                begin(pacer, now, rate);
             }
             pacer.on_sent(MSS);
             times.push(now.since(at(0)).as_micros());
@@ -202,16 +216,25 @@ mod tests {
     #[test]
     fn who_comes_late_makes_up_for_half_a_burst_and_no_more() {
         let mut pacer = Pacer::new(at(0));
-        pacer.begin(at(0), Some(MEGABYTE_A_SECOND), MSS);
+        begin(&mut pacer, at(0), MEGABYTE_A_SECOND);
         pacer.on_sent(2 * MSS);
-        assert_eq!(pacer.paid_at(), at(2_000));
+        assert_eq!(pacer.paid_at(TIMEOUT), at(2_000));
         let mut late = pacer.clone();
-        late.begin(at(2_300), Some(MEGABYTE_A_SECOND), MSS);
+        begin(&mut late, at(2_300), MEGABYTE_A_SECOND);
         late.on_sent(2 * MSS);
-        assert_eq!(late.paid_at(), at(4_000), "the rate is kept");
-        pacer.begin(at(9_000), Some(MEGABYTE_A_SECOND), MSS);
+        assert_eq!(late.paid_at(TIMEOUT), at(4_000), "the rate is kept");
+        begin(&mut pacer, at(9_000), MEGABYTE_A_SECOND);
         pacer.on_sent(2 * MSS);
-        assert_eq!(pacer.paid_at(), at(10_500), "a pause is not made up for");
+        assert_eq!(pacer.paid_at(TIMEOUT), at(10_500), "a pause is not made up for");
+    }
+
+    #[test]
+    fn a_burst_is_paid_for_after_a_timeout_however_low_the_rate() {
+        for bits in [0, 1, 80_000] {
+            let mut pacer = Pacer::new(at(0));
+            let times = departures(&mut pacer, Rate::from_bits_per_second(bits), 5);
+            assert_eq!(times, [0, 0, 0, 200_000, 200_000], "{bits} bit/s");
+        }
     }
 
     #[test]
@@ -219,7 +242,7 @@ mod tests {
         let mut pacer = Pacer::new(at(0));
         pacer.hold(at(500));
         assert!(!pacer.is_open());
-        assert_eq!(pacer.paid_at(), at(500));
+        assert_eq!(pacer.paid_at(TIMEOUT), at(500));
         pacer.let_go();
         assert!(pacer.is_open());
     }
