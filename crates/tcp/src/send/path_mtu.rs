@@ -204,6 +204,10 @@ impl PathMtu {
     ) {
         self.limit = self.limit.min(bounds.limit);
         self.effective = self.effective.min(self.limit);
+        if let Some(search) = &mut self.search {
+            // A router has spoken of the SYN, but the peer takes less than the path.
+            search.high = search.high.min(self.limit);
+        }
         (self.rule, self.can_probe) = (rule, can_probe);
         match rule {
             PathSearch::Off => {}

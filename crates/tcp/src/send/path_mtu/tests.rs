@@ -318,6 +318,18 @@ fn a_small_peer_bounds_the_search_from_above_and_below() {
 }
 
 #[test]
+fn what_a_router_has_said_of_the_syn_lets_no_probe_be_larger_than_the_peer_takes() {
+    for rule in [PathSearch::Off, PathSearch::WhenNarrow, PathSearch::Always] {
+        let mut path = PathMtu::new(1_500, 1_500);
+        path.believe(1_300, NOW);
+        path.begin(rule, &Bounds { limit: 1_200, ..ETHERNET }, false, true, NOW);
+        path.check();
+        let tried = if rule == PathSearch::Always { search(&mut path, 9_000, NOW) } else { Vec::new() };
+        assert!(tried.iter().all(|&size| size <= 1_200), "{rule:?} {tried:?}");
+    }
+}
+
+#[test]
 fn a_path_that_is_known_to_be_narrow_is_not_begun_with_more() {
     let mut path = PathMtu::new(900, 1_500);
     path.begin(PathSearch::Always, &ETHERNET, false, true, NOW);
