@@ -134,6 +134,10 @@ fn what_is_wrong_is_named_with_its_file_and_its_line() {
         &format!("set.sender.nic.transmit.start, line {}", last + 1),
     );
     starts(
+        &format!("{text}more = {}\n", number.replace("us", "u\\rs")),
+        &format!("limit.more, line {last} of s.toml, has the unit u\\rs, which is not known"),
+    );
+    starts(
         &text.replace("\"lance.toml\"", "\"lanze.toml\""),
         "lanze.toml, which hosts.receiver.nic names, cannot be read",
     );

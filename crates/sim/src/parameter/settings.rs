@@ -93,9 +93,9 @@ impl Settings {
                     wrong(&format!("needs value, unit, range and source ({})", error.message()))
                 })?;
                 let number = Number { file: file.to_owned(), ..number };
-                number
-                    .in_base()
-                    .ok_or_else(|| wrong(&format!("has the unit {}, which is not known", number.unit)))?;
+                number.in_base().ok_or_else(|| {
+                    wrong(&format!("has the unit {}, which is not known", number.unit.escape_debug()))
+                })?;
                 number.check(&key, Some(&place))?;
                 Setting::Number(number)
             }
