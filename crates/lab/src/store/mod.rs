@@ -158,7 +158,13 @@ impl Store {
 /// Opens the file of runs, and keeps other processes from it.
 fn open(path: &Path, new: bool) -> Result<File, StoreError> {
     let file = OpenOptions::new().append(true).create_new(new).open(path);
-    let file = file.map_err(|error| StoreError::writing(path, error))?;
+    let file = file.map_err(|error| match error.kind() {
+        // It was made before the plan that stands beside it.
+        io::ErrorKind::NotFound if !new => {
+            StoreError::Damaged { path: path.to_owned(), what: "it is not there".to_owned() }
+        }
+        _ => StoreError::writing(path, error),
+    })?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::Busy(path.to_owned())),

@@ -93,6 +93,16 @@ fn runs_without_what_they_were_made_on_are_damage() {
 }
 
 #[test]
+fn a_plan_whose_file_of_runs_is_gone_is_damage() {
+    let (_directory, folder) = folder_with(1);
+    fs::remove_file(folder.join(RUNS)).unwrap();
+    let error = Store::resume(&folder).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("runs.jsonl is damaged (it is not there)"), "{error}");
+    assert!(!folder.join(RUNS).exists(), "nothing is put in its place");
+}
+
+#[test]
 fn one_process_at_a_time() {
     let (_directory, folder) = folder_with(1);
     let first = Store::resume(&folder).unwrap();
