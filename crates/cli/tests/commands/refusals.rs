@@ -73,6 +73,19 @@ fn flags_that_do_not_fit_together() {
 }
 
 #[test]
+fn a_parameter_that_is_changed_twice_has_no_value_that_is_meant() {
+    let twice = ["--set", "transfer.bytes=1000", "--set", "programs.transfer.bytes = 2000"];
+    for words in [
+        &["sim", "run", "sun-3-60-to-3-60"][..],
+        &["sim", "show", "sun-3-60-to-3-60"],
+        &["sim", "night"],
+        &["sweep", "--on", "sim:sun-3-60-to-3-60"],
+    ] {
+        refused(&[words, &twice].concat(), "--set changes `transfer.bytes` twice");
+    }
+}
+
+#[test]
 fn names_that_nobody_knows() {
     refused(&["sweep", "--on", "kernel", "--congestion", "steady"], "steady");
     refused(

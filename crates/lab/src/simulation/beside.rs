@@ -38,8 +38,9 @@ fn times(
     outcome: &Outcome,
 ) -> Result<Option<f64>, ScenarioError> {
     let scenario = if other.contains('=') {
-        let changes: Vec<String> = changes.iter().cloned().chain([other.to_owned()]).collect();
-        load(name, &changes)?
+        let mut scenario = load(name, changes)?;
+        scenario.set(other)?;
+        scenario
     } else {
         load(other, &[])?
     };

@@ -1,7 +1,8 @@
 //! Scenarios by name, or from a file and the files beside it that it names.
 
 use crate::plan::{BenchKind, Draft};
-use linerate_sim::{ParameterError, Scenario};
+use linerate_sim::{ParameterError, Scenario, Settings};
+use std::collections::BTreeSet;
 use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,9 @@ pub enum ScenarioError {
         /// What the system says.
         what: String,
     },
+    /// Two changes of one parameter, of which nobody knows which is meant.
+    #[error("--set changes `{0}` twice: give it one value")]
+    Twice(String),
     /// Something in it cannot be made with the options of a sweep.
     #[error("{0}")]
     Unfit(String),
@@ -29,13 +33,24 @@ pub enum ScenarioError {
 /// The scenario with this name, or in this file if the name ends in `.toml`, with `changes` made.
 ///
 /// # Errors
-/// If there is none, or it is wrong, or a change is.
+/// If there is none, or it is wrong, or a change is, or two are of the same parameter.
 pub fn load(name: &str, changes: &[String]) -> Result<Scenario, ScenarioError> {
+    refuse_twice(changes)?;
     let mut scenario = if name.ends_with(".toml") { from_file(Path::new(name))? } else { named(name)? };
     for change in changes {
         scenario.set(change)?;
     }
     Ok(scenario)
+}
+
+/// Refuses a second change of a parameter: the first would be lost without a word. One of many parameters, as
+/// `lance.transmit.start`, may go before one of them.
+pub(super) fn refuse_twice(changes: &[String]) -> Result<(), ScenarioError> {
+    let mut keys =
+        changes.iter().filter_map(|change| Some(Settings::short_key(change.split_once('=')?.0.trim())));
+    let mut changed = BTreeSet::new();
+    let twice = keys.find(|&key| !changed.insert(key));
+    twice.map_or(Ok(()), |key| Err(ScenarioError::Twice(key.to_owned())))
 }
 
 fn named(name: &str) -> Result<Scenario, ScenarioError> {

@@ -1,7 +1,7 @@
 //! The night of 1988: both columns of the table, every pair of buffers from 1 to 17 packets, four transfers of 8 MB
 //! each, in random order.
 
-use super::load::{ScenarioError, load};
+use super::load::{ScenarioError, load, refuse_twice};
 use super::published::{COLUMNS, Column};
 use super::transfers::{Job, Made, make};
 use crate::Interrupt;
@@ -121,6 +121,7 @@ impl Night {
 
 /// Both scenarios with the changes. A change that only one of them knows is made there.
 pub(super) fn scenarios(changes: &[String]) -> Result<Vec<Scenario>, ScenarioError> {
+    refuse_twice(changes)?;
     let mut scenarios =
         COLUMNS.iter().map(|column| load(column.scenario, &[])).collect::<Result<Vec<_>, ScenarioError>>()?;
     for change in changes {
