@@ -140,7 +140,7 @@ impl Outcome {
             Measure::LargerShare(names) => {
                 let rates: Option<Vec<f64>> = names.iter().map(|name| self.goodput_of(name)).collect();
                 let rates = rates?;
-                let all: f64 = rates.iter().sum();
+                let all = Some(rates.iter().sum::<f64>()).filter(|&all| all > 0.0)?;
                 rates.into_iter().reduce(f64::max).map(|most| most / all)
             }
             Measure::Spread(name) => {
@@ -149,10 +149,14 @@ impl Outcome {
                 spread(&rates?)
             }
             Measure::Idle(name) => machine(name).map(|machine| self.idle(machine)),
-            Measure::Time(name, bytes) => Some(*bytes as f64 * 8.0 / self.goodput_of(name)? * 1e12),
+            Measure::Time(name, bytes) => {
+                let rate = self.goodput_of(name).filter(|&rate| rate > 0.0)?;
+                Some(*bytes as f64 * 8.0 / rate * 1e12)
+            }
             Measure::Carried(name) => {
                 let wire = self.wire(name.as_deref())?;
-                Some(wire.counted.bytes as f64 * 8.0 / self.time.as_secs_f64())
+                let seconds = self.time.as_secs_f64();
+                (seconds > 0.0).then(|| wire.counted.bytes as f64 * 8.0 / seconds)
             }
             Measure::Marked(name) => Some(self.queues(name.as_deref())?.marked as f64),
             Measure::FrameSize(name) => {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_sim::{Keep, Measure, Outcome, Scenario, TransferOptions};
+use linerate_units::Span;
 
 /// A scenario of the catalogue, changed, with every invariant judged.
 fn run(scenario: &str, changes: &[&str]) -> Outcome {
@@ -34,6 +35,19 @@ fn long_frames_fill_an_ethernet_whoever_wants_it_and_short_ones_do_not() {
             "{hosts} hosts: one long frame in eight lifts {short} to {mixed} Mb/s only"
         );
     }
+}
+
+#[test]
+fn who_moved_nothing_has_no_share_and_would_never_be_ready_and_in_no_time_there_is_no_rate() {
+    let measured = |outcome: &Outcome, what: &str| outcome.measure(&what.parse().unwrap());
+    // Both have begun, and wait for their peers.
+    let early = run("sun-3-50-four", &["limit.time=0.006"]);
+    assert_eq!(measured(&early, "goodput first second"), Some(0.0));
+    assert_eq!(measured(&early, "larger-share first second"), None);
+    assert_eq!(measured(&early, "time first 1000000"), None);
+    let blueprint = Scenario::named("sun-3-50-four").unwrap().blueprint().unwrap();
+    let options = TransferOptions { limit: Some(Span::ZERO), ..TransferOptions::default() };
+    assert_eq!(measured(&blueprint.run(1988, &options, Keep::default()), "carried"), None);
 }
 
 #[test]

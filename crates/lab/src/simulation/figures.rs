@@ -80,15 +80,20 @@ fn describe_processor(text: &mut String, outcome: &Outcome, (number, one): (usiz
 
 /// What processors did in all the time that they had.
 fn work(idle: f64, levels: [Span; 3], time: f64) -> String {
-    let [cards, network, tasks] = levels.map(|span| figures::percent(span.as_secs_f64() / time));
+    let [cards, network, tasks] = levels.map(|span| figures::percent(part(span, time)));
     let idle = figures::percent(idle);
     format!("{idle} idle; {cards} for the card, {network} for IP and TCP, {tasks} for tasks")
+}
+
+/// Which part a span is of so many seconds: nothing, where there was no time.
+fn part(span: Span, seconds: f64) -> f64 {
+    if seconds > 0.0 { span.as_secs_f64() / seconds } else { 0.0 }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
 fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
     let counted = &wire.counted;
-    let busy = counted.busy.as_secs_f64() / outcome.time.as_secs_f64();
+    let busy = part(counted.busy, outcome.time.as_secs_f64());
     let _ = writeln!(
         text,
         "{:<24} {} frames, {} of the time in use, {} collisions, {} given up, {:.1} ms in backoff",
@@ -145,7 +150,7 @@ fn describe_queue(text: &mut String, name: &str, counted: &OutletStatistics) {
 }
 
 fn describe_relay(text: &mut String, outcome: &Outcome, relay: &RelayOutcome) {
-    let busy = figures::percent(relay.busy.as_secs_f64() / outcome.time.as_secs_f64());
+    let busy = figures::percent(part(relay.busy, outcome.time.as_secs_f64()));
     let counted = &relay.counted;
     let _ = writeln!(
         text,
@@ -195,4 +200,20 @@ fn describe_card(text: &mut String, name: &str, card: &NicStatistics) {
         card.transmit_fifo,
         card.collisions
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::load;
+    use linerate_sim::{Keep, TransferOptions};
+
+    #[test]
+    fn in_a_world_that_lasts_no_time_nothing_was_in_use() {
+        let blueprint = load("wan-two-routers", &[]).unwrap().blueprint().unwrap();
+        let options = TransferOptions { limit: Some(Span::ZERO), ..TransferOptions::default() };
+        let text = describe(&blueprint.run(1, &options, Keep::default()));
+        assert!(text.contains("\n0.000 s of the world's time") && text.contains(" 0.0 % busy"), "{text}");
+        assert!(!text.contains("NaN"), "{text}");
+    }
 }
