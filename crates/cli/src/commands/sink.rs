@@ -19,7 +19,8 @@ Examples:
                                          received by linerate's own TCP, as root
 
 A sweep sets the receive buffer of each run through a control connection to the same port. Everybody \
-else's bytes are thrown away, as by RFC 863's discard service. Ctrl-C ends it, with a sum.";
+else's bytes are thrown away, as by RFC 863's discard service. Ctrl-C ends it, with a sum: \
+all bytes, in the time from the first of them to the last, whether connections overlap or pause.";
 
 /// The flags of `linerate sink`.
 #[derive(Debug, Args)]
@@ -90,8 +91,8 @@ const fn ending(ended: Ended) -> &'static str {
 }
 
 fn sum(summary: &Summary) -> String {
-    let Summary { connections, sessions, turned_away, bytes, time } = *summary;
-    let took = taken(bytes, time.into());
+    let Summary { connections, sessions, turned_away, bytes, .. } = *summary;
+    let took = taken(bytes, summary.span().into());
     format!("in all: {took}, over {connections} connections; {sessions} sweeps, {turned_away} turned away\n")
 }
 

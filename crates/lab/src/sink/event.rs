@@ -2,7 +2,7 @@
 
 use crate::control::Ended;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Something that a sink tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,9 @@ pub struct Served {
     pub service: Service,
     /// Bytes of data that came over it.
     pub bytes: u64,
-    /// From the first of them to the last.
+    /// When the first of them came, if any did.
+    pub first: Option<Instant>,
+    /// From then to the last of them.
     pub span: Duration,
 }
 
@@ -63,11 +65,17 @@ pub struct Summary {
     pub turned_away: u64,
     /// Bytes of data.
     pub bytes: u64,
-    /// The time that data took to come, summed over the connections.
-    pub time: Duration,
+    /// When the first of them came, and when the last.
+    came: Option<(Instant, Instant)>,
 }
 
 impl Summary {
+    /// From the first byte of all connections to the last: they may come at the same time, or with pauses between them.
+    #[must_use]
+    pub fn span(&self) -> Duration {
+        self.came.map_or(Duration::ZERO, |(first, last)| last.saturating_duration_since(first))
+    }
+
     /// Counts one more.
     pub(super) fn add(&mut self, event: &Event) {
         match event {
@@ -76,8 +84,38 @@ impl Summary {
             Event::Served(served) => {
                 self.connections += 1;
                 self.bytes += served.bytes;
-                self.time += served.span;
+                if let Some(first) = served.first {
+                    let last = first + served.span;
+                    let (earliest, latest) = self.came.unwrap_or((first, last));
+                    self.came = Some((earliest.min(first), latest.max(last)));
+                }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn what_comes_at_the_same_time_takes_no_longer_together() {
+        let (now, peer) = (Instant::now(), (Ipv4Addr::LOCALHOST, 1_988).into());
+        let at = |seconds| Duration::from_secs(seconds);
+        let mut summary = Summary::default();
+        let mut span_with = |first: Option<u64>, seconds| {
+            let (first, span) = (first.map(|first| now + at(first)), at(seconds));
+            let service = Service::Plain;
+            summary.add(&Event::Served(Served { peer, service, bytes: 1_000, first, span }));
+            summary.span()
+        };
+        assert_eq!(span_with(None, 0), Duration::ZERO);
+        assert_eq!(span_with(Some(12), 3), at(3));
+        assert_eq!(span_with(Some(10), 10), at(10), "who began earlier and ended later");
+        assert_eq!(span_with(Some(15), 0), at(10), "a read between them");
+        assert_eq!(span_with(None, 0), at(10), "and who said nothing");
+        assert_eq!(span_with(Some(30), 5), at(25), "a pause counts");
+        assert_eq!(summary.bytes, 6_000);
     }
 }

@@ -162,7 +162,8 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, token: Token, already: &[
     run.control.say(&Reply::Done(report));
     let verified = run.spec.verify.map(|_| taken.wrong_at.is_none());
     let service = Service::Run { receive_granted, ended: taken.ended, verified };
-    shared.tell(&Event::Served(Served { peer, service, bytes: taken.bytes, span: taken.span() }));
+    let (bytes, first, span) = (taken.bytes, taken.first, taken.span());
+    shared.tell(&Event::Served(Served { peer, service, bytes, first, span }));
 }
 
 fn report(stream: &Stream, taken: &Taken) -> Report {

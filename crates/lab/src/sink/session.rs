@@ -44,7 +44,7 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &
     drop(session);
     // Who hears that it is over finds its place free.
     drop(place);
-    shared.tell(&Event::Served(Served { peer, service, bytes: 0, span: Duration::ZERO }));
+    shared.tell(&Event::Served(Served { peer, service, bytes: 0, first: None, span: Duration::ZERO }));
 }
 
 /// Answers the greeting.
