@@ -26,12 +26,17 @@ use thiserror::Error;
 
 /// Why a script cannot be read: it is not in the language, or asks for what nobody here has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{line}: {what}")]
+#[error("{line}: {}", shown(what))]
 pub struct SyntaxError {
     /// The line, counted from one.
     pub line: u32,
     /// What is wrong, and what would be right.
     pub what: String,
+}
+
+/// The words, of which some are the script's, in one line that does nothing to a terminal.
+fn shown(what: &str) -> String {
+    what.chars().map(|sign| if sign.is_control() { char::REPLACEMENT_CHARACTER } else { sign }).collect()
 }
 
 #[cfg(test)]
@@ -44,6 +49,14 @@ pub(crate) mod tests {
         match script.events.into_iter().next().unwrap().action {
             Action::Outbound(segment) => segment,
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line_whatever_the_script_is() {
+        for text in ["\x1b[2J", "`sysctl \r\n\x07=1`"] {
+            let line = Script::parse(text, None).unwrap_err().to_string();
+            assert!(line.starts_with("1: ") && !line.contains(char::is_control), "{line:?}");
         }
     }
 }
