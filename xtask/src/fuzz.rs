@@ -8,8 +8,26 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// What can be told stories.
-const TARGETS: [&str; 2] = ["segments_into_a_connection", "frames_into_a_host"];
+/// Something that is told what a fuzzer makes up.
+struct Target {
+    /// The program.
+    name: &'static str,
+    /// The folder of what it is told first.
+    begins_with: &'static str,
+    /// Bytes of a story at most: longer ones find nothing else, and take longer.
+    longest: u32,
+}
+
+const TARGETS: [Target; 4] = [
+    Target {
+        name: "segments_into_a_connection",
+        begins_with: "fuzz/corpus/segments_into_a_connection",
+        longest: 1_024,
+    },
+    Target { name: "frames_into_a_host", begins_with: "fuzz/corpus/frames_into_a_host", longest: 1_024 },
+    Target { name: "text_into_a_script", begins_with: "scripts", longest: 4_096 },
+    Target { name: "text_into_a_world", begins_with: "crates/sim/scenarios", longest: 4_096 },
+];
 
 /// Has every edge of the code count how often it is taken, and every compare tell libFuzzer what was compared.
 const FLAGS: [&str; 6] = [
@@ -21,19 +39,16 @@ const FLAGS: [&str; 6] = [
     "--cfg=fuzzing",
 ];
 
-/// Bytes of a story at most: longer ones find nothing else, and take longer.
-const LONGEST: u32 = 1_024;
-
 pub(crate) fn usage() -> String {
     format!(
         "\
-usage: cargo xtask fuzz TARGET [--minutes N]    new stories for so long (10 unless said), from those in fuzz/corpus on
+usage: cargo xtask fuzz TARGET [--minutes N]    new stories for so long (10 unless said), from those that there are on
        cargo xtask fuzz TARGET FILE             one of them again
 
 TARGET: {}
-It wants a C++ compiler, for libFuzzer. A story that breaks something is kept in fuzz/artifacts; in fuzz/corpus it is told
-by the ordinary tests.",
-        TARGETS.join(", ")
+It wants a C++ compiler, for libFuzzer. A story that breaks something is kept in fuzz/artifacts; in fuzz/corpus one of
+segments or frames is told by the ordinary tests.",
+        TARGETS.map(|target| target.name).join(", ")
     )
 }
 
@@ -53,10 +68,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
         [target, file] if !file.starts_with('-') => (target, What::Again(file.into())),
         _ => return Err(Error::Usage(usage())),
     };
-    if !TARGETS.contains(&target) {
-        return Err(Error::Usage(usage()));
-    }
-    tell(&build(target)?, target, &what)
+    let target = TARGETS.iter().find(|known| known.name == target).ok_or_else(|| Error::Usage(usage()))?;
+    tell(&build(target.name)?, target, &what)
 }
 
 /// Which stories are told.
@@ -101,13 +114,14 @@ fn machine() -> Result<String, Error> {
     host.map(str::to_owned).ok_or_else(|| Error::Failed { command: command() })
 }
 
-fn tell(program: &Path, target: &str, what: &What) -> Result<ExitCode, Error> {
+fn tell(program: &Path, target: &Target, what: &What) -> Result<ExitCode, Error> {
+    let Target { name, begins_with, longest } = target;
     let mut command = Command::new(program);
     match what {
         What::Again(file) => command.arg(file),
         What::New { minutes } => {
             let folder = root().join("fuzz");
-            let found = folder.join("target/found").join(target);
+            let found = folder.join("target/found").join(name);
             let broken = folder.join("artifacts");
             for path in [&found, &broken] {
                 fs::create_dir_all(path).map_err(|source| Error::Keep { path: path.clone(), source })?;
@@ -115,9 +129,9 @@ fn tell(program: &Path, target: &str, what: &What) -> Result<ExitCode, Error> {
             // libFuzzer adds to the first folder, and reads the others.
             command
                 .arg(format!("-max_total_time={}", u64::from(*minutes) * 60))
-                .arg(format!("-max_len={LONGEST}"))
-                .arg(format!("-artifact_prefix={}/{target}-", broken.display()))
-                .args([found, folder.join("corpus").join(target)])
+                .arg(format!("-max_len={longest}"))
+                .arg(format!("-artifact_prefix={}/{name}-", broken.display()))
+                .args([found, root().join(begins_with)])
         }
     };
     let status = command.status();
@@ -126,7 +140,7 @@ fn tell(program: &Path, target: &str, what: &What) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     }
     eprintln!(
-        "xtask: `cargo xtask fuzz {target} FILE` tells the story again, with the file that is named above"
+        "xtask: `cargo xtask fuzz {name} FILE` tells the story again, with the file that is named above"
     );
     Ok(ExitCode::FAILURE)
 }

@@ -1,0 +1,15 @@
+//! Text as a script: it is refused in one line that a terminal can show, or it can be run against our host.
+//!
+//! `cargo xtask fuzz text_into_a_script`
+
+#![no_main]
+
+use linerate_script::{Options, Script, run_on_stack};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match Script::parse(text, None) {
+        Ok(script) => drop(run_on_stack(&script, &Options { untimed: false })),
+        Err(error) => assert!(!error.to_string().contains(char::is_control), "{error:?}"),
+    }
+});
