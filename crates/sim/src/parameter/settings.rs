@@ -86,16 +86,25 @@ impl Settings {
             place: Some(place.clone()),
             what: what.to_owned(),
         };
+        let readable = |text: &str| match text.contains(char::is_control) {
+            true => Err(wrong("has signs in it that nobody can read: leave them out")),
+            false => Ok(()),
+        };
         let setting = match value {
-            toml::Value::String(word) => Setting::Word(word.clone()),
+            toml::Value::String(word) => {
+                readable(word)?;
+                Setting::Word(word.clone())
+            }
             toml::Value::Table(_) => {
                 let number = Number::deserialize(value.clone()).map_err(|error| {
                     wrong(&format!("needs value, unit, range and source ({})", error.message()))
                 })?;
                 let number = Number { file: file.to_owned(), ..number };
-                number.in_base().ok_or_else(|| {
-                    wrong(&format!("has the unit {}, which is not known", number.unit.escape_debug()))
-                })?;
+                readable(&number.unit)?;
+                readable(&number.source)?;
+                number
+                    .in_base()
+                    .ok_or_else(|| wrong(&format!("has the unit {}, which is not known", number.unit)))?;
                 number.check(&key, Some(&place))?;
                 Setting::Number(number)
             }
