@@ -38,9 +38,9 @@ pub enum Error {
     /// The application has ended the listener while it was waiting for a connection.
     #[error("the application has shut this listener down: it accepts no more")]
     ListenerShutDown,
-    /// Closed connections still had something to send when the application's patience was at its end.
+    /// Closed sockets still had something to send when the application's patience was at its end.
     #[error(
-        "closed connections still had data to send after {0:?}, and it is lost: their peers did not take it in that time"
+        "closed sockets still had data to send after {0:?}, and it is lost: their peers did not take it in that time"
     )]
     Unfinished(Duration),
     /// The host runs no longer.
@@ -96,9 +96,10 @@ const fn kind_of(error: linerate_stack::Error) -> ErrorKind {
         Host::AddressInUse(_) => ErrorKind::AddrInUse,
         Host::AddressNotOurs(_) | Host::NoAddress | Host::PortsExhausted(_) => ErrorKind::AddrNotAvailable,
         Host::NoRoute(_) => ErrorKind::NetworkUnreachable,
-        Host::InvalidDestination(_) | Host::MessageTooLong { .. } | Host::OtherShard { .. } => {
-            ErrorKind::InvalidInput
-        }
+        Host::InvalidDestination(_)
+        | Host::Loopback(_)
+        | Host::MessageTooLong { .. }
+        | Host::OtherShard { .. } => ErrorKind::InvalidInput,
         Host::BroadcastForbidden(_) => ErrorKind::PermissionDenied,
         Host::TooManySockets { .. } => ErrorKind::QuotaExceeded,
         Host::Refused => ErrorKind::ConnectionRefused,

@@ -23,7 +23,6 @@ use linerate_stack::{Stack, Turn};
 use linerate_units::{Clock, Instant};
 use linerate_wire::Ipv4Cidr;
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::net::Ipv4Addr;
 use std::ops::{Deref, DerefMut};
 use std::{thread, time};
 
@@ -88,11 +87,6 @@ impl Shared {
         }
     }
 
-    /// Does this address lead back to the host itself?
-    pub(crate) fn is_ours(&self, address: Ipv4Addr) -> bool {
-        address.is_loopback() || self.addresses.iter().any(|network| network.address() == address)
-    }
-
     /// The host, for the reactor.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
@@ -110,7 +104,7 @@ impl Shared {
         }
     }
 
-    /// Waits until closed connections have nothing more to say; false if that takes too long.
+    /// Waits until closed sockets have nothing more to say; false if that takes too long.
     ///
     /// # Errors
     /// Why the host has ended before.
@@ -118,7 +112,8 @@ impl Shared {
         let mut access = self.access()?;
         let mut in_time = true;
         loop {
-            if access.stack.orphans() == 0 {
+            // Whose packets those are nobody can tell any more. For a neighbour they wait for seconds at most.
+            if access.stack.orphans() == 0 && !access.stack.holds_packets() {
                 return Ok(true);
             }
             access.check_running()?;

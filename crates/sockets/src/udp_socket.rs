@@ -13,7 +13,7 @@ use std::net::{SocketAddr, SocketAddrV4, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A UDP socket.
+/// A UDP socket. What it was told to send leaves although it is dropped, as far as the host has room for it.
 ///
 /// A call of one that is connected fails with what the network has reported about a datagram sent
 /// before, such as `ConnectionRefused`.
@@ -81,7 +81,7 @@ impl UdpSocket {
     pub fn send_to(&self, data: &[u8], addresses: impl ToSocketAddrs) -> io::Result<usize> {
         let handle = self.socket.handle;
         let to = try_each(addresses, Ok)?;
-        self.transmit(to, data, |state, now| state.stack.udp_send_to(now, handle, to, data))
+        self.transmit(data, |state, now| state.stack.udp_send_to(now, handle, to, data))
     }
 
     /// Sends a datagram to the peer.
@@ -91,25 +91,15 @@ impl UdpSocket {
     /// [`UdpSocket::send_to`].
     pub fn send(&self, data: &[u8]) -> io::Result<usize> {
         let handle = self.socket.handle;
-        let peer = self.socket.call(|stack, _| stack.udp_peer_addr(handle))?;
-        self.transmit(peer, data, |state, now| state.stack.udp_send(now, handle, data))
+        self.transmit(data, |state, now| state.stack.udp_send(now, handle, data))
     }
 
     fn transmit(
         &self,
-        to: SocketAddrV4,
         data: &[u8],
         attempt: impl FnMut(&mut State, Instant) -> Result<(), HostError>,
     ) -> io::Result<usize> {
-        let socket = &self.socket;
-        if socket.shared.is_ours(*to.ip()) {
-            // Room on the way to this host itself is made by each turn, and no event tells of it.
-            let limit = socket.patience.limit(Side::Write);
-            let (_, outcome) = socket.wait_on(socket.shared.turned(), limit, attempt)?;
-            outcome.map_err(Error::from)?;
-        } else {
-            socket.block(Side::Write, attempt)?;
-        }
+        self.socket.block(Side::Write, attempt)?;
         Ok(data.len())
     }
 

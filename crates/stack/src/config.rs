@@ -79,7 +79,7 @@ pub struct Limits {
     pub path_mtus: usize,
     /// Servers whose Fast Open cookie is remembered, and ports of servers that have refused it.
     pub fast_open_servers: usize,
-    /// Bytes of replies (ARP, ICMP, resets) that wait for the link.
+    /// Bytes of replies (ARP, ICMP, resets) that wait for the link, and of datagrams of closed sockets.
     pub reply_bytes: usize,
     /// Bytes of packets from this host to itself that wait to be received.
     pub local_bytes: usize,

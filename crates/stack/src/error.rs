@@ -18,6 +18,11 @@ pub enum Error {
     /// The application asks for an address that this host does not have.
     #[error("{0} is no address of this host: choose one of its own, or 0.0.0.0")]
     AddressNotOurs(Ipv4Addr),
+    /// The socket is bound to an address by which a host knows itself, and speaks with nobody else.
+    #[error(
+        "from {0} a host speaks with itself alone: bind the socket to another of its addresses, or to 0.0.0.0"
+    )]
+    Loopback(Ipv4Addr),
     /// The host has no address to speak from.
     #[error("the host has no address: give it one in its configuration")]
     NoAddress,
@@ -49,7 +54,8 @@ pub enum Error {
         /// Sockets that the host may have.
         limit: usize,
     },
-    /// The datagram does not fit a packet of this path, and this host sends no fragments.
+    /// The datagram does not fit a packet of this path, and this host sends no fragments; or there is never room for
+    /// it among what its socket may have to send.
     #[error("the datagram is too long: {limit} bytes fit")]
     MessageTooLong {
         /// Bytes of data that fit.

@@ -1,5 +1,6 @@
 //! Who this host is on its link: its station, its addresses, and what the link can do.
 
+use crate::error::Error;
 use crate::link::{Capabilities, Medium};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
@@ -64,6 +65,17 @@ impl Interface {
     /// Is it an address of this host? 127.0.0.0/8 always is (RFC 1122 §3.2.1.3).
     pub(crate) fn is_ours(&self, address: Ipv4Addr) -> bool {
         self.addresses.iter().any(|own| own.address() == address) || address.is_loopback()
+    }
+
+    /// May an application that has chosen `own` send from it to `destination`? It must be an address of this host, and
+    /// one of the loopback network must not appear outside (RFC 1122 §3.2.1.3).
+    #[inline(never)]
+    pub(crate) fn judge_source(&self, own: Ipv4Addr, destination: Ipv4Addr) -> Result<(), Error> {
+        match () {
+            () if !self.is_ours(own) => Err(Error::AddressNotOurs(own)),
+            () if own.is_loopback() && !self.is_ours(destination) => Err(Error::Loopback(own)),
+            () => Ok(()),
+        }
     }
 
     /// Whom a packet to `address` is for.

@@ -265,6 +265,12 @@ impl Neighbors {
         !self.questions.is_empty() || !self.released.is_empty()
     }
 
+    /// Does a packet wait for an answer?
+    pub(crate) fn is_waited_for(&self) -> bool {
+        let waits = |index| self.entries.get(index).is_some_and(|entry| !entry.waiting.is_empty());
+        self.order.iter(&self.unresolved).any(waits)
+    }
+
     /// Grows whenever a lookup that found a station may have a new answer.
     pub(crate) const fn generation(&self) -> u64 {
         self.generation

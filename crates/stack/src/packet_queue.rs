@@ -26,6 +26,17 @@ impl<T> PacketQueue<T> {
         Self { packets: VecDeque::new(), cost: 0, limit, spare: Vec::new() }
     }
 
+    /// The same, and one with room for a packet of `length` bytes in any case.
+    pub(crate) const fn with_room_for(length: usize, limit: usize) -> Self {
+        let least = length + OVERHEAD;
+        Self::new(if limit > least { limit } else { least })
+    }
+
+    /// Bytes of the largest packet for which there is room when no other waits.
+    pub(crate) const fn largest(&self) -> usize {
+        self.limit.saturating_sub(OVERHEAD)
+    }
+
     /// Puts a packet of `length` bytes, which `write` writes, at the back. False if there is no room
     /// for it; `write` is not asked then.
     pub(crate) fn push_with(&mut self, tag: T, length: usize, write: impl FnOnce(&mut [u8])) -> bool {

@@ -295,6 +295,13 @@ impl Stack {
         self.orphans
     }
 
+    /// Has the host anything to send that is no socket's: replies, datagrams of closed sockets, or packets that wait
+    /// for a neighbour's answer?
+    #[must_use]
+    pub fn holds_packets(&self) -> bool {
+        self.has_replies() || self.neighbors.is_waited_for()
+    }
+
     /// Judges every invariant of the host and of its parts. For tests and fuzzers: it looks at
     /// everything.
     ///

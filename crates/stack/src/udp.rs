@@ -17,6 +17,9 @@ use linerate_wire::{
     IcmpError, Ipv4Header, Malformed, Protocol, Quote, Sum, UdpDatagram, UdpHeader, Unreachable,
 };
 
+/// Bytes of a packet before the data of its datagram.
+const HEADERS: usize = Ipv4Header::LENGTH + UdpHeader::LENGTH;
+
 /// How a UDP socket is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpOptions {
@@ -24,7 +27,7 @@ pub struct UdpOptions {
     /// 64 bytes beside its data.
     pub receive_bytes: usize,
     /// Bytes of datagrams that wait for the link; more are refused. A datagram counts 92 bytes beside
-    /// its data.
+    /// its data. There is always room for an empty one, and one that is larger than all of this is too long.
     pub send_bytes: usize,
     /// May the socket send to all hosts of a network?
     pub broadcast: bool,
@@ -59,7 +62,7 @@ impl UdpSocket {
             peer: None,
             broadcast: options.broadcast,
             received: PacketQueue::new(options.receive_bytes),
-            to_send: PacketQueue::new(options.send_bytes),
+            to_send: PacketQueue::with_room_for(HEADERS, options.send_bytes),
             starved: false,
             error: None,
         }
@@ -195,10 +198,11 @@ impl Stack {
         turned
     }
 
-    /// May the socket send to this address, from which one of ours, and how much at a time?
-    pub(crate) fn judge_destination(
+    /// May a socket that is bound to `bound` send to this address, from which one of ours, and how much at a time?
+    pub(crate) fn judge_way(
         &mut self,
         now: Instant,
+        bound: Ipv4Addr,
         remote: SocketAddrV4,
         broadcast: bool,
     ) -> Result<(Ipv4Addr, usize), Error> {
@@ -210,7 +214,9 @@ impl Stack {
             return Err(Error::BroadcastForbidden(address));
         }
         let way = self.way_to(now, address)?;
-        Ok((way.source, data_limit(way.mtu)))
+        let source = if bound.is_unspecified() { way.source } else { bound };
+        self.interface.judge_source(source, address)?;
+        Ok((source, data_limit(way.mtu)))
     }
 
     pub(crate) fn check_udp(&self, index: u32, socket: &UdpSocket) {
@@ -235,6 +241,6 @@ impl Stack {
 }
 
 /// Bytes of data in the largest datagram of a packet of `mtu` bytes.
-const fn data_limit(mtu: usize) -> usize {
-    mtu.saturating_sub(Ipv4Header::LENGTH + UdpHeader::LENGTH)
+pub(crate) const fn data_limit(mtu: usize) -> usize {
+    mtu.saturating_sub(HEADERS)
 }

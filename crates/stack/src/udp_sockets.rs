@@ -5,7 +5,8 @@ use crate::error::Error;
 use crate::ready::Sender;
 use crate::sockets::UdpHandle;
 use crate::stack::Stack;
-use crate::udp::UdpOptions;
+use crate::transmit::Reply;
+use crate::udp::{UdpOptions, data_limit};
 use core::net::{Ipv4Addr, SocketAddrV4};
 use linerate_units::Instant;
 
@@ -44,8 +45,9 @@ impl Stack {
     /// [`Error::Closed`], or why the peer cannot be sent to.
     pub fn udp_connect(&mut self, now: Instant, handle: UdpHandle, peer: SocketAddrV4) -> Result<(), Error> {
         self.pass_time(now);
-        let broadcast = self.sockets.udp(handle)?.broadcast;
-        self.judge_destination(now, peer, broadcast)?;
+        let socket = self.sockets.udp(handle)?;
+        let (bound, broadcast) = (*socket.local.ip(), socket.broadcast);
+        self.judge_way(now, bound, peer, broadcast)?;
         self.sockets.udp_mut(handle)?.1.peer = Some(peer);
         Ok(())
     }
@@ -79,11 +81,13 @@ impl Stack {
         self.pass_time(now);
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let (bound, broadcast) = (*socket.local.ip(), socket.broadcast);
-        let (nearest, limit) = self.judge_destination(now, remote, broadcast)?;
+        // One for which there is never room would be waited with for ever.
+        let longest = data_limit(socket.to_send.largest());
+        let (source, limit) = self.judge_way(now, bound, remote, broadcast)?;
+        let limit = limit.min(longest);
         if data.len() > limit {
             return Err(Error::MessageTooLong { limit });
         }
-        let source = if bound.is_unspecified() { nearest } else { bound };
         if self.queue_datagram(index, source, remote, data) { Ok(()) } else { Err(Error::WouldBlock) }
     }
 
@@ -173,17 +177,23 @@ impl Stack {
         Ok(!socket.received.is_empty() || (socket.peer.is_some() && socket.error.is_some()))
     }
 
-    /// Closes the socket. Datagrams that it has not sent or not received are lost.
+    /// Closes the socket. What it was told to send the host sends all the same, as far as it has room for that among
+    /// its replies; datagrams that were not received are lost.
     ///
     /// # Errors
     /// [`Error::Closed`] if it was closed before.
     pub fn udp_close(&mut self, handle: UdpHandle) -> Result<(), Error> {
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let local = socket.local;
+        while let Some(((), packet)) = socket.to_send.pop() {
+            let kept = self.replies.push(Reply::Packet, &packet);
+            self.counted.ip.out_discards += u64::from(!kept);
+        }
         self.datagrams.remove(Flow::bound(local), index);
         self.ready.remove(Sender::Socket(index));
         self.events.forget(index);
         self.sockets.remove(index);
+        self.call_replies();
         Ok(())
     }
 }

@@ -464,6 +464,12 @@ fn what_cannot_be_is_refused_with_its_reason() {
     let foreign = ConnectOptions { local: Some(at(Side::Right, 0)), ..ConnectOptions::default() };
     let refused = stack.tcp_connect(now, at(Side::Right, 9), &foreign);
     assert_eq!(refused, Err(Error::AddressNotOurs(Side::Right.address())));
+    // RFC 1122 §3.2.1.3 (g): it must not appear outside a host.
+    let loopback = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    let within = ConnectOptions { local: Some(loopback), ..ConnectOptions::default() };
+    let refused = stack.tcp_connect(now, at(Side::Right, 9), &within);
+    assert_eq!(refused, Err(Error::Loopback(Ipv4Addr::LOCALHOST)));
+    assert!(stack.tcp_connect(now, at(Side::Left, 9), &within).is_ok());
     let listener = stack.tcp_listen(at(Side::Left, 9), &ListenOptions::default()).unwrap();
     let again = stack.tcp_listen(at(Side::Left, 9), &ListenOptions::default());
     assert_eq!(again, Err(Error::AddressInUse(at(Side::Left, 9))));

@@ -73,6 +73,23 @@ fn a_socket_without_room_is_told_when_there_is_room() {
     assert_eq!(pair.stack(Side::Left).poll_event(), Some(Event::Udp(left, UdpEvent::Writable)));
 }
 
+/// There would be no event to wait for: nothing has to leave first.
+#[test]
+fn a_datagram_for_which_there_is_never_room_is_too_long() {
+    let mut pair = pair();
+    let now = pair.now;
+    for (send_bytes, limit) in [(1_092, 1_000), (93, 1), (0, 0)] {
+        let options = UdpOptions { send_bytes, ..UdpOptions::default() };
+        let stack = pair.stack(Side::Left);
+        let left = stack.udp_bind(at(Side::Left, 5), &options).unwrap();
+        let mut send = |length| stack.udp_send_to(now, left, at(Side::Right, 9), &vec![1; length]);
+        assert_eq!(send(limit + 1), Err(Error::MessageTooLong { limit }));
+        assert_eq!(send(limit), Ok(()));
+        assert_eq!(send(limit), Err(Error::WouldBlock));
+        stack.udp_close(left).unwrap();
+    }
+}
+
 #[test]
 fn a_connected_socket_hears_its_peer_alone() {
     let mut pair = pair();
@@ -250,20 +267,56 @@ fn a_report_makes_a_connected_socket_readable_and_no_other() {
 }
 
 #[test]
-fn a_closed_socket_neither_sends_nor_is_heard_of() {
+fn what_a_socket_was_told_to_send_leaves_although_it_is_closed_and_it_is_heard_of_no_more() {
     let mut pair = pair();
     let (left, right) = (bind(&mut pair, Side::Left, 5), bind(&mut pair, Side::Right, 9));
     let now = pair.now;
     pair.stack(Side::Right).udp_send_to(now, right, at(Side::Left, 5), b"here").unwrap();
     pair.run_for(Duration::from_millis(1));
     let stack = pair.stack(Side::Left);
-    stack.udp_send_to(now, left, at(Side::Right, 9), b"late").unwrap();
+    for data in [b"last", b"word"] {
+        stack.udp_send_to(now, left, at(Side::Right, 9), data).unwrap();
+    }
     stack.udp_close(left).unwrap();
+    stack.check();
     assert_eq!(stack.poll_event(), None);
     bind(&mut pair, Side::Left, 6);
     pair.run_for(Duration::from_millis(1));
     assert_eq!(pair.stack(Side::Left).poll_event(), None);
-    assert_eq!(receive(&mut pair, Side::Right, right), Err(Error::WouldBlock));
+    for data in ["last", "word"] {
+        assert_eq!(receive(&mut pair, Side::Right, right), Ok((data.into(), at(Side::Left, 5))));
+    }
+}
+
+#[test]
+fn a_host_holds_what_a_closed_socket_was_told_to_send_until_the_neighbour_has_answered() {
+    let mut pair = pair();
+    let (left, right) = (bind(&mut pair, Side::Left, 5), bind(&mut pair, Side::Right, 9));
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    assert!(!stack.holds_packets());
+    stack.udp_send_to(now, left, at(Side::Right, 9), b"word").unwrap();
+    stack.udp_close(left).unwrap();
+    assert!(stack.holds_packets());
+    pair.turn();
+    // It has asked, and nothing is to be sent until the answer is there.
+    assert!(!pair.stack(Side::Left).wants_transmit() && pair.stack(Side::Left).holds_packets());
+    assert!(pair.run_until(Duration::from_millis(1), |pair| !pair.stack(Side::Left).holds_packets()));
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(receive(&mut pair, Side::Right, right), Ok((b"word".into(), at(Side::Left, 5))));
+}
+
+#[test]
+fn of_what_closed_sockets_were_told_to_send_no_more_is_kept_than_of_replies() {
+    let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.reply_bytes = 2 * (100 + 92));
+    let left = bind(&mut pair, Side::Left, 5);
+    let now = pair.now;
+    let stack = pair.stack(Side::Left);
+    for _ in 0..3 {
+        stack.udp_send_to(now, left, at(Side::Right, 9), &[0; 100]).unwrap();
+    }
+    stack.udp_close(left).unwrap();
+    assert_eq!(stack.counters().ip.out_discards, 1);
 }
 
 #[test]
@@ -280,17 +333,6 @@ fn a_socket_wants_to_send_until_its_last_datagram_has_left() {
         assert!(stack.poll_transmit(now, &mut frame).is_some());
         assert_eq!(stack.wants_transmit(), more);
     }
-}
-
-#[test]
-fn a_socket_that_is_closed_with_datagrams_to_send_wants_to_send_no_more() {
-    let mut pair = pair();
-    let left = bind(&mut pair, Side::Left, 5);
-    let now = pair.now;
-    let stack = pair.stack(Side::Left);
-    stack.udp_send_to(now, left, at(Side::Right, 9), b"late").unwrap();
-    stack.udp_close(left).unwrap();
-    stack.check();
 }
 
 /// Sockets are known by numbers, and those of closed ones are given out again.
@@ -346,6 +388,11 @@ fn what_cannot_be_is_refused_with_its_reason() {
     for nobody in [at(Side::Right, 0), group, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9)] {
         assert_eq!(stack.udp_send_to(now, left, nobody, b""), Err(Error::InvalidDestination(nobody)));
     }
+    let within = stack.udp_bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 5), &UdpOptions::default()).unwrap();
+    let outside = Err(Error::Loopback(Ipv4Addr::LOCALHOST));
+    assert_eq!(stack.udp_send_to(now, within, at(Side::Right, 9), b""), outside);
+    assert_eq!(stack.udp_connect(now, within, at(Side::Right, 9)), outside);
+    assert_eq!(stack.udp_send_to(now, within, at(Side::Left, 5), b""), Ok(()));
     let long = stack.udp_send_to(now, left, at(Side::Right, 9), &[0; 1_473]);
     assert_eq!(long, Err(Error::MessageTooLong { limit: 1_472 }));
     assert_eq!(stack.udp_send(now, left, b""), Err(Error::NotConnected));

@@ -91,6 +91,11 @@ fn what_cannot_be_sent_is_refused() {
     let kind = |result: std::io::Result<usize>| result.unwrap_err().kind();
     assert_eq!(kind(far.send_to(&[0; 1_473], to)), ErrorKind::InvalidInput);
     assert_eq!(far.send_to(&[0; 1_472], to).unwrap(), 1_472);
+    let within = right.bind_udp((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    assert_eq!(kind(within.send_to(b"?", to)), ErrorKind::InvalidInput);
+    let options = UdpOptions { send_bytes: 1_000, ..UdpOptions::default() };
+    let narrow = right.bind_udp_with((RIGHT, 0), &options).unwrap();
+    assert_eq!(kind(narrow.send_to(&[0; 1_000], to)), ErrorKind::InvalidInput);
     assert_eq!(kind(far.send_to(b"?", (LEFT, 0))), ErrorKind::InvalidInput);
     assert_eq!(kind(far.send_to(b"?", "192.0.2.1:9")), ErrorKind::NetworkUnreachable);
     assert_eq!(kind(far.send_to(b"?", "[::1]:9")), ErrorKind::Unsupported);
@@ -123,14 +128,40 @@ fn a_sender_that_is_faster_than_the_link_waits_for_it() {
 }
 
 #[test]
-fn a_sender_to_its_own_host_waits_for_room_too() {
+fn a_sender_to_its_own_host_never_waits_and_what_is_too_much_is_lost() {
     const DATAGRAMS: usize = 3_000;
     let (left, _right) = networks();
     let [from, to] = [(); 2].map(|()| left.bind_udp((LEFT, 0)).unwrap());
+    from.set_nonblocking(true).unwrap();
     let address = to.local_addr().unwrap();
     // Thrice what the host holds of packets to itself.
     for _ in 0..DATAGRAMS {
         from.send_to(&[1; 1_000], address).unwrap();
     }
     assert_eq!(to.recv(&mut [0; 1_000]).unwrap(), 1_000);
+}
+
+#[test]
+fn what_was_sent_leaves_although_its_socket_is_dropped() {
+    let (left, right) = networks();
+    let near = left.bind_udp((LEFT, 0)).unwrap();
+    let mut heard = [0; 9];
+    // To a neighbour that has to be asked for first, and to one that is known.
+    for word in [b"one", b"two"] {
+        let far = right.bind_udp((RIGHT, 0)).unwrap();
+        let from = far.local_addr().unwrap();
+        far.send_to(word, near.local_addr().unwrap()).unwrap();
+        drop(far);
+        assert_eq!(near.recv_from(&mut heard).unwrap(), (3, from));
+        assert_eq!(&heard[..3], word);
+    }
+}
+
+#[test]
+fn a_patient_end_lets_a_datagram_leave_whose_way_has_to_be_found() {
+    let (left, right) = networks();
+    let near = left.bind_udp((LEFT, 0)).unwrap();
+    right.bind_udp((RIGHT, 0)).unwrap().send_to(b"word", near.local_addr().unwrap()).unwrap();
+    right.finish(Duration::from_secs(600)).unwrap();
+    assert_eq!(near.recv(&mut [0; 9]).unwrap(), 4);
 }

@@ -51,8 +51,8 @@ impl Stack {
         self.sockets.has_room()?;
         let wanted = options.local.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
         let address = if wanted.ip().is_unspecified() { way.source } else { *wanted.ip() };
-        if address != way.source && !self.interface.is_ours(address) {
-            return Err(Error::AddressNotOurs(address));
+        if address != way.source {
+            self.interface.judge_source(address, *remote.ip())?;
         }
         // What this host sends to itself stays in the shard, whoever's flow it would be on the link.
         let is_local = audience == Audience::Us;
