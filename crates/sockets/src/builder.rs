@@ -59,16 +59,21 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         self
     }
 
-    /// The name of the thread; the system shows 15 bytes of it. Those of several shards have a number behind.
+    /// The name of the thread, up to the first zero byte; the system shows 15 bytes of it. Those of several shards
+    /// have a number behind.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Self {
-        Self { name: name.into(), ..self }
+        let mut name = name.into();
+        name.truncate(name.find('\0').unwrap_or(name.len()));
+        Self { name, ..self }
     }
 
-    /// How much the thread does before others get the lock. More is a little faster in bulk, less lets
-    /// the threads of the application wait less.
+    /// How much the thread does before others get the lock, one of each kind at least. More is a little faster in
+    /// bulk, less lets the threads of the application wait less.
     #[must_use]
-    pub fn budget(self, budget: Budget) -> Self {
+    pub fn budget(self, Budget { receive, timers, transmit }: Budget) -> Self {
+        // With nothing of one kind it would turn for ever, and come to nothing.
+        let budget = Budget { receive: receive.max(1), timers: timers.max(1), transmit: transmit.max(1) };
         Self { budget, ..self }
     }
 

@@ -52,7 +52,6 @@ impl<L: Link + Readiness> Reactor<L> {
     pub(crate) fn run(mut self) -> L {
         let obituary = Obituary { shared: &self.shared, shards: &self.shards };
         let end = Self::turn_to_the_end(&self.shared, &mut self.link, &mut self.waiter, self.budget);
-        self.shared.finish(end);
         drop(obituary);
         leave_together(&self.shared, &self.shards, end);
         self.link
@@ -73,7 +72,10 @@ impl<L: Link + Readiness> Reactor<L> {
             let now = state.now();
             let turn = match state.stack.turn(link, budget, now) {
                 Ok(turn) => turn,
-                Err(error) => return End::Link(error),
+                Err(error) => {
+                    state.leaving = Some(End::Link(error));
+                    continue;
+                }
             };
             state.activity.turns += 1;
             state.last = turn;
@@ -87,7 +89,7 @@ impl<L: Link + Readiness> Reactor<L> {
             state.activity.sleeps += 1;
             drop(state);
             if let Err(error) = waiter.wait(link, turn.next) {
-                return End::Wait(error);
+                shared.lock().leaving.get_or_insert(End::Wait(error));
             }
         }
     }
@@ -106,6 +108,7 @@ impl<L: Link + Readiness> Reactor<L> {
                 SocketId::Udp(_) => Ok(()),
             };
         }
+        state.stack.tcp_abort_orphans(now);
         for _ in 0..LAST_TURNS {
             match state.stack.turn(link, budget, now) {
                 Ok(turn) if turn.more => {}

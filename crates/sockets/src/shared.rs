@@ -49,7 +49,7 @@ pub(crate) struct State {
     pub(crate) activity: Activity,
     /// What came of the last turn, and when the reactor turns the host again by itself.
     pub(crate) last: Turn,
-    /// Why the reactor is to end: the application wants it, or another shard has ended.
+    /// Why the reactor is to end: the application wants it, the link is gone, or another shard has ended.
     pub(crate) leaving: Option<End>,
     /// Why the reactor has ended, if it has. Nothing happens to the host any more.
     pub(crate) end: Option<End>,
@@ -124,7 +124,7 @@ impl Shared {
         }
     }
 
-    /// The reactor has ended: everybody is woken to hear why.
+    /// The reactor has ended without a farewell: everybody is woken to hear why.
     pub(crate) fn finish(&self, end: End) {
         self.lock().finish(end, &self.turned);
     }

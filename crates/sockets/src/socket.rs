@@ -7,7 +7,6 @@ use crate::shared::{Access, Shared, State};
 use crate::waiters::{SocketId, Waiters};
 use linerate_stack::{Error as HostError, Stack};
 use linerate_units::Instant;
-use parking_lot::Condvar;
 use std::fmt;
 use std::sync::Arc;
 use std::time;
@@ -100,7 +99,7 @@ impl<H: Handle> Socket<H> {
         limit: Limit,
         attempt: impl FnMut(&mut State, Instant) -> Result<T, HostError>,
     ) -> Result<T, Error> {
-        let (access, outcome) = self.wait_on(self.waiters.of(side), limit, attempt)?;
+        let (access, outcome) = self.wait(side, limit, attempt)?;
         if self.handle.has_more(&access.stack, side) {
             // The rest is for the next thread that waits, if there is any.
             self.waiters.of(side).notify_one();
@@ -114,16 +113,20 @@ impl<H: Handle> Socket<H> {
         }
     }
 
-    /// Waits until `attempt` answers, and looks again whenever it is told to on `condvar`.
-    pub(crate) fn wait_on<T>(
+    /// Waits until `attempt` answers.
+    fn wait<T>(
         &self,
-        condvar: &Condvar,
+        side: Side,
         limit: Limit,
         mut attempt: impl FnMut(&mut State, Instant) -> Result<T, HostError>,
     ) -> Result<(Access<'_>, Result<T, HostError>), Error> {
         let mut access = self.shared.access()?;
         let mut deadline = None;
         loop {
+            if side == Side::Write {
+                // What had arrived can still be read, but what is written now would never leave.
+                access.check_running()?;
+            }
             let now = access.now();
             let outcome = attempt(&mut access, now);
             if !matches!(outcome, Err(HostError::WouldBlock)) {
@@ -139,7 +142,7 @@ impl<H: Handle> Socket<H> {
                 }
                 (Limit::Within(_) | Limit::Endless, _) => {}
             }
-            access.wait(condvar, deadline);
+            access.wait(self.waiters.of(side), deadline);
         }
     }
 }
@@ -147,8 +150,9 @@ impl<H: Handle> Socket<H> {
 impl<H: Handle> Drop for Socket<H> {
     fn drop(&mut self) {
         if let Ok(mut access) = self.shared.access() {
-            access.registry.leave(self.handle.id());
             self.handle.close(&mut access, &self.shared);
+            // Not before: one that lingers ends with the network as the others do.
+            access.registry.leave(self.handle.id());
         }
     }
 }

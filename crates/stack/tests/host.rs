@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_stack::{Budget, ConnectOptions, Error, LinkError, ListenOptions, UdpOptions};
+use linerate_stack::{Budget, ConnectOptions, Error, LinkError, ListenOptions, Stack, UdpOptions};
+use linerate_tcp::{Error as TcpError, State};
 use linerate_testkit::{Network, Pair, Setup, Side};
 use linerate_units::Duration;
 use std::cell::RefCell;
@@ -109,6 +110,36 @@ fn one_orphan_too_many_is_reset() {
 }
 
 #[test]
+fn a_host_that_leaves_tells_the_peers_of_connections_that_nobody_holds() {
+    let mut pair = Pair::new(&Setup::default(), |_, _| {});
+    let now = pair.now;
+    let listener = pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default()).unwrap();
+    let connect = |stack: &mut Stack| stack.tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default());
+    let [left, held, waiting] = [(); 3].map(|()| connect(pair.stack(Side::Left)).unwrap());
+    pair.run_for(Duration::from_millis(10));
+    let now = pair.now;
+    let stack = pair.stack(Side::Right);
+    let accepted = [(); 3].map(|()| stack.tcp_accept(listener).unwrap().0);
+    stack.tcp_close(now, accepted[0]).unwrap();
+    stack.tcp_close(now, accepted[2]).unwrap();
+    pair.run_for(Duration::from_millis(10));
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_close(now, waiting).unwrap();
+    pair.run_for(Duration::from_millis(10));
+    assert_eq!(pair.stack(Side::Right).orphans(), 1);
+    let now = pair.now;
+    pair.stack(Side::Right).tcp_abort_orphans(now);
+    pair.run_for(Duration::from_millis(10));
+    assert_eq!(
+        (pair.stack(Side::Right).orphans(), pair.stack(Side::Right).counters().tcp.out_resets),
+        (0, 1)
+    );
+    let stack = pair.stack(Side::Left);
+    assert_eq!(stack.tcp(left).unwrap().error(), Some(TcpError::Reset));
+    assert_eq!(stack.tcp(held).unwrap().state(), State::Established);
+}
+
+#[test]
 fn a_turn_keeps_to_its_budget_and_says_that_there_is_more() {
     let mut pair = Pair::new(&Setup { capacity: 3, ..Setup::default() }, |_, _| {});
     let now = pair.now;
@@ -121,7 +152,7 @@ fn a_turn_keeps_to_its_budget_and_says_that_there_is_more() {
         pair.stack(Side::Left).udp_send_to(now, socket, at(Side::Right, 9), b"").unwrap();
     }
     let spare = linerate_testkit::TestLink::new(pair.host(Side::Left).stack().capabilities(), 1);
-    let spare = linerate_stack::Host::new(linerate_stack::Stack::new(Side::Left.config(), [0; 32]), spare);
+    let spare = linerate_stack::Host::new(Stack::new(Side::Left.config(), [0; 32]), spare);
     let host = std::mem::replace(pair.host(Side::Left), spare);
     let mut host = host.with_budget(Budget { transmit: 2, ..Budget::default() });
     let turn = host.turn(now).unwrap();

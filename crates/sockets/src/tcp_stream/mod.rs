@@ -169,12 +169,16 @@ impl TcpStream {
         self.look(Connection::no_delay)
     }
 
-    /// Fixes the size of the send buffer (`SO_SNDBUF`), which grows with the path otherwise.
+    /// Fixes the size of the send buffer (`SO_SNDBUF`), which grows with the path otherwise. A thread that waits for
+    /// room finds it in one that has become larger.
     ///
     /// # Errors
     /// If the network has panicked.
     pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.configure(|connection| connection.set_send_buffer(bytes))
+        let handle = self.socket.handle;
+        Ok(self.socket.call_and_wake(|stack, now| {
+            stack.tcp_configure(now, handle, |connection| connection.set_send_buffer(bytes))
+        })?)
     }
 
     /// Fixes the size of the receive buffer (`SO_RCVBUF`), which grows with what is read otherwise. A size

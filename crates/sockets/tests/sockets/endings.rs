@@ -1,11 +1,13 @@
 //! When a network ends, everybody hears of it and nothing is left.
 
-use crate::networks::{LEFT, RIGHT, cable, config, connection, networks};
+use crate::networks::{ByHand, LEFT, RIGHT, cable, config, connection, networks};
 use linerate_link::Readiness;
 use linerate_link::memory::MemoryLink;
-use linerate_sockets::{End, Net};
+use linerate_sockets::{End, Error, Net, State};
 use linerate_stack::{Capabilities, Link, LinkError, RxFrame, TxFrame};
+use linerate_tcp::Error as TcpError;
 use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -150,16 +152,20 @@ fn a_thread_that_panics_closes_its_sockets_as_any_other() {
     assert_eq!(left.end(), None);
 }
 
-/// A link with a bug, which shows when it is switched on.
+/// A link with a fault, which shows when it is switched on.
 struct Broken {
     link: MemoryLink,
     shows: Arc<AtomicBool>,
+    fault: fn() -> LinkError,
 }
 
 impl Link for Broken {
     fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
-        assert!(!self.shows.load(Ordering::Relaxed), "this panic is part of a test");
-        self.link.receive(budget, on_frame)
+        if self.shows.load(Ordering::Relaxed) {
+            Err((self.fault)())
+        } else {
+            self.link.receive(budget, on_frame)
+        }
     }
 
     fn transmit(
@@ -197,7 +203,7 @@ impl Readiness for Broken {
 fn a_bug_in_the_network_s_thread_leaves_nobody_waiting() {
     let (link, right) = cable();
     let shows = Arc::new(AtomicBool::new(false));
-    let broken = Broken { link, shows: Arc::clone(&shows) };
+    let broken = Broken { link, shows: Arc::clone(&shows), fault: || panic!("this panic is part of a test") };
     let left = Net::builder(broken, config(LEFT)).start().unwrap();
     let right = Net::builder(right, config(RIGHT)).start().unwrap();
     let heard = what_waiting_threads_hear(&left, &right, || {
@@ -208,4 +214,70 @@ fn a_bug_in_the_network_s_thread_leaves_nobody_waiting() {
     assert_eq!(left.end(), Some(End::Panicked));
     let error = left.bind((LEFT, 0)).unwrap_err();
     assert!(error.to_string().contains("that is a bug of linerate"), "{error}");
+}
+
+#[test]
+fn nothing_is_taken_by_the_sockets_of_a_network_that_has_ended() {
+    let (link, right) = cable();
+    let shows = Arc::new(AtomicBool::new(false));
+    let broken = Broken { link, shows: Arc::clone(&shows), fault: || LinkError::Down };
+    // The link is kept, so that the other end of it is not gone as well.
+    let (sender, kept) = mpsc::channel();
+    let gone = Net::builder(broken, config(LEFT)).when_ended(move |link| sender.send(link).unwrap());
+    let gone = gone.start().unwrap();
+    let ended = Net::builder(right, config(RIGHT)).start().unwrap();
+    let (near, far) = connection(&gone, &ended);
+    let [at_left, at_right] =
+        [(&gone, LEFT), (&ended, RIGHT)].map(|(net, address)| net.bind_udp((address, 0)).unwrap());
+    at_left.connect(at_right.local_addr().unwrap()).unwrap();
+    at_right.connect(at_left.local_addr().unwrap()).unwrap();
+    shows.store(true, Ordering::Relaxed);
+    // A frame, so that the link is looked at.
+    at_right.send(b"!").unwrap();
+    while gone.end().is_none() {
+        thread::yield_now();
+    }
+    ended.shutdown();
+    for (mut stream, datagrams, why) in
+        [(near, at_left, End::Link(LinkError::Down)), (far, at_right, End::ShutDown)]
+    {
+        let end = |error: std::io::Error| error.get_ref().and_then(|inner| inner.downcast_ref().cloned());
+        let why = Some(Error::Ended(why));
+        assert_eq!(end(stream.write(b"lost").unwrap_err()), why);
+        assert_eq!(end(stream.read(&mut [0]).unwrap_err()), why);
+        assert_eq!(end(datagrams.send(b"lost").unwrap_err()), why);
+        assert_eq!(end(datagrams.recv(&mut [0]).unwrap_err()), why);
+        assert_eq!(stream.state().unwrap(), State::Closed);
+        assert_eq!(stream.shutdown(Shutdown::Both).unwrap_err().kind(), ErrorKind::NotConnected);
+    }
+    drop(kept);
+}
+
+#[test]
+fn the_peers_of_connections_that_are_still_being_closed_are_told_too() {
+    let (left, right) = cable();
+    let mut left = ByHand::new(left);
+    // The link is kept, so that what the right says last is still there.
+    let (sender, kept) = mpsc::channel();
+    let right = Net::builder(right, config(RIGHT)).when_ended(move |link| sender.send(link).unwrap());
+    let right = right.start().unwrap();
+    let (from_closed, closed) = left.accept(&right);
+    let (from_lingering, lingering) = left.accept(&right);
+    lingering.set_linger(Some(Duration::from_secs(600))).unwrap();
+    // Nobody hears, and nobody acknowledges, that they are closed.
+    drop(closed);
+    thread::scope(|scope| {
+        let before = right.activity().waits;
+        let closing = scope.spawn(move || drop(lingering));
+        while right.activity().waits == before {
+            thread::yield_now();
+        }
+        right.shutdown();
+        closing.join().unwrap();
+    });
+    left.turn();
+    for near in [from_closed, from_lingering] {
+        assert_eq!(left.tcp(near).error(), Some(TcpError::Reset));
+    }
+    drop(kept);
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
+mod building;
 mod datagrams;
 mod endings;
 mod listeners;

@@ -1,8 +1,14 @@
 //! Two networks at the ends of one cable of memory.
 
+use linerate_link::MonotonicClock;
 use linerate_link::memory::{MemoryConfig, MemoryLink, pair};
-use linerate_sockets::{Net, StackConfig, TcpStream};
-use std::net::Ipv4Addr;
+use linerate_sockets::{ListenOptions, Net, StackConfig, TcpStream};
+use linerate_stack::{Host, ListenHandle, Stack, TcpHandle};
+use linerate_tcp::Connection;
+use linerate_units::Clock;
+use std::borrow::Cow;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::thread;
 
 pub(crate) const LEFT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub(crate) const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -40,4 +46,43 @@ pub(crate) fn connection(left: &Net, right: &Net) -> (TcpStream, TcpStream) {
     let (near, peer) = listener.accept().unwrap();
     assert_eq!(peer, far.local_addr().unwrap());
     (near, far)
+}
+
+/// A host at an end of a cable that does nothing but what a test has it do: until then nothing is heard there.
+pub(crate) struct ByHand {
+    host: Host<MemoryLink>,
+    listener: ListenHandle,
+}
+
+impl ByHand {
+    /// The left one, which listens.
+    pub(crate) fn new(link: MemoryLink) -> Self {
+        let mut stack = Stack::new(config(LEFT), [1; 32]);
+        let listener = stack.tcp_listen(SocketAddrV4::new(LEFT, 80), &ListenOptions::default()).unwrap();
+        Self { host: Host::new(stack, link), listener }
+    }
+
+    /// A connection from the right, which is opened meanwhile: its end here and the other.
+    pub(crate) fn accept(&mut self, right: &Net) -> (TcpHandle, TcpStream) {
+        thread::scope(|scope| {
+            let opening = scope.spawn(|| right.connect((LEFT, 80)).unwrap());
+            let near = loop {
+                self.turn();
+                if let Some((near, _)) = self.host.stack_mut().tcp_accept(self.listener) {
+                    break near;
+                }
+                thread::yield_now();
+            };
+            (near, opening.join().unwrap())
+        })
+    }
+
+    /// Hears all that has been said, and answers.
+    pub(crate) fn turn(&mut self) {
+        while self.host.turn(MonotonicClock.now()).unwrap().more {}
+    }
+
+    pub(crate) fn tcp(&self, near: TcpHandle) -> Cow<'_, Connection> {
+        self.host.stack().tcp(near).unwrap()
+    }
 }

@@ -1,8 +1,8 @@
 //! Streams carry bytes as those of `std::net` do.
 
-use crate::networks::{LEFT, connection, networks, networks_with};
+use crate::networks::{ByHand, LEFT, RIGHT, cable, config, connection, networks, networks_with};
 use crate::pattern;
-use linerate_sockets::{Config, ConnectOptions, KeepAlive, ListenOptions, Profile, State};
+use linerate_sockets::{Config, ConnectOptions, KeepAlive, ListenOptions, Net, Profile, State};
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
 use std::thread;
@@ -101,6 +101,28 @@ fn a_writer_that_waits_is_woken_when_its_direction_is_closed() {
         assert_eq!(writer.join().unwrap(), ErrorKind::BrokenPipe);
     });
     drop(near);
+}
+
+#[test]
+fn a_writer_that_waits_finds_room_in_a_buffer_that_becomes_larger() {
+    const SMALL: usize = 10_000;
+    let (left, right) = cable();
+    let mut left = ByHand::new(left);
+    let mut rules = config(RIGHT);
+    rules.tcp.send_buffer = SMALL.into();
+    let right = Net::builder(right, rules).start().unwrap();
+    let (_near, mut far) = left.accept(&right);
+    // It is not heard, so nothing else makes room.
+    assert_eq!(far.write(&[9; SMALL]).unwrap(), SMALL);
+    let before = right.activity().waits;
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| (&far).write(b"more").unwrap());
+        while right.activity().waits == before {
+            thread::yield_now();
+        }
+        far.set_send_buffer(2 * SMALL).unwrap();
+        assert_eq!(writer.join().unwrap(), 4);
+    });
 }
 
 #[test]

@@ -5,10 +5,11 @@ use super::{Owner, Seen, TcpSocket};
 use crate::demux::Flow;
 use crate::error::Error;
 use crate::interface::Audience;
-use crate::sockets::{Sockets, TcpHandle};
+use crate::sockets::{Socket, Sockets, TcpHandle};
 use crate::stack::Stack;
 use crate::warm_memory::WarmMemory;
 use alloc::borrow::Cow;
+use alloc::vec::Vec;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::num::NonZeroU8;
 use linerate_tcp::{Config, Connection, Open};
@@ -278,6 +279,20 @@ impl Stack {
         socket.connection.close(now);
         self.release(index);
         Ok(())
+    }
+
+    /// Resets the connections that no application holds any more: the host leaves the network, and their peers would
+    /// wait for the rest in vain.
+    pub fn tcp_abort_orphans(&mut self, now: Instant) {
+        self.pass_time(now);
+        let is_orphan = |socket: &Socket| socket.as_tcp().is_some_and(|socket| socket.is_orphan());
+        let orphans = self.sockets.iter().filter(|(_, socket)| is_orphan(socket)).map(|(index, _)| index);
+        for index in orphans.collect::<Vec<_>>() {
+            if let Some(socket) = self.sockets.tcp_at(index) {
+                socket.connection.abort(now);
+            }
+            self.settle(index);
+        }
     }
 
     /// The connection, to be asked how it is; one at rest is unpacked for that. `None` if the application has
