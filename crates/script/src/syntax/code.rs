@@ -38,6 +38,10 @@ pub struct Code {
     statements: Vec<Statement>,
 }
 
+/// The operators of arithmetic as Python has them, those that bind the least first, and of two that begin alike the
+/// longer.
+const LEVELS: [&[&str]; 4] = [&["|"], &["&"], &["+", "-"], &["**", "*", "//", "/", "%"]];
+
 #[derive(Clone, Debug, PartialEq)]
 enum Statement {
     Assert { line: u32, text: String, condition: Expression, message: Option<Vec<Expression>> },
@@ -52,9 +56,11 @@ enum Expression {
     Field(String),
     Not(Box<Self>),
     Negative(Box<Self>),
-    Both(Box<Self>, Box<Self>),
-    Either(Box<Self>, Box<Self>),
-    Sum(char, Box<Self>, Box<Self>),
+    // Chains lie side by side, and not one in the other: however long they are, going through them is not deep.
+    All(Vec<Self>),
+    AnyOf(Vec<Self>),
+    /// `a + b - c`, or products.
+    Sum(Box<Self>, Vec<(&'static str, Self)>),
     /// `a < b <= c`: each neighbours are compared.
     Chain(Box<Self>, Vec<(&'static str, Self)>),
     Call(&'static str, Vec<Self>),
@@ -88,7 +94,7 @@ impl Code {
         // Comments of Python, which the rest of the language does not have.
         let text: String =
             text.lines().map(|line| format!("{}\n", line.split('#').next().unwrap_or(""))).collect();
-        let mut cursor = Cursor::new(&text, line);
+        let mut cursor = Cursor::without_comments(&text, line);
         while !cursor.is_at_end() {
             statements.push(Statement::read(&mut cursor)?);
             while cursor.take(";") {}
@@ -156,63 +162,56 @@ impl Statement {
 impl Expression {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         cursor.nested(|cursor| {
-            let mut left = Self::read_and(cursor)?;
-            while cursor.take_word("or") {
-                left = Self::Either(Box::new(left), Box::new(Self::read_and(cursor)?));
+            let first = Self::read_and(cursor)?;
+            if cursor.peek_word() != Some("or") {
+                return Ok(first);
             }
-            Ok(left)
+            let mut parts = vec![first];
+            while cursor.take_word("or") {
+                parts.push(Self::read_and(cursor)?);
+            }
+            Ok(Self::AnyOf(parts))
         })
     }
 
     fn read_and(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
-        let mut left = Self::read_not(cursor)?;
-        while cursor.take_word("and") {
-            left = Self::Both(Box::new(left), Box::new(Self::read_not(cursor)?));
+        let first = Self::read_not(cursor)?;
+        if cursor.peek_word() != Some("and") {
+            return Ok(first);
         }
-        Ok(left)
+        let mut parts = vec![first];
+        while cursor.take_word("and") {
+            parts.push(Self::read_not(cursor)?);
+        }
+        Ok(Self::All(parts))
     }
 
     fn read_not(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         if cursor.take_word("not") {
             return cursor.nested(|cursor| Ok(Self::Not(Box::new(Self::read_not(cursor)?))));
         }
-        let first = Self::read_sum(cursor)?;
+        let first = Self::read_arithmetic(cursor, &LEVELS)?;
         let mut rest = Vec::new();
         while let Some(operator) =
             ["==", "!=", "<=", ">=", "<", ">"].into_iter().find(|&known| cursor.take(known))
         {
-            rest.push((operator, Self::read_sum(cursor)?));
+            rest.push((operator, Self::read_arithmetic(cursor, &LEVELS)?));
         }
         Ok(if rest.is_empty() { first } else { Self::Chain(Box::new(first), rest) })
     }
 
-    fn read_sum(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
-        let mut left = Self::read_product(cursor)?;
-        while let Some(operator) =
-            ['+', '-', '&', '|'].into_iter().find(|known| cursor.sees(&known.to_string()))
-        {
-            cursor.want(&operator.to_string())?;
-            left = Self::Sum(operator, Box::new(left), Box::new(Self::read_product(cursor)?));
-        }
-        Ok(left)
-    }
-
-    fn read_product(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
-        let mut left = Self::read_factor(cursor)?;
-        loop {
-            let operator = if cursor.take("**") {
+    /// What is joined by operators of the first of `levels`, which bind the least, and by those of the others.
+    fn read_arithmetic(cursor: &mut Cursor<'_>, levels: &[&[&'static str]]) -> Result<Self, SyntaxError> {
+        let Some((operators, closer)) = levels.split_first() else { return Self::read_factor(cursor) };
+        let first = Self::read_arithmetic(cursor, closer)?;
+        let mut rest = Vec::new();
+        while let Some(operator) = operators.iter().find(|operator| cursor.take(operator)) {
+            if *operator == "**" {
                 return Err(cursor.error("there are no powers here: + - * / // % & |"));
-            } else if cursor.take("*") {
-                '*'
-            } else if cursor.take("%") {
-                '%'
-            } else if cursor.take("/") {
-                '/'
-            } else {
-                return Ok(left);
-            };
-            left = Self::Sum(operator, Box::new(left), Box::new(Self::read_factor(cursor)?));
+            }
+            rest.push((*operator, Self::read_arithmetic(cursor, closer)?));
         }
+        Ok(if rest.is_empty() { first } else { Self::Sum(Box::new(first), rest) })
     }
 
     fn read_factor(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
@@ -268,9 +267,15 @@ impl Expression {
             Self::Field(name) => field(name).ok_or_else(|| CodeError::Unknown(name.clone()))? as f64,
             Self::Not(inner) => truth(inner.value(field)? == 0.0),
             Self::Negative(inner) => -inner.value(field)?,
-            Self::Both(left, right) => truth(left.value(field)? != 0.0 && right.value(field)? != 0.0),
-            Self::Either(left, right) => truth(left.value(field)? != 0.0 || right.value(field)? != 0.0),
-            Self::Sum(operator, left, right) => sum(*operator, left.value(field)?, right.value(field)?)?,
+            Self::All(parts) => truth(!Self::any(parts, false, field)?),
+            Self::AnyOf(parts) => truth(Self::any(parts, true, field)?),
+            Self::Sum(first, rest) => {
+                let mut total = first.value(field)?;
+                for (operator, right) in rest {
+                    total = sum(operator, total, right.value(field)?)?;
+                }
+                total
+            }
             Self::Chain(first, rest) => {
                 let mut left = first.value(field)?;
                 for (operator, right) in rest {
@@ -296,6 +301,16 @@ impl Expression {
         })
     }
 
+    /// Is one of `parts` as true as `truth`? Those behind it need no value.
+    fn any(parts: &[Self], truth: bool, field: &dyn Fn(&str) -> Option<u64>) -> Result<bool, CodeError> {
+        for part in parts {
+            if (part.value(field)? != 0.0) == truth {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// ` (tcpi_snd_cwnd = 7)`, for each name in it once.
     fn fields(&self, field: &dyn Fn(&str) -> Option<u64>) -> String {
         let mut names = Vec::new();
@@ -312,9 +327,10 @@ impl Expression {
             Self::Number(_) | Self::Text(_) => {}
             Self::Field(name) => names.push(name),
             Self::Not(inner) | Self::Negative(inner) => inner.collect(names),
-            Self::Both(left, right) | Self::Either(left, right) | Self::Sum(_, left, right) => {
-                left.collect(names);
-                right.collect(names);
+            Self::All(parts) | Self::AnyOf(parts) => parts.iter().for_each(|part| part.collect(names)),
+            Self::Sum(first, rest) => {
+                first.collect(names);
+                rest.iter().for_each(|(_, right)| right.collect(names));
             }
             Self::Chain(first, rest) => {
                 first.collect(names);
@@ -337,18 +353,19 @@ fn number(cursor: &mut Cursor<'_>) -> Result<Expression, SyntaxError> {
     }
 }
 
-fn sum(operator: char, left: f64, right: f64) -> Result<f64, CodeError> {
+fn sum(operator: &str, left: f64, right: f64) -> Result<f64, CodeError> {
     #[allow(clippy::cast_possible_truncation, reason = "a conversion of a float saturates")]
     let bits = |value: f64| value as i64;
     #[allow(clippy::cast_precision_loss, reason = "flags are small")]
     Ok(match operator {
-        '+' => left + right,
-        '-' => left - right,
-        '*' => left * right,
-        '&' => (bits(left) & bits(right)) as f64,
-        '|' => (bits(left) | bits(right)) as f64,
+        "+" => left + right,
+        "-" => left - right,
+        "*" => left * right,
+        "&" => (bits(left) & bits(right)) as f64,
+        "|" => (bits(left) | bits(right)) as f64,
         _ if right == 0.0 => return Err(CodeError::Undefined("a division by zero")),
-        '/' => left / right,
+        "/" => left / right,
+        "//" => (left / right).floor(),
         _ => left - right * (left / right).floor(),
     })
 }
@@ -389,6 +406,10 @@ mod tests {
             "assert abs(tcpi_rtt - 99000) * 2 / 1000 == 2 or False",
             "assert (1 + 2) * 3 % 5 == 4; assert -1 < 0\nassert True # why not",
             "assert 0x10 == 16",
+            "assert 10 - 2 - 3 == 5 and 24 / 4 / 3 == 2",
+            "assert 3 == 7 // 2 and 4 | 1 & 2 == 4 and 5 & 1 + 2 == 1",
+            "assert 1 or 1 / 0",
+            "assert not (0 and 1 / 0)",
         ] {
             assert_eq!(run(holds), Ok(String::new()), "{holds}");
         }
@@ -415,5 +436,15 @@ mod tests {
         assert!(Code::read(&format!("assert {}1", "(".repeat(100_000)), 1).is_err());
         assert!(Code::read(&format!("assert {}1", "-".repeat(100_000)), 1).is_err());
         assert!(Code::read(&format!("assert {}1", "not ".repeat(100_000)), 1).is_err());
+    }
+
+    #[test]
+    fn what_is_long_is_not_deep() {
+        for operator in ["+", "*", "|", " or ", " and ", " <= "] {
+            assert_eq!(
+                run(&format!("assert {}1", format!("1{operator}").repeat(100_000))),
+                Ok(String::new())
+            );
+        }
     }
 }

@@ -15,12 +15,19 @@ pub(super) struct Cursor<'a> {
     at: usize,
     line: u32,
     depth: u32,
+    /// Are `//` and `/*` the beginning of comments?
+    has_comments: bool,
 }
 
 impl<'a> Cursor<'a> {
     /// The beginning of `text`, whose first line has the number `line`.
     pub(super) const fn new(text: &'a str, line: u32) -> Self {
-        Self { text, at: 0, line, depth: 0 }
+        Self { text, at: 0, line, depth: 0, has_comments: true }
+    }
+
+    /// The same of a text in a language in which a `//` divides.
+    pub(super) const fn without_comments(text: &'a str, line: u32) -> Self {
+        Self { text, at: 0, line, depth: 0, has_comments: false }
     }
 
     /// The line of what comes next.
@@ -224,7 +231,9 @@ impl<'a> Cursor<'a> {
             let rest = self.rest();
             let space = rest.len() - rest.trim_start().len();
             let rest = &rest[space..];
-            let comment = if rest.starts_with("//") {
+            let comment = if !self.has_comments {
+                0
+            } else if rest.starts_with("//") {
                 rest.find('\n').unwrap_or(rest.len())
             } else if rest.starts_with("/*") {
                 rest.find("*/").map_or(rest.len(), |end| end + 2)

@@ -4,7 +4,7 @@ use super::SyntaxError;
 use super::call::{CallEvent, Ends, call};
 use super::code::Code;
 use super::cursor::Cursor;
-use super::packet::{Icmp, Marks, Segment, SegmentOptions, icmp, ip_marks, segment};
+use super::packet::{Icmp, Marks, Segment, SegmentOptions, icmp, ip_marks, judge_length, segment};
 use super::settings::Settings;
 use super::shell::{Setting, settings};
 use core::fmt;
@@ -185,9 +185,10 @@ fn inbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
         return icmp(cursor, marks).map(Action::InboundIcmp);
     }
     let segment = segment(cursor, marks)?;
-    if segment.options == SegmentOptions::Any {
+    let SegmentOptions::List(options) = &segment.options else {
         return Err(cursor.error("<...> says what may come from the host: give the packet its options"));
-    }
+    };
+    judge_length(cursor, options, segment.length)?;
     Ok(Action::Inbound(segment))
 }
 
@@ -266,6 +267,9 @@ mod tests {
             ("0.3...0.2 read(3, ..., 1) = 1", 1, "before it begins"),
             ("0.3~0.2 > . 1:1(0)", 1, "backwards"),
             ("--nonsense=1\n0 close(3) = 0", 1, "no option --nonsense"),
+            ("0 < . 1:65497(65496)", 1, "room for 65495"),
+            ("0 < . 1:65485(65484) <TS val 1 ecr 0>", 1, "room for 65483"),
+            ("0 < icmp unreachable port_unreachable [1:65497(65496)]", 1, "room for 65495"),
         ] {
             let error = Script::parse(text, None).unwrap_err();
             assert!(error.line == line && error.what.contains(says), "{text}: {error}");

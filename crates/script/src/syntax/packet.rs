@@ -3,7 +3,7 @@
 use super::SyntaxError;
 use super::cursor::Cursor;
 use core::fmt;
-use linerate_wire::{Ecn, EcnCounts, EcnOrder, TcpFlags};
+use linerate_wire::{Ecn, EcnCounts, EcnOrder, Ipv4Header, TcpFlags, TcpHeader};
 
 /// What a script says of the IP header of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -335,12 +335,28 @@ pub(super) fn icmp(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Icmp, SyntaxE
     let quoted = if cursor.take("[") {
         let quoted = sequence(cursor)?;
         cursor.want("]")?;
+        judge_length(cursor, &[], quoted.1)?;
         quoted
     } else {
         (0, 0)
     };
     let words = [kind, code].join(" ").trim_end().to_owned();
     Ok(Icmp { ip, kind: row.map_or((0, 0), |row| row.2), words, mtu, quoted })
+}
+
+/// Makes sure that a packet has room for so many bytes of data behind such options.
+pub(super) fn judge_length(
+    cursor: &Cursor<'_>,
+    options: &[SegmentOption],
+    length: u16,
+) -> Result<(), SyntaxError> {
+    let options: usize = options.iter().map(SegmentOption::length).sum();
+    let headers = Ipv4Header::LENGTH + TcpHeader::LENGTH + options.next_multiple_of(4);
+    let most = usize::from(u16::MAX) - headers;
+    if usize::from(length) <= most {
+        return Ok(());
+    }
+    Err(cursor.error(format!("{length} bytes of data are too many: a packet has room for {most}")))
 }
 
 impl SegmentOption {
