@@ -13,7 +13,7 @@ use crate::sys::ring::{Consumer, Producer, ring};
 use crate::wait::Readiness;
 use linerate_stack::{
     Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, Medium, PlainFrame, RxChecksum,
-    RxFrame, TxFrame,
+    RxFrame, SMALLEST_MTU, TxFrame,
 };
 use linerate_units::{Clock, Instant, Rate};
 use std::hint::cold_path;
@@ -29,7 +29,7 @@ const SHOWN_AT_ONCE: usize = 16;
 /// How the two ends of a memory link are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryConfig {
-    /// Bytes of the largest IP packet; 68 to 65,535.
+    /// Bytes of the largest IP packet; [`SMALLEST_MTU`] to 65,535.
     pub mtu: usize,
     /// Frames that fit into each direction, rounded up to a power of two; 1 to 65,536.
     pub capacity: usize,
@@ -58,8 +58,8 @@ impl Default for MemoryConfig {
 /// Why there is no memory link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MemoryError {
-    /// The caller asked for packets that IPv4 does not know.
-    #[error("a link cannot have an MTU of {0} bytes: choose 68 to 65535")]
+    /// The caller asked for packets that IPv4 does not know, or that are too small for a host.
+    #[error("a link cannot have an MTU of {0} bytes: choose {SMALLEST_MTU} to 65535")]
     Mtu(usize),
     /// The caller asked for no frames at all, or for too many.
     #[error("a link cannot hold {0} frames each way: choose 1 to 65536")]
@@ -99,7 +99,7 @@ pub fn pair_with_clock<C: Clock + Clone>(
     config: MemoryConfig,
     clock: C,
 ) -> Result<(MemoryLink<C>, MemoryLink<C>), MemoryError> {
-    if !(68..=65_535).contains(&config.mtu) {
+    if !(SMALLEST_MTU..=65_535).contains(&config.mtu) {
         return Err(MemoryError::Mtu(config.mtu));
     }
     if !(1..=65_536).contains(&config.capacity) {
@@ -387,18 +387,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_configured_is_refused_with_the_range_that_can() {
-        let mtu = MemoryConfig { mtu: 67, ..MemoryConfig::default() };
-        assert_eq!(pair(mtu).unwrap_err(), MemoryError::Mtu(67));
+        let mtu = MemoryConfig { mtu: 87, ..MemoryConfig::default() };
+        let error = pair(mtu).unwrap_err();
+        assert!(error == MemoryError::Mtu(87) && error.to_string().contains("88 to 65535"), "{error}");
         let capacity = MemoryConfig { capacity: 0, ..MemoryConfig::default() };
         assert!(pair(capacity).unwrap_err().to_string().contains("1 to 65536"));
     }
 
     #[test]
     fn the_smallest_and_the_largest_of_what_can_be_configured_are_links() {
-        for (mtu, capacity) in [(68, 1), (65_535, 1), (68, 65_536)] {
+        for (mtu, capacity) in [(88, 1), (65_535, 1), (88, 65_536)] {
             pair(MemoryConfig { mtu, capacity, ..MemoryConfig::default() }).unwrap();
         }
-        for (mtu, capacity) in [(65_536, 1), (68, 65_537)] {
+        for (mtu, capacity) in [(65_536, 1), (88, 65_537)] {
             pair(MemoryConfig { mtu, capacity, ..MemoryConfig::default() }).unwrap_err();
         }
     }

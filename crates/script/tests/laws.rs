@@ -117,8 +117,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_script_runs_to_an_end(lines in proptest::collection::vec(line(), 0..20)) {
-        let text = format!("{HANDSHAKE}{}", lines.concat());
+    fn a_script_runs_to_an_end(
+        mtu in prop_oneof![88_u16..200, 88_u16..=65_535],
+        lines in proptest::collection::vec(line(), 0..20),
+    ) {
+        let text = format!("--mtu={mtu}\n{HANDSHAKE}{}", lines.concat());
         let script = Script::parse(&text, None);
         prop_assert!(script.is_ok(), "{script:?}");
         if let Ok(script) = script {

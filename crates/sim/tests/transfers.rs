@@ -121,5 +121,11 @@ fn what_cannot_be_is_refused_with_a_line() {
     says(&text.replace("title =", "titel ="), "title is missing");
     says(&format!("{text}\n[more]\nword = \"x\"\n"), "more.word, line 37 of s.toml, means nothing here");
     says(&text.replace("value = 65536", "value = 0"), "lies between 1 and");
+    let routers = Scenario::text("wan-two-routers").unwrap();
+    let narrow = "value = 87, unit = \"B\", range = [1";
+    says(
+        &routers.replace("value = 1500, unit = \"B\", range = [88", narrow),
+        "is 87: it must be at least 88",
+    );
     says("medium = [", "line 1 of s.toml is no TOML");
 }

@@ -1,12 +1,13 @@
 //! How a network of one's own is made: a link, a host on it, and the thread that turns the host, or a shard of
 //! the host and a thread for each queue of the link.
 
+use crate::error::Error;
 use crate::net::Net;
 use crate::reactor::Reactor;
 use crate::shared::Shared;
 use linerate_link::shard::{HandoverWatch, ShardError, share};
 use linerate_link::{Readiness, ShardLink, Waiter};
-use linerate_stack::{Budget, Link, Shard, Stack, StackConfig};
+use linerate_stack::{Budget, Link, SMALLEST_MTU, Shard, Stack, StackConfig};
 use parking_lot::Mutex;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt;
@@ -95,7 +96,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     ///
     /// # Errors
     /// What the operating system says if it grants no random numbers, no descriptor or no thread;
-    /// `InvalidInput` for more queues than a host can have shards.
+    /// `InvalidInput` for more queues than a host can have shards, or a link that is narrower than
+    /// [`SMALLEST_MTU`].
     pub fn start(mut self) -> io::Result<Net> {
         let seed = self.seed.map_or_else(draw_seed, Ok)?;
         let mut queues = std::mem::take(&mut self.queues);
@@ -129,6 +131,10 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     ) -> io::Result<Net> {
         let mut begun = Vec::new();
         for (link, shard) in links {
+            if link.capabilities().mtu < SMALLEST_MTU {
+                // A host that has something to send and cannot would turn for ever.
+                return Err(Error::NarrowLink(link.capabilities().mtu).into());
+            }
             let waiter = Waiter::new().map_err(io::Error::other)?.with_spins(self.spins);
             let limits = self.config.limits.among(shard.count);
             let mut stack = Stack::new(StackConfig { shard, limits, ..self.config.clone() }, seed);

@@ -2,7 +2,7 @@
 //! program written for `std::net` knows it.
 
 use linerate_link::WaitError;
-use linerate_stack::LinkError;
+use linerate_stack::{LinkError, SMALLEST_MTU};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, SocketAddrV6};
 use std::time::Duration;
@@ -35,6 +35,9 @@ pub enum Error {
     /// The application set a timeout of no time.
     #[error("a timeout of zero is none: give `None` to wait without end, or set the socket to non-blocking")]
     ZeroTimeout,
+    /// The application, or the machine, gave a link in whose packets no segment fits.
+    #[error("a link with an MTU of {0} bytes is too narrow for a host: give it {SMALLEST_MTU} at least")]
+    NarrowLink(usize),
     /// The application has ended the listener while it was waiting for a connection.
     #[error("the application has shut this listener down: it accepts no more")]
     ListenerShutDown,
@@ -81,7 +84,9 @@ impl Error {
             Self::TimedOut(_) => ErrorKind::WouldBlock,
             Self::ConnectTimedOut { .. } | Self::Unfinished(_) => ErrorKind::TimedOut,
             Self::Ipv6(_) => ErrorKind::Unsupported,
-            Self::NoAddress | Self::ZeroTimeout | Self::ListenerShutDown => ErrorKind::InvalidInput,
+            Self::NoAddress | Self::ZeroTimeout | Self::NarrowLink(_) | Self::ListenerShutDown => {
+                ErrorKind::InvalidInput
+            }
             Self::Ended(End::ShutDown | End::Link(_) | End::Wait(_)) => ErrorKind::NetworkDown,
             Self::Ended(End::Panicked) => ErrorKind::Other,
         }

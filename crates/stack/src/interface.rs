@@ -1,16 +1,13 @@
 //! Who this host is on its link: its station, its addresses, and what the link can do.
 
 use crate::error::Error;
-use crate::link::{Capabilities, Medium};
+use crate::link::{Capabilities, Medium, SMALLEST_MTU};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
-use linerate_wire::{EthernetHeader, Ipv4Cidr, MacAddress};
+use linerate_wire::{Ipv4Cidr, MacAddress};
 
 /// What a link is taken for until it is attached.
 const UNATTACHED: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
-
-/// Room for the smallest MTU that a link may have (RFC 791), behind the longest header.
-const SMALLEST_FRAME: usize = EthernetHeader::LENGTH + 68;
 
 /// The interface of a host.
 #[derive(Debug)]
@@ -35,8 +32,9 @@ pub(crate) struct Frames {
 
 impl Frames {
     const fn of(link: &Capabilities) -> Self {
-        let least = if link.frame_length() > SMALLEST_FRAME { link.frame_length() } else { SMALLEST_FRAME };
-        Self { header: link.medium.header_length(), least, room: link.room() }
+        let header = link.medium.header_length();
+        let least = header.saturating_add(if link.mtu > SMALLEST_MTU { link.mtu } else { SMALLEST_MTU });
+        Self { header, least, room: link.room() }
     }
 }
 

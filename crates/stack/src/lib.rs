@@ -128,7 +128,7 @@ pub use fast_open::cookie::FastOpenKeys;
 pub use host::{Budget, Host, Turn};
 pub use link::{
     Capabilities, FrameSink, FrameSlots, FrameSource, LentFrame, Link, LinkError, Medium, Offloads,
-    PartialChecksum, PlainFrame, RxChecksum, RxFrame, TxChecksum, TxFrame,
+    PartialChecksum, PlainFrame, RxChecksum, RxFrame, SMALLEST_MTU, TxChecksum, TxFrame,
 };
 pub use listen::{ListenOptions, ListenStatistics, SynCookies};
 pub use neighbor::NeighborLimits;

@@ -217,12 +217,17 @@ pub enum TxChecksum {
     Partial(PartialChecksum),
 }
 
+/// The MTU that a link has at least: headers of IP and of TCP with all options that it can have (20 and 60 bytes), and
+/// eight bytes of data, as no segment is made smaller for a narrow link or a small MSS. RFC 791 lets a link have 68, of
+/// which nothing would be left; a host sends nothing over one that is narrower than this.
+pub const SMALLEST_MTU: usize = 88;
+
 /// What a link can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// What its frames begin with.
     pub medium: Medium,
-    /// Bytes of the largest IP packet that it carries: at least 68 (RFC 791).
+    /// Bytes of the largest IP packet that it carries: at least [`SMALLEST_MTU`].
     pub mtu: usize,
     /// The bit rate of the line, where there is a line and its driver tells.
     pub rate: Option<Rate>,

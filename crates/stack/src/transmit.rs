@@ -56,7 +56,8 @@ pub(crate) enum Station {
 
 impl Stack {
     /// Writes the next frame that is to be sent into `frame`, which has room for the largest one of the
-    /// link (82 bytes at least), and says how long it is. `None` if there is nothing to send.
+    /// link (with a packet of [`crate::SMALLEST_MTU`] bytes at least), and says how long it is. `None` if there
+    /// is nothing to send.
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         self.pass_time(now);

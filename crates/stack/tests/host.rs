@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_stack::{Budget, ConnectOptions, Error, LinkError, ListenOptions, Stack, UdpOptions};
+use linerate_stack::{
+    Budget, ConnectOptions, Error, LinkError, ListenOptions, Medium, SMALLEST_MTU, Stack, UdpOptions,
+};
 use linerate_tcp::{Error as TcpError, State};
-use linerate_testkit::{Network, Pair, Setup, Side};
+use linerate_testkit::transfer::listen;
+use linerate_testkit::{Network, Pair, Setup, Side, Transfer};
 use linerate_units::Duration;
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -137,6 +140,23 @@ fn a_host_that_leaves_tells_the_peers_of_connections_that_nobody_holds() {
     let stack = pair.stack(Side::Left);
     assert_eq!(stack.tcp(left).unwrap().error(), Some(TcpError::Reset));
     assert_eq!(stack.tcp(held).unwrap().state(), State::Established);
+}
+
+/// All options are there: timestamps, and blocks of what has arrived behind holes.
+#[test]
+fn a_link_need_not_be_wider_than_headers_with_all_options_and_eight_bytes() {
+    let network = Network { loss: 50, ..Setup::default().network };
+    for medium in [Medium::Ethernet, Medium::Ip] {
+        let mut pair =
+            Pair::new(&Setup { mtu: SMALLEST_MTU, medium, network, ..Setup::default() }, |_, _| {});
+        let listener = listen(&mut pair);
+        let now = pair.now;
+        let client = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default());
+        pair.run_for(Duration::from_secs(20));
+        let (server, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
+        let mut transfer = Transfer::new((Side::Left, client.unwrap()), (Side::Right, server), 20_000);
+        assert!(pair.run_until(Duration::from_secs(600), |pair| transfer.advance(pair)), "{medium:?}");
+    }
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn flags_that_are_wrong_by_themselves() {
     refused(&["sweep", "--max-seconds", "0"], "--max-seconds is zero");
     refused(&["sweep", "--write-size", "0"], "the least is 1");
     refused(&["sweep", "--read-size", "1GiB"], "the most is 64 MiB");
-    refused(&["sweep", "--mtu", "20"], "the least is 68");
+    refused(&["sweep", "--mtu", "20"], "the least is 88");
     refused(&["sweep", "--line-rate", "0"], "10Mb/s");
     refused(&["sweep", "--send-buffers", "1.17"], "a range such as 1..17");
     refused(&["sweep", "--impair", "loss=1%,loss=2%"], "`loss` is given twice");

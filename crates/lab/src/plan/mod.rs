@@ -13,6 +13,7 @@ pub use peer::Peer;
 
 use linerate_link::LinkSpec;
 use linerate_link::impair::Impairments;
+use linerate_stack::SMALLEST_MTU;
 use linerate_units::{Duration, Rate};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
@@ -25,8 +26,9 @@ pub struct Plan(Draft);
 impl Plan {
     /// More runs than this nobody waits for.
     pub const MOST_RUNS: u64 = 1_000_000;
-    /// The smallest packet that every host must take (RFC 791) is the smallest MTU.
-    pub const LEAST_MTU: u16 = 68;
+    /// No link of a host is narrower.
+    #[allow(clippy::cast_possible_truncation, reason = "it is less than a hundred")]
+    pub const LEAST_MTU: u16 = SMALLEST_MTU as u16;
 
     /// The plan, if its parts fit together.
     ///
@@ -217,7 +219,7 @@ mod tests {
             PlanError::DiagonalNeedsEqual
         );
         assert_eq!(refused(|draft| draft.on = BenchKind::Sim), PlanError::NoScenario);
-        assert_eq!(refused(|draft| draft.mtu = 67), PlanError::Mtu(67));
+        assert_eq!(refused(|draft| draft.mtu = 87), PlanError::Mtu(87));
         assert_eq!(refused(|draft| draft.max_time = Duration::ZERO), PlanError::NoTime);
         assert_eq!(
             refused(|draft| draft.repeat = NonZeroU32::MAX),

@@ -2,6 +2,7 @@
 
 use super::SyntaxError;
 use super::cursor::Cursor;
+use linerate_stack::SMALLEST_MTU;
 use linerate_units::Duration;
 use std::net::Ipv4Addr;
 
@@ -66,7 +67,14 @@ impl Settings {
             }
             "tolerance_usecs" => self.tolerance = Duration::from_micros(number(60_000_000)?),
             "tolerance_percent" => self.tolerance_per_mille = number(100)? * 10,
-            "mtu" => self.mtu = u16::try_from(number(65_535)?).unwrap_or(u16::MAX).max(68),
+            "mtu" => {
+                self.mtu = u16::try_from(number(65_535)?).unwrap_or(u16::MAX);
+                if usize::from(self.mtu) < SMALLEST_MTU {
+                    return Err(cursor.error(format!(
+                        "--mtu={value}: no link is narrower than {SMALLEST_MTU} bytes here"
+                    )));
+                }
+            }
             "local_ip" => self.local = address()?,
             "remote_ip" => self.remote = address()?,
             "bind_port" => self.bind_port = port()?.max(1),
@@ -106,7 +114,8 @@ mod tests {
         };
         assert_eq!(read("tolerance_usecs=10000").unwrap().tolerance, Duration::from_millis(10));
         assert_eq!(read("remote_ip=198.51.100.1/24").unwrap().remote, Ipv4Addr::new(198, 51, 100, 1));
-        for text in ["ip_version=ipv6", "mtu=zero", "wire_server", "local_ip=here"] {
+        assert_eq!(read("mtu=88").unwrap().mtu, 88);
+        for text in ["ip_version=ipv6", "mtu=zero", "mtu=87", "wire_server", "local_ip=here"] {
             assert!(read(text).is_err(), "{text}");
         }
     }

@@ -8,7 +8,7 @@ use crate::machine::MachineParameters;
 use crate::nic::NicParameters;
 use crate::parameter::{ParameterError, Section, Settings};
 use crate::published::Published;
-use linerate_stack::Medium as Framing;
+use linerate_stack::{Medium as Framing, SMALLEST_MTU};
 use linerate_tcp::{AckRule, Config, EcnRule, Profile};
 use linerate_units::{Rate, Span};
 use std::net::Ipv4Addr;
@@ -298,9 +298,9 @@ impl HostPlan {
     }
 }
 
-/// The largest IP packet: what every network takes (RFC 791), and what there is at all.
+/// The largest IP packet: what a host needs, and what there is at all.
 pub(super) fn read_mtu(section: &Section<'_>) -> Result<usize, ParameterError> {
-    section.size_within("mtu", 68..=65_535)
+    section.size_within("mtu", SMALLEST_MTU as u64..=65_535)
 }
 
 /// The rules of TCP: those of a profile, with the numbers that the scenario has of its own.

@@ -1,8 +1,12 @@
 //! A network is what its builder was told, as far as that can be.
 
 use crate::networks::{LEFT, RIGHT, cable, config};
-use linerate_link::memory::{MemoryConfig, queues};
+use linerate_link::Readiness;
+use linerate_link::memory::{MemoryConfig, MemoryLink, queues};
 use linerate_sockets::{Budget, Net};
+use linerate_stack::{Capabilities, Link, LinkError, RxFrame, SMALLEST_MTU, TxFrame};
+use std::io::ErrorKind;
+use std::os::fd::BorrowedFd;
 use std::sync::mpsc;
 use std::thread;
 
@@ -35,4 +39,40 @@ fn without_a_budget_it_does_one_thing_at_a_time() {
     while left.activity().sleeps == before {
         thread::yield_now();
     }
+}
+
+/// The end of a cable that calls itself narrower than it is.
+struct Narrow(MemoryLink, usize);
+
+impl Link for Narrow {
+    fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+        self.0.receive(budget, on_frame)
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        self.0.transmit(budget, fill)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { mtu: self.1, ..self.0.capabilities() }
+    }
+}
+
+impl Readiness for Narrow {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.0.fd()
+    }
+}
+
+#[test]
+fn a_link_in_whose_packets_no_segment_fits_is_refused() {
+    let [one, other] = <[_; 2]>::from(cable());
+    Net::builder(Narrow(one, SMALLEST_MTU), config(LEFT)).start().unwrap();
+    let error = Net::builder(Narrow(other, SMALLEST_MTU - 1), config(RIGHT)).start().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("an MTU of 87 bytes is too narrow"), "{error}");
 }
