@@ -48,3 +48,18 @@ impl Gate {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_opened_between_looking_and_waiting_is_not_slept_through() {
+        for open in [Gate::open, Gate::open_wide] {
+            let gate = Gate::default();
+            let seen = gate.openings();
+            open(&gate);
+            gate.wait(seen, None);
+        }
+    }
+}

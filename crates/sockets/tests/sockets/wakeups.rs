@@ -1,7 +1,7 @@
 //! Nobody sleeps through what he waits for, and nobody is woken for what is another's.
 
 use crate::networks::{LEFT, connection, networks};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -122,6 +122,40 @@ fn many_threads_that_accept_get_each_connection_once() {
         listener.shutdown().unwrap();
     });
     assert_eq!(accepted.into_inner(), CALLS as u64);
+}
+
+/// What comes with one turn of the host is one event, however much it is.
+#[test]
+fn of_many_that_accept_one_each_none_waits_while_a_connection_does() {
+    const ACCEPTORS: usize = 8;
+    let (left, right) = networks();
+    let listener = left.bind((LEFT, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    for _ in 0..200 {
+        thread::scope(|scope| {
+            for _ in 0..ACCEPTORS {
+                scope.spawn(|| listener.accept().unwrap());
+                scope.spawn(|| right.connect(address).unwrap());
+            }
+        });
+    }
+}
+
+#[test]
+fn who_waits_for_a_datagram_hears_that_the_peer_refuses_what_another_sends() {
+    let (_left, right) = networks();
+    let far = right.bind_udp("0.0.0.0:0").unwrap();
+    // Nobody is there.
+    far.connect((LEFT, 9)).unwrap();
+    thread::scope(|scope| {
+        let before = right.activity().waits;
+        let reader = scope.spawn(|| far.recv(&mut [0]).unwrap_err().kind());
+        while right.activity().waits == before {
+            thread::yield_now();
+        }
+        far.send(b"anybody?").unwrap();
+        assert_eq!(reader.join().unwrap(), ErrorKind::ConnectionRefused);
+    });
 }
 
 #[test]
