@@ -100,6 +100,11 @@ impl Rack {
         }
     }
 
+    /// What had arrived beyond `una` the peer has thrown away: nothing that comes is late for that.
+    pub(crate) fn forget_beyond(&mut self, una: SeqNum) {
+        self.forward = self.forward.earlier(una);
+    }
+
     /// Step 4: a segment arrived twice because we sent it again too early, so wait longer from now on.
     pub(crate) fn widen(&mut self, una: SeqNum, nxt: SeqNum) {
         if self.widened_until.is_none_or(|until| !una.before(until)) {

@@ -478,6 +478,7 @@ impl Connection {
         if self.sender.scoreboard.is_reneged() {
             self.statistics.reneged += 1;
             self.sender.scoreboard.forget_sacks();
+            self.sender.rack.forget_beyond(self.snd.una);
         }
         let flight = self.flight_size();
         // In a recovery F-RTO could not tell late segments from lost ones (RFC 5682 §3.1).

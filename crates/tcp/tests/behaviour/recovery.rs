@@ -286,6 +286,23 @@ fn a_peer_that_forgets_what_it_named_gets_it_again() {
     expect_segments(&mut host, &[2_001, 3_001]);
 }
 
+/// RFC 8985 §6.2 step 3 asks what has arrived; what was thrown away has not.
+#[test]
+fn what_comes_after_something_that_was_thrown_away_is_not_late() {
+    let mut host = established(&new_reno());
+    host.write(5_000);
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 1 sack 1001-5001");
+    expect_segments(&mut host, &[1]);
+    host.send(". 1:1(0) ack 1001");
+    host.pass_time(ms(200));
+    expect_segments(&mut host, &[1_001]);
+    host.send(". 1:1(0) ack 3001");
+    let counted = host.connection.statistics();
+    assert_eq!((counted.reneged, counted.reorderings), (1, 0));
+}
+
 /// RFC 8985 §7: a tail that nothing follows is probed after two round trips, long before the timeout.
 #[test]
 fn the_last_segment_is_sent_again_before_the_timer_expires() {
