@@ -69,11 +69,11 @@ impl Interface {
     /// one of the loopback network must not appear outside (RFC 1122 §3.2.1.3).
     #[inline(never)]
     pub(crate) fn judge_source(&self, own: Ipv4Addr, destination: Ipv4Addr) -> Result<(), Error> {
-        match () {
-            () if !self.is_ours(own) => Err(Error::AddressNotOurs(own)),
-            () if own.is_loopback() && !self.is_ours(destination) => Err(Error::Loopback(own)),
-            () => Ok(()),
+        if !self.is_ours(own) {
+            return Err(Error::AddressNotOurs(own));
         }
+        let leaves = !self.is_ours(destination);
+        if own.is_loopback() && leaves { Err(Error::Loopback(own)) } else { Ok(()) }
     }
 
     /// Whom a packet to `address` is for.
