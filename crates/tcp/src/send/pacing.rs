@@ -83,7 +83,7 @@ impl Pacer {
         }
     }
 
-    /// The next burst begins, which the one before has paid for at `paid`, at `rate`, with segments of `mss`.
+    /// The burst before was paid for at `paid`: the next one begins, at `rate`, with segments of `mss`.
     fn begin(&mut self, now: Instant, paid: Instant, rate: Option<Rate>, mss: u32) {
         // Who comes late, because a timer was late, has half a burst's time to his credit.
         let earliest = now - BURST / 2;
