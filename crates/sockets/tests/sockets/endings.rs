@@ -1,6 +1,6 @@
 //! When a network ends, everybody hears of it and nothing is left.
 
-use crate::networks::{ByHand, LEFT, RIGHT, cable, config, connection, networks};
+use crate::networks::{ByHand, LEFT, RIGHT, cable, config, connection, networks, until_waits};
 use linerate_link::Readiness;
 use linerate_link::memory::MemoryLink;
 use linerate_sockets::{End, Error, Net, State};
@@ -35,9 +35,7 @@ fn what_waiting_threads_hear(net: &Net, other: &Net, end: impl FnOnce()) -> Vec<
             }),
         ];
         // Nothing that they wait for comes, so each of them waits once at least.
-        while net.activity().waits < before + 4 {
-            thread::yield_now();
-        }
+        until_waits(net, before + 4);
         end();
         threads.map(|thread| thread.join().unwrap()).to_vec()
     });
@@ -269,9 +267,7 @@ fn the_peers_of_connections_that_are_still_being_closed_are_told_too() {
     thread::scope(|scope| {
         let before = right.activity().waits;
         let closing = scope.spawn(move || drop(lingering));
-        while right.activity().waits == before {
-            thread::yield_now();
-        }
+        until_waits(&right, before + 1);
         right.shutdown();
         closing.join().unwrap();
     });

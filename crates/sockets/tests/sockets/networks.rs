@@ -48,6 +48,13 @@ pub(crate) fn connection(left: &Net, right: &Net) -> (TcpStream, TcpStream) {
     (near, far)
 }
 
+/// Passes the time until threads of the application have waited `waits` times in all.
+pub(crate) fn until_waits(net: &Net, waits: u64) {
+    while net.activity().waits < waits {
+        thread::yield_now();
+    }
+}
+
 /// A host at an end of a cable that does nothing but what a test has it do: until then nothing is heard there.
 pub(crate) struct ByHand {
     host: Host<MemoryLink>,

@@ -1,6 +1,6 @@
 //! A network of several shards, each with a queue of the link and a thread, is used as one of one.
 
-use crate::networks::{LEFT, RIGHT, config};
+use crate::networks::{LEFT, RIGHT, config, until_waits};
 use crate::pattern;
 use linerate_link::MemoryLink;
 use linerate_link::memory::{MemoryConfig, queues};
@@ -113,9 +113,7 @@ fn whoever_waits_for_a_connection_hears_that_the_listener_or_the_network_has_end
     let waiting = |listener: &linerate_sockets::TcpListener| {
         let (listener, before) = (listener.try_clone().unwrap(), left.activity().waits);
         let thread = thread::spawn(move || listener.accept().unwrap_err().kind());
-        while left.activity().waits == before {
-            thread::yield_now();
-        }
+        until_waits(&left, before + 1);
         thread
     };
     let thread = waiting(&listener);

@@ -1,6 +1,6 @@
 //! Streams carry bytes as those of `std::net` do.
 
-use crate::networks::{ByHand, LEFT, RIGHT, cable, config, connection, networks, networks_with};
+use crate::networks::{ByHand, LEFT, RIGHT, cable, config, connection, networks, networks_with, until_waits};
 use crate::pattern;
 use linerate_sockets::{Config, ConnectOptions, KeepAlive, ListenOptions, Net, Profile, State};
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -117,9 +117,7 @@ fn a_writer_that_waits_finds_room_in_a_buffer_that_becomes_larger() {
     let before = right.activity().waits;
     thread::scope(|scope| {
         let writer = scope.spawn(|| (&far).write(b"more").unwrap());
-        while right.activity().waits == before {
-            thread::yield_now();
-        }
+        until_waits(&right, before + 1);
         far.set_send_buffer(2 * SMALL).unwrap();
         assert_eq!(writer.join().unwrap(), 4);
     });

@@ -1,6 +1,6 @@
 //! Nobody sleeps through what he waits for, and nobody is woken for what is another's.
 
-use crate::networks::{LEFT, connection, networks};
+use crate::networks::{LEFT, connection, networks, until_waits};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -48,9 +48,7 @@ fn an_event_wakes_one_thread_of_many() {
                 }
             });
         }
-        while left.activity().waits < READERS {
-            thread::yield_now();
-        }
+        until_waits(&left, READERS);
         for sent in 1..=DATAGRAMS {
             far.send(&[1]).unwrap();
             while taken.load(Ordering::Relaxed) < sent {
@@ -150,9 +148,7 @@ fn who_waits_for_a_datagram_hears_that_the_peer_refuses_what_another_sends() {
     thread::scope(|scope| {
         let before = right.activity().waits;
         let reader = scope.spawn(|| far.recv(&mut [0]).unwrap_err().kind());
-        while right.activity().waits == before {
-            thread::yield_now();
-        }
+        until_waits(&right, before + 1);
         far.send(b"anybody?").unwrap();
         assert_eq!(reader.join().unwrap(), ErrorKind::ConnectionRefused);
     });
