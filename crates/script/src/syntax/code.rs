@@ -161,29 +161,29 @@ impl Statement {
 
 impl Expression {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
-        cursor.nested(|cursor| {
-            let first = Self::read_and(cursor)?;
-            if cursor.peek_word() != Some("or") {
-                return Ok(first);
-            }
-            let mut parts = vec![first];
-            while cursor.take_word("or") {
-                parts.push(Self::read_and(cursor)?);
-            }
-            Ok(Self::AnyOf(parts))
-        })
+        cursor.nested(|cursor| Self::read_joined(cursor, "or", Self::read_and, Self::AnyOf))
     }
 
     fn read_and(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
-        let first = Self::read_not(cursor)?;
-        if cursor.peek_word() != Some("and") {
+        Self::read_joined(cursor, "and", Self::read_not, Self::All)
+    }
+
+    /// Parts with `word` between them, which become one by `join`; one that is alone stays what it is.
+    fn read_joined(
+        cursor: &mut Cursor<'_>,
+        word: &str,
+        read: impl Fn(&mut Cursor<'_>) -> Result<Self, SyntaxError>,
+        join: impl FnOnce(Vec<Self>) -> Self,
+    ) -> Result<Self, SyntaxError> {
+        let first = read(cursor)?;
+        if cursor.peek_word() != Some(word) {
             return Ok(first);
         }
         let mut parts = vec![first];
-        while cursor.take_word("and") {
-            parts.push(Self::read_not(cursor)?);
+        while cursor.take_word(word) {
+            parts.push(read(cursor)?);
         }
-        Ok(Self::All(parts))
+        Ok(join(parts))
     }
 
     fn read_not(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
