@@ -86,7 +86,7 @@ fn work(idle: f64, levels: [Span; 3], time: f64) -> String {
 }
 
 /// Which part a span is of so many seconds: nothing, where there was no time.
-fn part(span: Span, seconds: f64) -> f64 {
+pub(super) fn part(span: Span, seconds: f64) -> f64 {
     if seconds > 0.0 { span.as_secs_f64() / seconds } else { 0.0 }
 }
 

@@ -1,5 +1,6 @@
 //! What is kept of a simulated run: its figures and its timeline as JSON, its frames as a capture.
 
+use super::figures::part;
 use crate::bench::BenchError;
 use linerate_link::capture_file::{CaptureWriter, Direction, Record as Packet};
 use linerate_sim::{
@@ -175,7 +176,7 @@ impl Record {
             stations: wire.stations.clone(),
             frames: wire.counted.frames,
             bytes: wire.counted.bytes,
-            busy_share: if seconds > 0.0 { wire.counted.busy.as_secs_f64() / seconds } else { 0.0 },
+            busy_share: part(wire.counted.busy, seconds),
             collisions: wire.counted.collisions,
             frames_by_collisions: wire.counted.attempts.to_vec(),
             given_up: wire.counted.given_up,

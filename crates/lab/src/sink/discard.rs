@@ -18,6 +18,5 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, first: &[u8], shared: &Sh
         idle_time: shared.limits.idle,
     };
     let taken = intake.take(stream, first, || shared.guests.are_leaving());
-    let (bytes, first, span) = (taken.bytes, taken.first, taken.span());
-    shared.tell(&Event::Served(Served { peer, service: Service::Plain, bytes, first, span }));
+    shared.tell(&Event::Served(Served::new(peer, Service::Plain, &taken)));
 }

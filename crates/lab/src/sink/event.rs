@@ -1,6 +1,7 @@
 //! What a sink has to tell of those who came.
 
 use crate::control::Ended;
+use crate::socket::Taken;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -67,6 +68,13 @@ pub struct Summary {
     pub bytes: u64,
     /// When the first of them came, and when the last.
     came: Option<(Instant, Instant)>,
+}
+
+impl Served {
+    /// One over which that was read.
+    pub(super) fn new(peer: SocketAddr, service: Service, taken: &Taken) -> Self {
+        Self { peer, service, bytes: taken.bytes, first: taken.first, span: taken.span() }
+    }
 }
 
 impl Summary {

@@ -162,8 +162,7 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, token: Token, already: &[
     run.control.say(&Reply::Done(report));
     let verified = run.spec.verify.map(|_| taken.wrong_at.is_none());
     let service = Service::Run { receive_granted, ended: taken.ended, verified };
-    let (bytes, first, span) = (taken.bytes, taken.first, taken.span());
-    shared.tell(&Event::Served(Served { peer, service, bytes, first, span }));
+    shared.tell(&Event::Served(Served::new(peer, service, &taken)));
 }
 
 fn report(stream: &Stream, taken: &Taken) -> Report {
