@@ -86,9 +86,9 @@ impl Settings {
             place: Some(place.clone()),
             what: what.to_owned(),
         };
-        let readable = |text: &str| match text.contains(char::is_control) {
-            true => Err(wrong("has signs in it that nobody can read: leave them out")),
-            false => Ok(()),
+        let readable = |text: &str| {
+            let is_odd = text.contains(char::is_control);
+            if is_odd { Err(wrong("has signs in it that nobody can read: leave them out")) } else { Ok(()) }
         };
         let setting = match value {
             toml::Value::String(word) => {
