@@ -4,4 +4,6 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| linerate_testkit::fuzz::segments_into_a_connection(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| linerate_testkit::fuzz::segments_into_a_connection(
+    bytes
+));

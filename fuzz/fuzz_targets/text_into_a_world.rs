@@ -17,6 +17,7 @@ fn try_to_run(text: &str) -> Result<(), ParameterError> {
     let read = |file: &str| Err(format!("{file} is not there"));
     let blueprint = Scenario::parse("text", text, &read)?.blueprint()?;
     let limit = Some(Span::from_picos(1_000_000_000));
-    let _ = blueprint.run(1, &TransferOptions { limit, ..TransferOptions::default() }, Keep::default());
+    let _ =
+        blueprint.run(1, &TransferOptions { limit, ..TransferOptions::default() }, Keep::default());
     Ok(())
 }

@@ -94,15 +94,21 @@ impl Bar {
         let Self { contender, bar, reached, .. } = self;
         let outcome = if self.is_met { "reached" } else { "not reached" };
         match Kind::of(contender) {
-            Kind::Floor => format!("at most {bar:.2} times the floor's time: {reached:.2}, {outcome}"),
+            Kind::Floor => {
+                format!("at most {bar:.2} times the floor's time: {reached:.2}, {outcome}")
+            }
             Kind::Cores => {
-                format!("{contender} is done at least {bar:.2} times as fast: {reached:.2}, {outcome}")
+                format!(
+                    "{contender} is done at least {bar:.2} times as fast: {reached:.2}, {outcome}"
+                )
             }
             Kind::Harder => {
                 format!("{contender} takes at most {bar:.2} times as long: {reached:.2}, {outcome}")
             }
             Kind::Peer => {
-                format!("{contender} takes at least {bar:.2} times as long: {reached:.2}, {outcome}")
+                format!(
+                    "{contender} takes at least {bar:.2} times as long: {reached:.2}, {outcome}"
+                )
             }
         }
     }

@@ -42,8 +42,10 @@ pub fn program(name: &str, arguments: &[&str]) -> Result<String, String> {
 
 fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output =
-        command.stdin(Stdio::null()).output().map_err(|error| format!("`{name}` does not start: {error}"))?;
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("`{name}` does not start: {error}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

@@ -30,13 +30,21 @@ impl Child {
         works: &'static [Work],
         share: u64,
     ) -> Result<Self, String> {
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|error| {
-            format!("`{}` does not start: {error}", command.get_program().to_string_lossy())
-        })?;
+        let mut process =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|error| {
+                format!("`{}` does not start: {error}", command.get_program().to_string_lossy())
+            })?;
         let to_do = process.stdin.take();
         let done = process.stdout.take().ok_or("it has no output")?;
-        let mut child =
-            Self { name, version: String::new(), works, share, process, to_do, done: BufReader::new(done) };
+        let mut child = Self {
+            name,
+            version: String::new(),
+            works,
+            share,
+            process,
+            to_do,
+            done: BufReader::new(done),
+        };
         child.version = child.line()?;
         match child.version.strip_prefix("error ") {
             Some(sentence) => Err(sentence.to_owned()),
@@ -46,8 +54,10 @@ impl Child {
 
     fn line(&mut self) -> Result<String, String> {
         let mut line = String::new();
-        let count =
-            self.done.read_line(&mut line).map_err(|error| format!("its answer cannot be read: {error}"))?;
+        let count = self
+            .done
+            .read_line(&mut line)
+            .map_err(|error| format!("its answer cannot be read: {error}"))?;
         if count == 0 {
             return Err("its program has ended without an answer".to_owned());
         }
@@ -86,8 +96,9 @@ fn taken(answer: &str, units: u64) -> Result<Taken, String> {
     if let Some(sentence) = answer.strip_prefix("error ") {
         return Err(sentence.to_owned());
     }
-    let numbers: Option<Vec<u64>> =
-        answer.strip_prefix("ok ").and_then(|words| words.split(' ').map(|word| word.parse().ok()).collect());
+    let numbers: Option<Vec<u64>> = answer
+        .strip_prefix("ok ")
+        .and_then(|words| words.split(' ').map(|word| word.parse().ok()).collect());
     match numbers.as_deref() {
         Some(&[nanoseconds, frames_out, frames_back]) => {
             Ok(Taken { nanoseconds, units, frames_out, frames_back })

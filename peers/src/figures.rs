@@ -16,8 +16,11 @@ impl Spread {
         let mut sorted: Vec<f64> = values.collect();
         sorted.sort_by(f64::total_cmp);
         let (middle, last) = (sorted.len() / 2, sorted.len() - 1);
-        let median =
-            if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
+        let median = if sorted.len() % 2 == 1 {
+            sorted[middle]
+        } else {
+            (sorted[middle - 1] + sorted[middle]) / 2.0
+        };
         Self { median, least: sorted[0], most: sorted[last] }
     }
 }
@@ -40,8 +43,9 @@ pub struct Figure {
 
 /// The figures of one work. The ratios are taken within each round, and only then their median.
 pub fn figures(rounds: &Rounds) -> Vec<Figure> {
-    let times =
-        |contender: usize| rounds.taken.iter().map(move |round| round[contender].nanoseconds_a_unit());
+    let times = |contender: usize| {
+        rounds.taken.iter().map(move |round| round[contender].nanoseconds_a_unit())
+    };
     rounds
         .names
         .iter()
@@ -51,10 +55,13 @@ pub fn figures(rounds: &Rounds) -> Vec<Figure> {
             unit: rounds.work.unit(),
             contender: name,
             nanoseconds: Spread::of(times(contender)),
-            times_linerate: Spread::of(times(contender).zip(times(0)).map(|(own, linerate)| own / linerate)),
+            times_linerate: Spread::of(
+                times(contender).zip(times(0)).map(|(own, linerate)| own / linerate),
+            ),
             frames: rounds.taken.last().map_or([0.0; 2], |round| {
                 let taken = round[contender];
-                [taken.frames_out, taken.frames_back].map(|frames| frames as f64 / taken.units as f64)
+                [taken.frames_out, taken.frames_back]
+                    .map(|frames| frames as f64 / taken.units as f64)
             }),
             samples: times(contender).collect(),
         })
@@ -71,9 +78,11 @@ mod tests {
     fn ratios_are_taken_within_a_round_before_their_median_is() {
         let taken = |nanoseconds| Taken { nanoseconds, units: 1, frames_out: 1, frames_back: 0 };
         // The machine was slow in the second round, for both.
-        let rounds = [[100, 200], [1_000, 3_000], [100, 220]].map(|round| round.map(taken).to_vec());
+        let rounds =
+            [[100, 200], [1_000, 3_000], [100, 220]].map(|round| round.map(taken).to_vec());
         let names = vec!["linerate", "other"];
-        let [linerate, other] = &figures(&Rounds { work: Work::Bulk, names, taken: rounds.to_vec() })[..]
+        let [linerate, other] =
+            &figures(&Rounds { work: Work::Bulk, names, taken: rounds.to_vec() })[..]
         else {
             panic!("a figure for each contender")
         };

@@ -43,7 +43,8 @@ pub fn candidate() -> Candidate {
     let start = || {
         program("ethtool", &["--version"])
             .map_err(|reason| format!("{reason}; install ethtool (Debian: ethtool)"))?;
-        let own = std::env::current_exe().map_err(|error| format!("this program is not found: {error}"))?;
+        let own = std::env::current_exe()
+            .map_err(|error| format!("this program is not found: {error}"))?;
         let mut command = Command::new(own);
         command.arg(SERVE);
         Child::start(NAME, command, &WORKS, 8)
@@ -63,7 +64,9 @@ pub fn serve_cables() -> Result<(), String> {
             let cables = [Cable::new(WITHOUT)?, Cable::new(WITH)?];
             Ok((format!("Linux {}, virtual cables", facts::kernel()), cables))
         },
-        |[without, with], run| if run.work.has_offloads() { with.run(run) } else { without.run(run) },
+        |[without, with], run| {
+            if run.work.has_offloads() { with.run(run) } else { without.run(run) }
+        },
     )
 }
 
@@ -155,7 +158,8 @@ impl Cable {
         let (mut written, mut read) = (0, 0);
         while read < total {
             while written < total
-                && let Some(count) = unless_it_would_wait(client.write(pattern.at(written, total - written)))?
+                && let Some(count) =
+                    unless_it_would_wait(client.write(pattern.at(written, total - written)))?
             {
                 written += count as u64;
                 if written == total {
@@ -195,7 +199,9 @@ impl Cable {
             let (mut client, server) = self.open()?;
             drop(server);
             if client.read(&mut [0]).map_err(sentence)? != 0 {
-                return Err("the server has closed, and the client has heard something else".to_owned());
+                return Err(
+                    "the server has closed, and the client has heard something else".to_owned()
+                );
             }
         }
         Ok(())
@@ -217,7 +223,8 @@ fn set_up(end: &KernelInterface, address: Ipv4Addr, offloads: bool) -> Result<()
 /// Packets that the end called `near` has sent and received.
 fn frames(near: &str) -> Result<[u64; 2], String> {
     let text = std::fs::read_to_string("/proc/thread-self/net/dev").map_err(sentence)?;
-    let counts = text.lines().find_map(|line| line.trim_start().strip_prefix(near)?.strip_prefix(':'));
+    let counts =
+        text.lines().find_map(|line| line.trim_start().strip_prefix(near)?.strip_prefix(':'));
     let counts: Vec<u64> =
         counts.unwrap_or("").split_whitespace().filter_map(|count| count.parse().ok()).collect();
     match (counts.get(9), counts.get(1)) {

@@ -12,8 +12,8 @@ use crowd::Crowd;
 use linerate_link::memory::pair;
 use linerate_link::{MemoryConfig, MemoryLink, MonotonicClock};
 use linerate_stack::{
-    Budget, ConnectOptions, Error, Host, Limits, Link, ListenHandle, ListenOptions, Stack, StackConfig,
-    TcpHandle,
+    Budget, ConnectOptions, Error, Host, Limits, Link, ListenHandle, ListenOptions, Stack,
+    StackConfig, TcpHandle,
 };
 use linerate_tcp::Config;
 use linerate_units::{Clock, Duration, Instant};
@@ -51,7 +51,14 @@ const ONE: Flows = Flows { active: 1, idle: 0, writes: BATCH };
 impl Linerate {
     /// As shipped, with buffers of the size that all contenders have.
     pub fn as_shipped() -> Self {
-        Self { name: "linerate", config: rules(), flows: ONE, impairments: "", shards: 1, crowd: None }
+        Self {
+            name: "linerate",
+            config: rules(),
+            flows: ONE,
+            impairments: "",
+            shards: 1,
+            crowd: None,
+        }
     }
 
     /// Without the options that some peers do not have.
@@ -62,7 +69,11 @@ impl Linerate {
 
     /// One connection that is busy, among many that are not.
     pub fn beside_idle() -> Self {
-        Self { name: "linerate-beside", flows: Flows { idle: 100_000, ..ONE }, ..Self::as_shipped() }
+        Self {
+            name: "linerate-beside",
+            flows: Flows { idle: 100_000, ..ONE },
+            ..Self::as_shipped()
+        }
     }
 
     /// Over a path that loses one data segment in a hundred.
@@ -82,7 +93,11 @@ impl Linerate {
 
     /// Many connections that are busy in turn.
     pub fn in_turn() -> Self {
-        Self { name: "linerate-turns", flows: Flows { active: 10_000, ..ONE }, ..Self::as_shipped() }
+        Self {
+            name: "linerate-turns",
+            flows: Flows { active: 10_000, ..ONE },
+            ..Self::as_shipped()
+        }
     }
 }
 
@@ -91,7 +106,12 @@ impl Linerate {
 const MSL: Duration = Duration::from_millis(1);
 
 pub fn rules() -> Config {
-    Config { send_buffer: BUFFER.into(), receive_buffer: BUFFER.into(), msl: MSL, ..Config::modern() }
+    Config {
+        send_buffer: BUFFER.into(),
+        receive_buffer: BUFFER.into(),
+        msl: MSL,
+        ..Config::modern()
+    }
 }
 
 impl Contender for Linerate {
@@ -161,7 +181,8 @@ impl Pair {
         let (left, right) = pair(link).map_err(sentence)?;
         let left = host(LEFT, left, config, BATCH)?;
         let mut right = host(RIGHT, right, config, work.frames_before_answer())?;
-        let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default()).map_err(sentence)?;
+        let listener =
+            right.stack_mut().tcp_listen(PORT, &ListenOptions::default()).map_err(sentence)?;
         Ok(Self { left, right, listener })
     }
 

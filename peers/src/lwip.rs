@@ -7,8 +7,7 @@ use crate::work::Work;
 use std::process::Command;
 
 const NAME: &str = "lwip";
-const REMEDY: &str =
-    "install a C compiler, pkg-config and the library's headers (Debian: gcc pkg-config liblwip-dev)";
+const REMEDY: &str = "install a C compiler, pkg-config and the library's headers (Debian: gcc pkg-config liblwip-dev)";
 
 /// lwIP, if its library is here.
 pub fn candidate() -> Candidate {
@@ -21,8 +20,13 @@ fn start() -> Result<Child, String> {
     let flags = program("pkg-config", &["--cflags", "--libs", "lwip"])?;
     let Build { folder, output } = Build::of(NAME)?;
     let mut compiler = Command::new("cc");
-    compiler.args(["-O2", "-o"]).arg(&output).arg(folder.join("main.c")).args(flags.split_whitespace());
+    compiler
+        .args(["-O2", "-o"])
+        .arg(&output)
+        .arg(folder.join("main.c"))
+        .args(flags.split_whitespace());
     crate::build::finish(&mut compiler)?;
-    const WORKS: &[Work] = &[Work::Bulk, Work::BulkAcks, Work::BulkBatch, Work::PingPong, Work::Connect];
+    const WORKS: &[Work] =
+        &[Work::Bulk, Work::BulkAcks, Work::BulkBatch, Work::PingPong, Work::Connect];
     Child::start(NAME, Command::new(output), WORKS, 2)
 }

@@ -98,7 +98,8 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     for missing in &missing {
         say(&format!("{} is left out: {}", missing.name, missing.reason))?;
     }
-    let versions = contenders.iter().map(|contender| (contender.name(), contender.version())).collect();
+    let versions =
+        contenders.iter().map(|contender| (contender.name(), contender.version())).collect();
     let facts = Facts::gather(arguments.quick, versions);
     let works = if arguments.work.is_empty() { Work::value_variants() } else { &arguments.work };
     let (mut all, mut remarks) = (Vec::new(), Vec::new());
@@ -139,7 +140,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// A line for whoever watches, who may have stopped watching.
 fn say(line: &str) -> Result<(), Failure> {
     let written = writeln!(io::stdout(), "{line}");
-    written.map_err(|error| Failure::from(format!("nothing can be written to standard output: {error}")))
+    written.map_err(|error| {
+        Failure::from(format!("nothing can be written to standard output: {error}"))
+    })
 }
 
 /// A name, and how to find out whether its contender can take part.

@@ -34,7 +34,8 @@ pub fn gvisor() -> Candidate {
 }
 
 fn start(name: &'static str, share: u64) -> Candidate {
-    let own = std::env::current_exe().map_err(|error| format!("this program is not found: {error}"));
+    let own =
+        std::env::current_exe().map_err(|error| format!("this program is not found: {error}"));
     let child = own.and_then(|own| {
         let mut command = Command::new(own);
         command.args([SERVE, name]);
@@ -83,8 +84,9 @@ fn become_gvisor() -> String {
         choose_control()?;
         let [kernel, own] = Device::Packets.addresses();
         let network = cable::to_kernel(kernel, true)?;
-        let listener =
-            network.run(move || TcpListener::bind(SocketAddrV4::new(kernel, 0))).map_err(sentence)?;
+        let listener = network
+            .run(move || TcpListener::bind(SocketAddrV4::new(kernel, 0)))
+            .map_err(sentence)?;
         set_buffers(&listener)?;
         let program = gvisor::program()?;
         fcntl_setfd(&listener, FdFlags::empty()).map_err(sentence)?;

@@ -10,10 +10,10 @@ const SECTION: &str = "## Side by side";
 /// # Errors
 /// Why it cannot be added.
 pub fn keep(row: &str) -> Result<(), String> {
-    let text =
-        fs::read_to_string(NUMBERS).map_err(|error| format!("docs/numbers.md cannot be read: {error}"))?;
-    let text =
-        with_row(&text, row).ok_or_else(|| format!("docs/numbers.md has no table under `{SECTION}`"))?;
+    let text = fs::read_to_string(NUMBERS)
+        .map_err(|error| format!("docs/numbers.md cannot be read: {error}"))?;
+    let text = with_row(&text, row)
+        .ok_or_else(|| format!("docs/numbers.md has no table under `{SECTION}`"))?;
     fs::write(NUMBERS, text).map_err(|error| format!("docs/numbers.md cannot be written: {error}"))
 }
 

@@ -23,7 +23,8 @@ pub fn table(title: &str, figures: &[Figure], bars: &[Bar]) -> String {
     let mut text = String::new();
     let Some(first) = figures.first() else { return text };
     let (unit, runs) = (first.unit, first.samples.len());
-    let _ = writeln!(text, "{title}: ns of processor time a {unit}, both ends; {runs} runs in turn");
+    let _ =
+        writeln!(text, "{title}: ns of processor time a {unit}, both ends; {runs} runs in turn");
     let _ = writeln!(
         text,
         "  {:<15} {:>9} {:>21}   {:>14} {:>17}   {:>14}",
@@ -38,7 +39,13 @@ pub fn table(title: &str, figures: &[Figure], bars: &[Bar]) -> String {
         let _ = writeln!(
             text,
             "  {:<15} {:>9.1} {:>9.1} … {:>9.1}   {:>14.2} {:>7.2} … {:>7.2}   {frames:>14}",
-            figure.contender, own.median, own.least, own.most, ratio.median, ratio.least, ratio.most
+            figure.contender,
+            own.median,
+            own.least,
+            own.most,
+            ratio.median,
+            ratio.least,
+            ratio.most
         );
     }
     for bar in bars.iter().filter(|bar| bar.work == first.work) {

@@ -38,7 +38,9 @@ impl Contender for Smoltcp {
     fn run(&mut self, run: Run) -> Result<Taken, String> {
         let mut pair = Pair::new(run.work);
         match run.work {
-            Work::Bulk | Work::BulkAcks | Work::BulkBatch => pair.bulk(run, send_copied, receive_copied),
+            Work::Bulk | Work::BulkAcks | Work::BulkBatch => {
+                pair.bulk(run, send_copied, receive_copied)
+            }
             Work::BulkInPlace => pair.bulk(run, send_in_place, receive_in_place),
             Work::PingPong => pair.ping_pong(run.amount),
             Work::Connect => pair.connect(run.amount),
@@ -58,7 +60,13 @@ struct Lane {
 
 impl Default for Lane {
     fn default() -> Self {
-        Self { frames: vec![[0; FRAME]; BATCH], lengths: [0; BATCH], first: 0, count: 0, carried: 0 }
+        Self {
+            frames: vec![[0; FRAME]; BATCH],
+            lengths: [0; BATCH],
+            first: 0,
+            count: 0,
+            carried: 0,
+        }
     }
 }
 

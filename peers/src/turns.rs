@@ -17,7 +17,11 @@ pub struct Rounds {
 ///
 /// # Errors
 /// Whose run failed, and how.
-pub fn take(work: Work, contenders: &mut [Box<dyn Contender>], quick: bool) -> Result<Rounds, String> {
+pub fn take(
+    work: Work,
+    contenders: &mut [Box<dyn Contender>],
+    quick: bool,
+) -> Result<Rounds, String> {
     let mut able: Vec<_> = contenders.iter_mut().filter(|contender| contender.can(work)).collect();
     let names: Vec<_> = able.iter().map(|contender| contender.name()).collect();
     let rounds = if quick { 5 } else { 15 };
@@ -30,7 +34,8 @@ pub fn take(work: Work, contenders: &mut [Box<dyn Contender>], quick: bool) -> R
             let contender = &mut able[index];
             let amount = work.amount(quick) / contender.share() / if verify { 4 } else { 1 };
             let outcome = contender.run(Run { work, amount: amount.max(1), verify });
-            row[index] = Some(outcome.map_err(|error| format!("{}, {work}: {error}", names[index]))?);
+            row[index] =
+                Some(outcome.map_err(|error| format!("{}, {work}: {error}", names[index]))?);
         }
         if !verify {
             taken.push(row.into_iter().flatten().collect());
@@ -48,7 +53,8 @@ mod tests {
     use clap::ValueEnum;
 
     #[test]
-    fn everybody_in_this_process_does_every_work_that_it_says_it_can_and_what_arrives_is_what_was_sent() {
+    fn everybody_in_this_process_does_every_work_that_it_says_it_can_and_what_arrives_is_what_was_sent()
+     {
         let mut contenders: [Box<dyn Contender>; 4] = [
             Box::new(Linerate::as_shipped()),
             Box::new(Linerate::without_options()),
@@ -58,7 +64,8 @@ mod tests {
         for &work in Work::value_variants() {
             for contender in contenders.iter_mut().filter(|contender| contender.can(work)) {
                 let taken = contender.run(Run { work, amount: 500, verify: true });
-                let taken = taken.unwrap_or_else(|error| panic!("{}, {work}: {error}", contender.name()));
+                let taken =
+                    taken.unwrap_or_else(|error| panic!("{}, {work}: {error}", contender.name()));
                 assert_eq!(taken.units, 500);
                 // Writes that are a little smaller than a segment share one now and then.
                 assert!(taken.frames_out >= 450, "{}, {work}: {taken:?}", contender.name());

@@ -93,11 +93,14 @@ impl Work {
     /// Units of one run: long enough for the clock, short enough to take turns.
     pub const fn amount(self, quick: bool) -> u64 {
         let full = match self {
-            Self::Bulk | Self::BulkAcks | Self::BulkBatch | Self::BulkInPlace | Self::Path => 400_000,
-            Self::Shards => 800_000,
-            Self::TapVnetSend | Self::TapVnetReceive | Self::PacketVnetSend | Self::PacketVnetReceive => {
+            Self::Bulk | Self::BulkAcks | Self::BulkBatch | Self::BulkInPlace | Self::Path => {
                 400_000
             }
+            Self::Shards => 800_000,
+            Self::TapVnetSend
+            | Self::TapVnetReceive
+            | Self::PacketVnetSend
+            | Self::PacketVnetReceive => 400_000,
             Self::PingPong | Self::Flows => 200_000,
             Self::TapSend | Self::TapReceive => 100_000,
             Self::XdpFrames | Self::XdpSend | Self::XdpReceive => 200_000,
@@ -108,15 +111,20 @@ impl Work {
 
     /// Is it done inside of this process, over a link in memory?
     pub const fn is_inside(self) -> bool {
-        !matches!(self, Self::TapSend | Self::TapReceive | Self::XdpFrames | Self::XdpSend | Self::XdpReceive)
-            && !self.has_offloads()
+        !matches!(
+            self,
+            Self::TapSend | Self::TapReceive | Self::XdpFrames | Self::XdpSend | Self::XdpReceive
+        ) && !self.has_offloads()
     }
 
     /// Do super-frames pass, and frames without checksums?
     pub const fn has_offloads(self) -> bool {
         matches!(
             self,
-            Self::TapVnetSend | Self::TapVnetReceive | Self::PacketVnetSend | Self::PacketVnetReceive
+            Self::TapVnetSend
+                | Self::TapVnetReceive
+                | Self::PacketVnetSend
+                | Self::PacketVnetReceive
         )
     }
 

@@ -16,8 +16,8 @@ use crate::work::{BATCH, PIECE, SEGMENT, Work};
 use linerate_link::namespace::{Network, enter_private_network};
 use linerate_link::{KernelInterface, MonotonicClock, XdpConfig, XdpLink};
 use linerate_stack::{
-    Budget, ConnectOptions, Error, Host, Link, ListenHandle, ListenOptions, Stack, StackConfig, TcpHandle,
-    TxFrame,
+    Budget, ConnectOptions, Error, Host, Link, ListenHandle, ListenOptions, Stack, StackConfig,
+    TcpHandle, TxFrame,
 };
 use linerate_units::{Clock, Instant};
 use linerate_wire::MacAddress;
@@ -50,7 +50,8 @@ pub fn bare() -> Candidate {
 }
 
 fn start(name: &'static str, works: &'static [Work]) -> Candidate {
-    let own = std::env::current_exe().map_err(|error| format!("this program is not found: {error}"));
+    let own =
+        std::env::current_exe().map_err(|error| format!("this program is not found: {error}"));
     let child = own.and_then(|own| {
         let mut command = Command::new(own);
         command.args([SERVE, name]);
@@ -72,7 +73,10 @@ pub fn serve_contender(name: &str) -> Result<(), String> {
             || {
                 enter()?;
                 choose_control()?;
-                Ok((version, (Pair::new()?, Ends::<Linerate<XdpLink>>::new(Device::Cable, Hands::Copy)?)))
+                Ok((
+                    version,
+                    (Pair::new()?, Ends::<Linerate<XdpLink>>::new(Device::Cable, Hands::Copy)?),
+                ))
             },
             |(pair, ends), run| match run.work {
                 Work::XdpFrames => pair.bulk(run),
@@ -160,7 +164,8 @@ impl Pair {
         let [left, right] = cable()?;
         let left = host(OURS[0].1, left)?;
         let mut right = host(OURS[1].1, right)?;
-        let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default()).map_err(sentence)?;
+        let listener =
+            right.stack_mut().tcp_listen(PORT, &ListenOptions::default()).map_err(sentence)?;
         Ok(Self { left, right, listener })
     }
 
@@ -175,8 +180,11 @@ impl Pair {
 
     fn open(&mut self) -> Result<(TcpHandle, TcpHandle), String> {
         let options = ConnectOptions { config: Some(rules()), ..ConnectOptions::default() };
-        let client =
-            self.left.stack_mut().tcp_connect(MonotonicClock.now(), PORT, &options).map_err(sentence)?;
+        let client = self
+            .left
+            .stack_mut()
+            .tcp_connect(MonotonicClock.now(), PORT, &options)
+            .map_err(sentence)?;
         loop {
             self.turn()?;
             if let Some((server, _)) = self.right.stack_mut().tcp_accept(self.listener) {
@@ -249,8 +257,10 @@ impl Pair {
 }
 
 fn host(address: Ipv4Addr, link: XdpLink) -> Result<Host<XdpLink>, String> {
-    let config =
-        StackConfig::new(MacAddress::new(link.mac()), format!("{address}/24").parse().map_err(sentence)?);
+    let config = StackConfig::new(
+        MacAddress::new(link.mac()),
+        format!("{address}/24").parse().map_err(sentence)?,
+    );
     let stack = Stack::new(StackConfig { tcp: rules(), ..config }, [address.octets()[3]; 32]);
     let budget = Budget { receive: BATCH, transmit: BATCH, ..Budget::default() };
     Ok(Host::new(stack, link).with_budget(budget))

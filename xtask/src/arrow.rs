@@ -128,7 +128,9 @@ pub(crate) fn row(name: &str) -> Option<&'static Row> {
 impl Row {
     /// May this crate use the package, by an arrow of its own or through others?
     pub(crate) fn may_use(&self, package: &str) -> bool {
-        self.uses.iter().any(|&above| above == package || row(above).is_some_and(|row| row.may_use(package)))
+        self.uses
+            .iter()
+            .any(|&above| above == package || row(above).is_some_and(|row| row.may_use(package)))
     }
 }
 
@@ -140,7 +142,11 @@ mod tests {
     fn every_arrow_points_up_to_a_row() {
         for (place, below) in ARROW.iter().enumerate() {
             for used in below.uses {
-                assert!(ARROW[..place].iter().any(|above| above.name == *used), "{} → {used}", below.name);
+                assert!(
+                    ARROW[..place].iter().any(|above| above.name == *used),
+                    "{} → {used}",
+                    below.name
+                );
             }
         }
     }
@@ -148,8 +154,12 @@ mod tests {
     #[test]
     fn link_and_sim_never_see_each_other_and_lab_sees_both() {
         let may_use = |from: &str, to: &str| row(from).unwrap().may_use(to);
-        assert!(!may_use("linerate-link", "linerate-sim") && !may_use("linerate-sim", "linerate-link"));
-        assert!(may_use("linerate-lab", "linerate-link") && may_use("linerate-lab", "linerate-sim"));
+        assert!(
+            !may_use("linerate-link", "linerate-sim") && !may_use("linerate-sim", "linerate-link")
+        );
+        assert!(
+            may_use("linerate-lab", "linerate-link") && may_use("linerate-lab", "linerate-sim")
+        );
         assert!(may_use("linerate", "linerate-units") && !may_use("linerate-units", "linerate"));
         assert!(!may_use("linerate-lab", "linerate-tokio") && !may_use("linerate-stack", TESTKIT));
     }

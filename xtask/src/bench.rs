@@ -11,7 +11,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--release", "--manifest-path"]).arg(manifest);
     let status = command.arg("--").args(arguments).status();
-    let status = status.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
+    let status =
+        status.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
     // It has said what was wrong: a usage (2), or a run that failed (1).
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+    Ok(status
+        .code()
+        .and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from))
 }

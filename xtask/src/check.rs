@@ -37,6 +37,7 @@ fn doc() -> Result<(), Error> {
 }
 
 fn spawn(name: &str, command: &mut Command) -> Result<(), Error> {
-    let status = command.status().map_err(|source| Error::Start { command: name.to_owned(), source })?;
+    let status =
+        command.status().map_err(|source| Error::Start { command: name.to_owned(), source })?;
     if status.success() { Ok(()) } else { Err(Error::Failed { command: name.to_owned() }) }
 }

@@ -24,7 +24,11 @@ const TARGETS: [Target; 4] = [
         begins_with: "fuzz/corpus/segments_into_a_connection",
         longest: 1_024,
     },
-    Target { name: "frames_into_a_host", begins_with: "fuzz/corpus/frames_into_a_host", longest: 1_024 },
+    Target {
+        name: "frames_into_a_host",
+        begins_with: "fuzz/corpus/frames_into_a_host",
+        longest: 1_024,
+    },
     Target { name: "text_into_a_script", begins_with: "scripts", longest: 4_096 },
     Target { name: "text_into_a_world", begins_with: "crates/sim/scenarios", longest: 4_096 },
 ];
@@ -68,7 +72,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
         [target, file] if !file.starts_with('-') => (target, What::Again(file.into())),
         _ => return Err(Error::Usage(usage())),
     };
-    let target = TARGETS.iter().find(|known| known.name == target).ok_or_else(|| Error::Usage(usage()))?;
+    let target =
+        TARGETS.iter().find(|known| known.name == target).ok_or_else(|| Error::Usage(usage()))?;
     tell(&build(target.name)?, target, &what)
 }
 
@@ -124,7 +129,8 @@ fn tell(program: &Path, target: &Target, what: &What) -> Result<ExitCode, Error>
             let found = folder.join("target/found").join(name);
             let broken = folder.join("artifacts");
             for path in [&found, &broken] {
-                fs::create_dir_all(path).map_err(|source| Error::Keep { path: path.clone(), source })?;
+                fs::create_dir_all(path)
+                    .map_err(|source| Error::Keep { path: path.clone(), source })?;
             }
             // libFuzzer adds to the first folder, and reads the others.
             command
@@ -135,7 +141,8 @@ fn tell(program: &Path, target: &Target, what: &What) -> Result<ExitCode, Error>
         }
     };
     let status = command.status();
-    let status = status.map_err(|source| Error::Start { command: program.display().to_string(), source })?;
+    let status =
+        status.map_err(|source| Error::Start { command: program.display().to_string(), source })?;
     if status.success() {
         return Ok(ExitCode::SUCCESS);
     }

@@ -11,7 +11,9 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
     /// A package has no row in the table.
-    #[error("{name} has no place in the architecture: give it a row and a sentence in xtask/src/arrow.rs")]
+    #[error(
+        "{name} has no place in the architecture: give it a row and a sentence in xtask/src/arrow.rs"
+    )]
     Unknown {
         /// The package.
         name: String,
@@ -81,7 +83,11 @@ fn fault_of_use(row: &Row, used: &Use) -> Option<Fault> {
     }
     // Whoever uses the testkit may be in its own place: it is the testkit that is not.
     let forbids = if used.name == TESTKIT { arrow::row(TESTKIT)? } else { row };
-    Some(Fault::WrongWay { name: row.name.to_owned(), used: used.name.clone(), sentence: forbids.sentence })
+    Some(Fault::WrongWay {
+        name: row.name.to_owned(),
+        used: used.name.clone(),
+        sentence: forbids.sentence,
+    })
 }
 
 #[cfg(test)]
@@ -90,20 +96,23 @@ mod tests {
 
     /// The faults of a package that uses these, of which some only in tests.
     fn faults(name: &str, uses: &[(&str, bool)]) -> Vec<String> {
-        let uses = uses.iter().map(|&(name, is_dev)| Use { name: name.to_owned(), is_dev }).collect();
+        let uses =
+            uses.iter().map(|&(name, is_dev)| Use { name: name.to_owned(), is_dev }).collect();
         let package = Package { name: name.to_owned(), uses, ..Package::default() };
         faults_of_dependencies(&package).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn a_crate_may_use_everything_above_it() {
-        let above = ["linerate-link", "linerate-stack", "linerate-tcp", "linerate-wire", "linerate-units"];
+        let above =
+            ["linerate-link", "linerate-stack", "linerate-tcp", "linerate-wire", "linerate-units"];
         assert_eq!(faults("linerate-sockets", &above.map(|name| (name, false))), [""; 0]);
     }
 
     #[test]
     fn an_arrow_the_wrong_way_fails_with_the_sentence_of_the_crate() {
-        let [fault] = &faults("linerate-tcp", &[("linerate-wire", false), ("linerate-stack", false)])[..]
+        let [fault] =
+            &faults("linerate-tcp", &[("linerate-wire", false), ("linerate-stack", false)])[..]
         else {
             panic!("one fault");
         };
@@ -133,7 +142,9 @@ mod tests {
 
     #[test]
     fn a_crate_without_a_row_is_asked_for_its_sentence() {
-        let [fault] = &faults("linerate-new", &[("linerate-units", false)])[..] else { panic!("one fault") };
+        let [fault] = &faults("linerate-new", &[("linerate-units", false)])[..] else {
+            panic!("one fault")
+        };
         assert!(fault.contains("give it a row and a sentence"), "{fault}");
     }
 }

@@ -55,8 +55,14 @@ mod tests {
     #[test]
     fn a_crate_forbids_unsafe_code_unless_it_may_hold_some_and_then_denies_it() {
         assert_eq!(attributes("linerate-lab", "//! Lab.\n\n#![forbid(unsafe_code)]\n"), [""; 0]);
-        assert_eq!(attributes("linerate-lab", "#![deny(unsafe_code)]\n"), ["#![forbid(unsafe_code)]"]);
-        assert_eq!(attributes("linerate-lab", "// #![forbid(unsafe_code)]\n"), ["#![forbid(unsafe_code)]"]);
+        assert_eq!(
+            attributes("linerate-lab", "#![deny(unsafe_code)]\n"),
+            ["#![forbid(unsafe_code)]"]
+        );
+        assert_eq!(
+            attributes("linerate-lab", "// #![forbid(unsafe_code)]\n"),
+            ["#![forbid(unsafe_code)]"]
+        );
         assert_eq!(attributes("linerate-link", "#![deny(unsafe_code)]\n"), [""; 0]);
         assert_eq!(attributes("linerate-link", "\n"), ["#![deny(unsafe_code)]"]);
     }
@@ -69,8 +75,13 @@ mod tests {
 
     #[test]
     fn a_manifest_inherits_the_lints_in_their_own_section() {
-        assert!(faults_of_manifest("a", "[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n").is_empty());
-        for text in ["[package]\n", "[lints]\n[other]\nworkspace = true\n", "[lints]\nworkspace = false\n"] {
+        assert!(
+            faults_of_manifest("a", "[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n")
+                .is_empty()
+        );
+        for text in
+            ["[package]\n", "[lints]\n[other]\nworkspace = true\n", "[lints]\nworkspace = false\n"]
+        {
             assert!(matches!(faults_of_manifest("a", text)[..], [Fault::Lints { .. }]), "{text}");
         }
     }

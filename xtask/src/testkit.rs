@@ -12,7 +12,8 @@ const GRID: &str = "docs/loss-grid.txt";
 pub(crate) fn write_grid() -> Result<(), Error> {
     let mut command = example("loss_grid");
     let output = command.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
+    let output =
+        output.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
     if !output.status.success() {
         return Err(Error::Failed { command: "cargo run --example loss_grid".to_owned() });
     }
@@ -27,9 +28,13 @@ pub(crate) fn explore(arguments: &[String]) -> Result<ExitCode, Error> {
     let mut command = example("explore");
     command.arg("--release").arg("--").args(arguments);
     let status = command.status();
-    let status = status.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
+    let status =
+        status.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
     // It has said what was wrong: a usage (2), or a world that failed (1).
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+    Ok(status
+        .code()
+        .and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 fn example(name: &str) -> Command {

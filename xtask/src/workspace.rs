@@ -52,7 +52,8 @@ pub(crate) fn read() -> Result<Vec<Package>, Error> {
 /// The packages that the metadata lists.
 pub(crate) fn packages(metadata: &Value) -> Result<Vec<Package>, Error> {
     let listed = list(metadata, "packages")?;
-    let names = listed.iter().map(|package| text(package, "name")).collect::<Result<Vec<_>, _>>()?;
+    let names =
+        listed.iter().map(|package| text(package, "name")).collect::<Result<Vec<_>, _>>()?;
     listed.iter().map(|listed| package(listed, &names)).collect()
 }
 
@@ -63,7 +64,8 @@ fn package(listed: &Value, ours: &[&str]) -> Result<Package, Error> {
         ..Package::default()
     };
     for target in list(listed, "targets")? {
-        let is_root = |kind: &Value| matches!(kind.as_str(), Some("lib" | "bin" | "cdylib" | "staticlib"));
+        let is_root =
+            |kind: &Value| matches!(kind.as_str(), Some("lib" | "bin" | "cdylib" | "staticlib"));
         if list(target, "kind")?.iter().any(is_root) {
             package.roots.push(text(target, "src_path")?.into());
         }

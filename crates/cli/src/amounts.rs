@@ -28,7 +28,11 @@ pub(crate) fn mtu(text: &str) -> Result<u16, String> {
 /// A time that is longer than nothing.
 pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     let time = text.parse::<Duration>().map_err(|error| error.to_string())?;
-    if time == Duration::ZERO { Err("no time at all: write 10, or 500ms".to_owned()) } else { Ok(time) }
+    if time == Duration::ZERO {
+        Err("no time at all: write 10, or 500ms".to_owned())
+    } else {
+        Ok(time)
+    }
 }
 
 /// An amount of bytes: at least one.
@@ -42,7 +46,9 @@ pub(crate) fn small_size(text: &str) -> Result<NonZeroU32, String> {
     const MOST: u64 = 64 << 20;
     let bytes = size(text)?.get();
     let within = u32::try_from(bytes).ok().filter(|_| bytes <= MOST).and_then(NonZeroU32::new);
-    within.ok_or_else(|| format!("{} is too large: the most is {}", Bytes::new(bytes), Bytes::new(MOST)))
+    within.ok_or_else(|| {
+        format!("{} is too large: the most is {}", Bytes::new(bytes), Bytes::new(MOST))
+    })
 }
 
 /// A bit rate that carries something.

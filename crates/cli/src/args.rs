@@ -94,7 +94,8 @@ fn one_line(error: &clap::Error, command: &str) -> String {
 
 /// The word that clap thinks was meant.
 fn suggestion(error: &clap::Error) -> Option<String> {
-    let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand];
+    let kinds =
+        [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand];
     kinds.into_iter().find_map(|kind| match error.get(kind)? {
         ContextValue::String(word) => Some(word.clone()),
         ContextValue::Strings(words) => words.first().cloned(),
@@ -142,7 +143,10 @@ mod tests {
             (&["linerate", "ping"], "<HOST>: see `linerate ping --help`"),
             (&["linerate", "source", "--listen", "5", "--verify"], "see `linerate source --help`"),
             (&["linerate", "sink", "--listen"], "see `linerate sink --help`"),
-            (&["linerate", "script", "run", "x", "--against", "moon"], "see `linerate script run --help`"),
+            (
+                &["linerate", "script", "run", "x", "--against", "moon"],
+                "see `linerate script run --help`",
+            ),
         ] {
             let line = refused(words);
             assert!(line.contains(says) && !line.contains('\n'), "{words:?}: {line}");

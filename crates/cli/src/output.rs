@@ -136,7 +136,11 @@ pub(crate) fn are_apart<'a>(
 fn place(path: &Path) -> PathBuf {
     let to_come = || {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        Some(fs::canonicalize(folder.unwrap_or_else(|| Path::new("."))).ok()?.join(path.file_name()?))
+        Some(
+            fs::canonicalize(folder.unwrap_or_else(|| Path::new(".")))
+                .ok()?
+                .join(path.file_name()?),
+        )
     };
     fs::canonicalize(path).ok().or_else(to_come).unwrap_or_else(|| path.to_owned())
 }
@@ -194,9 +198,9 @@ fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
     match written {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => {
-            Err(Failure::input(format!("standard output cannot be written ({error}): see where it goes")))
-        }
+        Err(error) => Err(Failure::input(format!(
+            "standard output cannot be written ({error}): see where it goes"
+        ))),
     }
 }
 
@@ -228,7 +232,9 @@ mod tests {
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("behind-the-link"));
         std::os::unix::fs::symlink("nowhere/x", folder.path().join("astray")).unwrap();
         for wrong in ["", "astray", "nowhere/x"] {
-            let line = can_be_written([&*folder.path().join(wrong)], cannot_write).unwrap_err().to_string();
+            let line = can_be_written([&*folder.path().join(wrong)], cannot_write)
+                .unwrap_err()
+                .to_string();
             assert!(line.contains("cannot be written"), "{line}");
         }
     }

@@ -57,9 +57,8 @@ impl OwnHostArgs {
     pub(crate) fn network(&self) -> Result<Network, Failure> {
         match &self.on {
             None => self.address.need_none().map(|()| Network::Kernel),
-            Some(link) => {
-                Network::begin(&self.address.on(link)?).map_err(|error| Failure::input(error.to_string()))
-            }
+            Some(link) => Network::begin(&self.address.on(link)?)
+                .map_err(|error| Failure::input(error.to_string())),
         }
     }
 }
@@ -67,13 +66,17 @@ impl OwnHostArgs {
 /// What to say where an interface is named and no address.
 pub(crate) fn needs_address(link: &LinkSpec) -> Failure {
     let name = link.interface();
-    Failure::input(format!("linerate's host needs an address behind {name}: give --address ADDR/LENGTH"))
+    Failure::input(format!(
+        "linerate's host needs an address behind {name}: give --address ADDR/LENGTH"
+    ))
 }
 
 /// The address of a host, with the prefix of its network.
 pub(crate) fn cidr(text: &str) -> Result<Ipv4Cidr, String> {
-    let cidr = Some(text).filter(|text| text.contains('/')).and_then(|text| text.parse::<Ipv4Cidr>().ok());
-    let cidr = cidr.ok_or("write an IPv4 address and the length of its prefix, such as 10.0.0.2/24")?;
+    let cidr =
+        Some(text).filter(|text| text.contains('/')).and_then(|text| text.parse::<Ipv4Cidr>().ok());
+    let cidr =
+        cidr.ok_or("write an IPv4 address and the length of its prefix, such as 10.0.0.2/24")?;
     let address = cidr.address();
     if !is_a_hosts(address) || cidr.broadcast() == Some(address) {
         return Err(format!(

@@ -136,10 +136,14 @@ pub enum ParseBuffersError {
     #[error("the range of bytes `{0}` needs a step: write it as 4KiB..64KiB/4KiB")]
     NoStep(String),
     /// Packets and bytes in one list have no order.
-    #[error("packets and bytes are mixed in one list: give every size, or none, a suffix such as KiB")]
+    #[error(
+        "packets and bytes are mixed in one list: give every size, or none, a suffix such as KiB"
+    )]
     Mixed,
     /// One size is there twice; to repeat a measurement is the business of the repeat count.
-    #[error("the buffer size {0} is listed twice: list it once and raise --repeat to measure it more often")]
+    #[error(
+        "the buffer size {0} is listed twice: list it once and raise --repeat to measure it more often"
+    )]
     Twice(String),
     /// More sizes than anyone wants to wait for.
     #[error("{0} buffer sizes are too many, the most are {most}: take a larger step", most = BufferList::MOST)]

@@ -92,7 +92,10 @@ impl Facts {
             machine: MachineFacts::collect(&cpu_info),
             cpu: CpuFacts::collect(&cpu_info),
             kernel: kernel(),
-            sysctls: SYSCTLS.iter().filter_map(|&name| Some((name.to_owned(), sysctl(name)?))).collect(),
+            sysctls: SYSCTLS
+                .iter()
+                .filter_map(|&name| Some((name.to_owned(), sysctl(name)?)))
+                .collect(),
             versions: Versions::of_this_build(),
             bench,
         }
@@ -110,7 +113,9 @@ impl Facts {
             .or_else(|| changed("the number of cores", &cores(self), &cores(later)))
             .or_else(|| changed("the kernel", &self.kernel, &later.kernel))
             .or_else(|| changed("linerate", &self.versions.text(), &later.versions.text()))
-            .or_else(|| (self.bench != later.bench).then(|| "the bench is set up differently".to_owned()))
+            .or_else(|| {
+                (self.bench != later.bench).then(|| "the bench is set up differently".to_owned())
+            })
     }
 }
 
@@ -220,7 +225,10 @@ mod tests {
             "processor\t: 0\nmodel name\t: Example CPU @ 2.00GHz\nflags\t\t: fpu hypervisor avx2\n";
         assert_eq!(CpuFacts::collect(cpu_info).model, "Example CPU @ 2.00GHz");
         assert!(MachineFacts::collect(cpu_info).virtual_machine);
-        assert_eq!(memory("MemTotal:       24576000 kB\nMemFree: 1 kB\n"), Some(24_576_000 * 1_024));
+        assert_eq!(
+            memory("MemTotal:       24576000 kB\nMemFree: 1 kB\n"),
+            Some(24_576_000 * 1_024)
+        );
     }
 
     #[test]

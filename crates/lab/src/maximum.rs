@@ -65,7 +65,8 @@ impl Maximum {
     #[must_use]
     pub fn of_line_rate(line_rate: LineRate, framing: &Framing, payload: u32) -> Self {
         let per_segment = framing.per_segment(payload);
-        let bytes_per_second = as_f64(line_rate.bits_per_second) / 8.0 * f64::from(payload) / per_segment;
+        let bytes_per_second =
+            as_f64(line_rate.bits_per_second) / 8.0 * f64::from(payload) / per_segment;
         let (share, duplex) = acknowledgements(framing);
         let explanation = format!(
             "{} ({}) / 8 × {payload} bytes of data / ({}{share} bytes on the wire); {}: {} bytes of headers \
@@ -107,8 +108,9 @@ impl Maximum {
             return Self::of_line_rate(line_rate, &facts.framing, facts.segment_payload);
         }
         Self::of_floors(floors, seed).unwrap_or_else(|| Self::Unknown {
-            explanation: "the link tells no bit rate and has no floor: give --line-rate to get percentages"
-                .to_owned(),
+            explanation:
+                "the link tells no bit rate and has no floor: give --line-rate to get percentages"
+                    .to_owned(),
         })
     }
 }
@@ -117,9 +119,10 @@ impl Maximum {
 fn acknowledgements(framing: &Framing) -> (String, &'static str) {
     match (framing.half_duplex, framing.segments_per_ack) {
         (false, _) => (String::new(), "acknowledgements have the other direction to themselves"),
-        (true, 0 | 1) => {
-            (format!(" + {}", framing.acknowledgement), "one acknowledgement a segment shares the medium")
-        }
+        (true, 0 | 1) => (
+            format!(" + {}", framing.acknowledgement),
+            "one acknowledgement a segment shares the medium",
+        ),
         (true, segments) => (
             format!(" + {}/{segments}", framing.acknowledgement),
             "one acknowledgement for several segments shares the medium",
@@ -170,20 +173,23 @@ mod tests {
 
     #[test]
     fn with_both_directions_free_gigabit_ethernet_carries_949_megabits_of_data() {
-        let line_rate = LineRate { bits_per_second: 1_000_000_000, source: "driver of eth0".to_owned() };
+        let line_rate =
+            LineRate { bits_per_second: 1_000_000_000, source: "driver of eth0".to_owned() };
         let maximum = Maximum::of_line_rate(line_rate, &Framing::ethernet(0), 1_460);
         assert_eq!(format!("{:.0}", maximum.bytes_per_second().unwrap() * 8.0 / 1e6), "949");
     }
 
     #[test]
-    fn whoever_gives_a_line_rate_knows_better_than_the_driver_and_any_rate_is_better_than_a_floor() {
+    fn whoever_gives_a_line_rate_knows_better_than_the_driver_and_any_rate_is_better_than_a_floor()
+    {
         let floors = [Floor { bytes: 1, time: Duration::from_secs(1), how: "by hand".to_owned() }];
         let mut facts = crate::testing::start().facts.bench;
-        let source = |facts: &BenchFacts, given: Option<Rate>| match Maximum::of(facts, given, &floors, 1) {
-            Maximum::LineRate { line_rate, .. } => line_rate.source,
-            Maximum::Floor { .. } => "floor".to_owned(),
-            Maximum::Unknown { .. } => "unknown".to_owned(),
-        };
+        let source =
+            |facts: &BenchFacts, given: Option<Rate>| match Maximum::of(facts, given, &floors, 1) {
+                Maximum::LineRate { line_rate, .. } => line_rate.source,
+                Maximum::Floor { .. } => "floor".to_owned(),
+                Maximum::Unknown { .. } => "unknown".to_owned(),
+            };
         let given = Some(Rate::from_bits_per_second(1_000));
         assert_eq!(source(&facts, None), "floor");
         facts.line_rate = Some(ten_megabits());

@@ -45,7 +45,12 @@ pub struct BufferRecord {
 impl RunRecord {
     /// The record of a run that has been made.
     #[must_use]
-    pub fn new(run: &PlannedRun, request: &RunRequest, outcome: RunOutcome, facts: &BenchFacts) -> Self {
+    pub fn new(
+        run: &PlannedRun,
+        request: &RunRequest,
+        outcome: RunOutcome,
+        facts: &BenchFacts,
+    ) -> Self {
         let seconds = outcome.time.as_secs_f64();
         let bytes_per_second = if seconds > 0.0 { as_f64(outcome.bytes) / seconds } else { 0.0 };
         Self {
@@ -56,7 +61,8 @@ impl RunRecord {
             bytes: outcome.bytes,
             seconds,
             bytes_per_second,
-            wire_bits_per_second: bytes_per_second * facts.framing.bits_per_byte(facts.segment_payload),
+            wire_bits_per_second: bytes_per_second
+                * facts.framing.bits_per_byte(facts.segment_payload),
             complete: outcome.complete,
             verified: outcome.verified,
             counters: outcome.counters,
@@ -72,7 +78,8 @@ impl RunRecord {
             && self.send_buffer.packets == send.packets()
             && self.receive_buffer.packets == receive.packets()
             && (send.packets().is_some() || self.send_buffer.requested_bytes == send.bytes(0))
-            && (receive.packets().is_some() || self.receive_buffer.requested_bytes == receive.bytes(0))
+            && (receive.packets().is_some()
+                || self.receive_buffer.requested_bytes == receive.bytes(0))
     }
 }
 
@@ -99,15 +106,22 @@ mod tests {
     fn a_run_in_another_place_for_another_time_or_of_another_cell_is_another_run() {
         for list in ["1..2", "4KiB,8KiB"] {
             let buffers: crate::buffers::BufferList = list.parse().unwrap();
-            let draft =
-                Draft { send_buffers: buffers.clone(), receive_buffers: buffers, ..small_plan().into() };
+            let draft = Draft {
+                send_buffers: buffers.clone(),
+                receive_buffers: buffers,
+                ..small_plan().into()
+            };
             let runs = schedule(&Plan::new(draft).unwrap());
             let first = runs[0];
             let made = record(&first, 1e6);
             assert!(made.is_of(&first));
-            let send = runs.iter().map(|run| run.cell.send).find(|&size| size != first.cell.send).unwrap();
-            let receive =
-                runs.iter().map(|run| run.cell.receive).find(|&size| size != first.cell.receive).unwrap();
+            let send =
+                runs.iter().map(|run| run.cell.send).find(|&size| size != first.cell.send).unwrap();
+            let receive = runs
+                .iter()
+                .map(|run| run.cell.receive)
+                .find(|&size| size != first.cell.receive)
+                .unwrap();
             for another in [
                 PlannedRun { order: first.order + 1, ..first },
                 PlannedRun { repeat: first.repeat + 1, ..first },
@@ -122,6 +136,9 @@ mod tests {
     #[test]
     fn what_took_no_time_has_no_rate() {
         let record = record(&schedule(&small_plan())[0], f64::INFINITY);
-        assert_eq!((record.seconds, record.bytes_per_second, record.wire_bits_per_second), (0.0, 0.0, 0.0));
+        assert_eq!(
+            (record.seconds, record.bytes_per_second, record.wire_bits_per_second),
+            (0.0, 0.0, 0.0)
+        );
     }
 }

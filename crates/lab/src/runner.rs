@@ -177,7 +177,8 @@ fn measure_floor(
 
 /// What a run of the plan asks of the bench.
 fn request(plan: &Plan, run: &PlannedRun, payload: u32) -> RunRequest {
-    let buffer = |size: BufferSize| BufferRequest { packets: size.packets(), bytes: size.bytes(payload) };
+    let buffer =
+        |size: BufferSize| BufferRequest { packets: size.packets(), bytes: size.bytes(payload) };
     RunRequest {
         send_buffer: buffer(run.cell.send),
         receive_buffer: buffer(run.cell.receive),
@@ -268,16 +269,21 @@ mod tests {
     }
 
     #[test]
-    fn floors_are_many_where_they_are_short_and_some_where_they_are_long_and_the_first_are_a_warm_up() {
+    fn floors_are_many_where_they_are_short_and_some_where_they_are_long_and_the_first_are_a_warm_up()
+     {
         let folder = tempfile::tempdir().unwrap();
         for (millis, counted, warm_up) in [(1, 200, 100), (10, 50, 10), (1_000, 5, 5)] {
-            let mut store = Store::create(&folder.path().join(millis.to_string()), small_plan()).unwrap();
+            let mut store =
+                Store::create(&folder.path().join(millis.to_string()), small_plan()).unwrap();
             let mut bench = FakeBench::new();
             bench.floor_time = Duration::from_millis(millis);
             night(&mut bench, &mut store).unwrap();
             let Maximum::Floor { samples, .. } = &store.start().unwrap().maximum else { panic!() };
             assert_eq!((samples.len(), bench.floors.len()), (counted, counted + warm_up));
-            assert!(bench.floors.iter().all(|buffer| buffer.packets == Some(2)), "the largest of the plan");
+            assert!(
+                bench.floors.iter().all(|buffer| buffer.packets == Some(2)),
+                "the largest of the plan"
+            );
         }
     }
 
@@ -296,7 +302,10 @@ mod tests {
             let interrupted = matches!(result, Err(NightError::Bench(BenchError::Interrupted)));
             assert_eq!(interrupted, done < total);
         }
-        assert_eq!(fs::read(whole.join("runs.jsonl")).unwrap(), fs::read(parts.join("runs.jsonl")).unwrap());
+        assert_eq!(
+            fs::read(whole.join("runs.jsonl")).unwrap(),
+            fs::read(parts.join("runs.jsonl")).unwrap()
+        );
     }
 
     #[test]
@@ -341,9 +350,12 @@ mod tests {
             Cell { send: list.sizes()[0], receive: list.sizes()[0] }
         };
         let mut best = BestSoFar::default();
-        for (packets, rate, expected) in
-            [("1", 5.0, ("1", 5.0)), ("2", 4.0, ("1", 5.0)), ("1", 1.0, ("2", 4.0)), ("2", 8.0, ("2", 6.0))]
-        {
+        for (packets, rate, expected) in [
+            ("1", 5.0, ("1", 5.0)),
+            ("2", 4.0, ("1", 5.0)),
+            ("1", 1.0, ("2", 4.0)),
+            ("2", 8.0, ("2", 6.0)),
+        ] {
             best.note(cell(packets), rate);
             assert_eq!(best.best, Some((cell(expected.0), expected.1)));
         }

@@ -59,7 +59,8 @@ impl<'a> Table<'a> {
         }
         let cells = by_cell.into_iter().zip(0..).filter_map(|((cell, runs), number)| {
             let rates = Sample::new(runs.iter().map(|run| run.bytes_per_second).collect())?;
-            let interval = interval(&[&rates], plan.seed.wrapping_add(number), |medians| medians[0]);
+            let interval =
+                interval(&[&rates], plan.seed.wrapping_add(number), |medians| medians[0]);
             Some((cell, CellSummary { cell, rates, interval, runs }))
         });
         Self {
@@ -103,7 +104,8 @@ impl<'a> Table<'a> {
     #[must_use]
     pub fn lines(&self) -> Vec<(&'static str, Vec<&CellSummary<'a>>)> {
         let row = |&send: &BufferSize| {
-            let cells = self.receives.iter().filter_map(|&receive| self.get(send, receive)).collect();
+            let cells =
+                self.receives.iter().filter_map(|&receive| self.get(send, receive)).collect();
             (ALONG_ROW, cells)
         };
         let column = |&receive: &BufferSize| {
@@ -121,10 +123,13 @@ impl<'a> Table<'a> {
     pub fn neighbours(&self, cell: Cell) -> Vec<&CellSummary<'a>> {
         let beside = |sizes: &[BufferSize], size: BufferSize| {
             let at = sizes.iter().position(|&other| other == size);
-            let near = at.map(|at| [at.checked_sub(1), Some(at + 1)]).into_iter().flatten().flatten();
+            let near =
+                at.map(|at| [at.checked_sub(1), Some(at + 1)]).into_iter().flatten().flatten();
             near.filter_map(|index| sizes.get(index).copied()).collect::<Vec<_>>()
         };
-        let row = beside(&self.receives, cell.receive).into_iter().map(|receive| Cell { receive, ..cell });
+        let row = beside(&self.receives, cell.receive)
+            .into_iter()
+            .map(|receive| Cell { receive, ..cell });
         let column = beside(&self.sends, cell.send).into_iter().map(|send| Cell { send, ..cell });
         row.chain(column).filter_map(|cell| self.cells.get(&cell)).collect()
     }
@@ -140,10 +145,12 @@ mod tests {
     fn each_cell_has_the_median_of_its_runs() {
         let plan = small_plan();
         let runs = made_up_runs(&plan, |cell, repeat| {
-            f64::from(cell.send.packets().unwrap() * 10 + cell.receive.packets().unwrap() + repeat) * 1e3
+            f64::from(cell.send.packets().unwrap() * 10 + cell.receive.packets().unwrap() + repeat)
+                * 1e3
         });
         let table = Table::new(&plan, &runs);
-        let medians: Vec<f64> = table.iter().map(|summary| (summary.median() / 100.0).round()).collect();
+        let medians: Vec<f64> =
+            table.iter().map(|summary| (summary.median() / 100.0).round()).collect();
         assert_eq!(medians, [115.0, 125.0, 215.0, 225.0]);
         assert_eq!(table.diagonal().len(), 2);
     }
@@ -160,7 +167,8 @@ mod tests {
         let plan = square_plan(3);
         let runs = made_up_runs(&plan, |_, _| 1e6);
         let table = Table::new(&plan, &runs);
-        let counts: Vec<usize> = table.iter().map(|summary| table.neighbours(summary.cell).len()).collect();
+        let counts: Vec<usize> =
+            table.iter().map(|summary| table.neighbours(summary.cell).len()).collect();
         assert_eq!(counts, [2, 3, 2, 3, 4, 3, 2, 3, 2]);
         assert_eq!(table.lines().len(), 7);
     }

@@ -85,7 +85,8 @@ impl Bench for FakeBench {
         if self.interrupts_after == Some(self.runs) {
             self.interrupt.raise();
         }
-        let packets = request.send_buffer.packets.unwrap().min(request.receive_buffer.packets.unwrap());
+        let packets =
+            request.send_buffer.packets.unwrap().min(request.receive_buffer.packets.unwrap());
         let millis = request.bytes / 1_000 / u64::from(packets);
         Ok(outcome(request, Duration::from_millis(millis)))
     }
@@ -129,8 +130,11 @@ pub(crate) fn record(run: &PlannedRun, rate: f64) -> RunRecord {
 /// A start whose facts do not depend on the machine.
 pub(crate) fn start() -> Start {
     let bench = FakeBench::new().facts();
-    let floor =
-        |micros| Floor { bytes: 8 << 20, time: Duration::from_micros(micros), how: "no copy".to_owned() };
+    let floor = |micros| Floor {
+        bytes: 8 << 20,
+        time: Duration::from_micros(micros),
+        how: "no copy".to_owned(),
+    };
     let maximum = Maximum::of(&bench, None, &[floor(800), floor(810), floor(790)], 1);
     let text = include_str!("testing/facts.json");
     let mut facts: Facts = serde_json::from_str(text).unwrap();
@@ -155,7 +159,8 @@ pub(crate) fn made_up_runs(plan: &Plan, rate: impl Fn(Cell, u32) -> f64) -> Vec<
 pub(crate) fn noise(cell: Cell, repeat: u32, amplitude: f64) -> f64 {
     let number = cell.send.bytes(7) * 31 + cell.receive.bytes(1) * 17 + u64::from(repeat) * 101;
     let uniform =
-        f64::from(u32::try_from(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40).unwrap()) / 16_777_216.0;
+        f64::from(u32::try_from(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40).unwrap())
+            / 16_777_216.0;
     1.0 + amplitude * (2.0 * uniform - 1.0)
 }
 

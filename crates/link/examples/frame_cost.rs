@@ -82,7 +82,8 @@ fn two_threads(capacity: usize, spins: u32) -> Result<Vec<f64>, Box<dyn Error>> 
         let mut waiter = Waiter::new()?.with_spins(spins);
         let (mut done, mut sink) = (0, payload());
         while done < FRAMES {
-            let received = right.receive(64, |frame| sink[..LENGTH].copy_from_slice(frame.bytes))?;
+            let received =
+                right.receive(64, |frame| sink[..LENGTH].copy_from_slice(frame.bytes))?;
             black_box(&sink);
             if received == 0 {
                 waiter.wait(&mut right, Instant::NEVER)?;

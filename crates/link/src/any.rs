@@ -96,12 +96,14 @@ impl AnyLink {
     pub fn open(spec: &LinkSpec, address: Ipv4Addr, offloads: bool) -> Result<Self, OpenError> {
         Ok(match spec {
             LinkSpec::Tap(name) => Self::Tap(existing_tap(name, offloads)?),
-            LinkSpec::Packet(name) => {
-                Self::Packet(PacketLink::open(&PacketConfig { offloads, ..PacketConfig::new(name) })?)
-            }
-            LinkSpec::Xdp(name, queue) => {
-                Self::Xdp(XdpLink::open(&XdpConfig { queue: *queue, ..XdpConfig::new(name, address) })?)
-            }
+            LinkSpec::Packet(name) => Self::Packet(PacketLink::open(&PacketConfig {
+                offloads,
+                ..PacketConfig::new(name)
+            })?),
+            LinkSpec::Xdp(name, queue) => Self::Xdp(XdpLink::open(&XdpConfig {
+                queue: *queue,
+                ..XdpConfig::new(name, address)
+            })?),
         })
     }
 
@@ -150,7 +152,9 @@ fn existing_tap(name: &str, offloads: bool) -> Result<Tap, OpenError> {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OpenError {
     /// There is no such device.
-    #[error("{source}: make it with `ip tuntap add mode tap name {name}` and `ip link set {name} up`")]
+    #[error(
+        "{source}: make it with `ip tuntap add mode tap name {name}` and `ip link set {name} up`"
+    )]
     NoTap {
         /// Its name.
         name: String,
@@ -180,11 +184,19 @@ macro_rules! each {
 }
 
 impl Link for AnyLink {
-    fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         each!(self, link => link.receive(budget, on_frame))
     }
 
-    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
+    fn receive_into(
+        &mut self,
+        budget: usize,
+        sink: &mut impl FrameSink,
+    ) -> Result<usize, LinkError> {
         each!(self, link => link.receive_into(budget, sink))
     }
 
@@ -196,7 +208,11 @@ impl Link for AnyLink {
         each!(self, link => link.transmit(budget, fill))
     }
 
-    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
         each!(self, link => link.transmit_from(budget, source))
     }
 
@@ -261,6 +277,9 @@ mod tests {
     fn a_device_that_is_not_there_is_explained() {
         let spec = LinkSpec::Tap("no-such-device".to_owned());
         let error = AnyLink::open(&spec, Ipv4Addr::new(10, 0, 0, 1), true).unwrap_err();
-        assert!(error.to_string().contains("ip tuntap add mode tap name no-such-device"), "{error}");
+        assert!(
+            error.to_string().contains("ip tuntap add mode tap name no-such-device"),
+            "{error}"
+        );
     }
 }

@@ -104,7 +104,8 @@ mod tests {
             held.push(Arc::clone(arrivals.memory(0)));
         }
         assert_eq!(arrivals.kept.len(), REMEMBERED);
-        let all: std::collections::BTreeSet<_> = held.iter().map(|memory| memory.as_ptr()).collect();
+        let all: std::collections::BTreeSet<_> =
+            held.iter().map(|memory| memory.as_ptr()).collect();
         assert_eq!(all.len(), 1_000, "nobody's memory is another's");
     }
 
@@ -136,6 +137,9 @@ mod tests {
         arrivals.next(3).for_each(|memory| memory[0] = 9);
         assert_eq!(held[0], 1);
         let now = [0, 1, 2].map(|place| arrivals.memory(place).as_ptr());
-        assert_eq!((now[0] == places[0], now[1] == places[1], now[2] == places[2]), (true, false, true));
+        assert_eq!(
+            (now[0] == places[0], now[1] == places[1], now[2] == places[2]),
+            (true, false, true)
+        );
     }
 }

@@ -32,7 +32,13 @@ impl<L: Link, S: Sink> Capture<L, S> {
 impl<L: Link, S: Sink, C: Clock> Capture<L, S, C> {
     /// Captures `link`, whose instants are those of `clock`; [`Instant::ZERO`] was `epoch` after
     /// 1970-01-01 00:00 UTC.
-    pub fn with_clock(link: L, name: &str, mut writer: CaptureWriter<S>, clock: C, epoch: Duration) -> Self {
+    pub fn with_clock(
+        link: L,
+        name: &str,
+        mut writer: CaptureWriter<S>,
+        clock: C,
+        epoch: Duration,
+    ) -> Self {
         let interface = writer.add_interface(name, &link.capabilities());
         Self { link, recorder: Recorder { writer, interface, clock, epoch } }
     }
@@ -56,7 +62,11 @@ impl<L, S: Sink, C> Capture<L, S, C> {
 }
 
 impl<L: Link, S: Sink, C: Clock> Link for Capture<L, S, C> {
-    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         self.link.receive(budget, |frame| {
             self.recorder.record(frame.arrived, Direction::Received, frame.bytes);
             on_frame(frame);
@@ -75,7 +85,11 @@ impl<L: Link, S: Sink, C: Clock> Link for Capture<L, S, C> {
         })
     }
 
-    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
         self.link.transmit_from(budget, &mut Recorded { source, recorder: &mut self.recorder })
     }
 
@@ -104,7 +118,9 @@ impl<F: FrameSource, S: Sink, C: Clock> FrameSource for Recorded<'_, F, S, C> {
     fn lend(&mut self, bytes: &mut [u8]) -> Option<LentFrame<'_>> {
         let lent = self.source.lend(bytes)?;
         let [first, second] = lent.rest;
-        self.recorder.record_sent(&[bytes.get(..lent.frame.length).unwrap_or(bytes), first, second].concat());
+        self.recorder.record_sent(
+            &[bytes.get(..lent.frame.length).unwrap_or(bytes), first, second].concat(),
+        );
         Some(lent)
     }
 }
@@ -175,7 +191,8 @@ mod tests {
 
     fn captured<S: Sink>(
         sink: S,
-    ) -> (Capture<MemoryLink<ManualClock>, S, ManualClock>, MemoryLink<ManualClock>, ManualClock) {
+    ) -> (Capture<MemoryLink<ManualClock>, S, ManualClock>, MemoryLink<ManualClock>, ManualClock)
+    {
         let clock = ManualClock::default();
         let (left, right) = pair_with_clock(MemoryConfig::default(), clock.clone()).unwrap();
         let writer = CaptureWriter::new(sink);
@@ -213,7 +230,11 @@ mod tests {
             Ok(0)
         }
 
-        fn transmit_from(&mut self, _: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+        fn transmit_from(
+            &mut self,
+            _: usize,
+            source: &mut impl FrameSource,
+        ) -> Result<usize, LinkError> {
             let mut frame = [0; 100];
             let lent = source.lend(&mut frame).unwrap();
             assert_eq!((lent.frame.length, lent.rest), (3, [&b"two"[..], b"three"]));
@@ -252,7 +273,8 @@ mod tests {
         drop(link);
 
         let mut reader = CaptureReader::new(&*file).unwrap();
-        for (direction, bytes) in [(Direction::Sent, &b"there"[..]), (Direction::Received, b"back")] {
+        for (direction, bytes) in [(Direction::Sent, &b"there"[..]), (Direction::Received, b"back")]
+        {
             let packet = reader.next_packet().unwrap().unwrap();
             assert_eq!((packet.direction, packet.bytes), (Some(direction), bytes));
             assert_eq!(
@@ -266,12 +288,19 @@ mod tests {
     }
 
     #[test]
-    fn of_what_a_host_sends_nothing_but_the_frame_is_written_down_and_it_keeps_the_time_of_its_turn() {
+    fn of_what_a_host_sends_nothing_but_the_frame_is_written_down_and_it_keeps_the_time_of_its_turn()
+     {
         let mut file = Vec::new();
         let (mut link, mut other, _) = captured(&mut file);
-        assert_eq!(link.transmit_from(9, &mut Speaker(Instant::from_nanos(9), Some(b"one"))), Ok(1));
+        assert_eq!(
+            link.transmit_from(9, &mut Speaker(Instant::from_nanos(9), Some(b"one"))),
+            Ok(1)
+        );
         drop(link);
-        assert_eq!(CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().bytes, b"one");
+        assert_eq!(
+            CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().bytes,
+            b"one"
+        );
         let mut arrived = None;
         other.receive(9, |frame| arrived = Some(frame.arrived)).unwrap();
         assert_eq!(arrived, Some(Instant::from_nanos(9)));
@@ -285,7 +314,8 @@ mod tests {
         let now = time_of_day();
         send(&mut link, [b"now"]).unwrap();
         drop(link);
-        let time = CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().time.unwrap();
+        let time =
+            CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().time.unwrap();
         // What the other clock shows was put in and taken off again, but for what the two differ in meanwhile.
         let near = MonotonicClock.now().since(Instant::ZERO) / 2;
         assert!(now < time + near && time < now + near, "{now} {time}");

@@ -18,7 +18,12 @@ pub fn set_option(socket: impl AsFd, level: c_int, name: c_int, value: &[u8]) ->
 ///
 /// # Errors
 /// The kernel's word.
-pub fn get_option(socket: impl AsFd, level: c_int, name: c_int, room: usize) -> io::Result<Vec<u8>> {
+pub fn get_option(
+    socket: impl AsFd,
+    level: c_int,
+    name: c_int,
+    room: usize,
+) -> io::Result<Vec<u8>> {
     let mut value = vec![0; room];
     let length = socket_option::get(socket, level, name, &mut value)?;
     value.truncate(length);
@@ -53,7 +58,11 @@ mod tests {
         let (level, name) = (libc::IPPROTO_TCP, libc::TCP_NODELAY);
         set_option(&listener, level, name, &1_i32.to_ne_bytes()).unwrap();
         assert_eq!(get_option(&listener, level, name, 4).unwrap(), 1_i32.to_ne_bytes());
-        assert_eq!(get_option(&listener, level, name, 16).unwrap().len(), 4, "no more than there is");
+        assert_eq!(
+            get_option(&listener, level, name, 16).unwrap().len(),
+            4,
+            "no more than there is"
+        );
         assert!(set_option(&listener, level, 9_999, &[0; 4]).is_err());
     }
 

@@ -156,7 +156,9 @@ pub fn memory(socket: impl AsFd) -> io::Result<Memory> {
     let length = socket_option::get(socket, libc::SOL_SOCKET, SO_MEMINFO, &mut answer)?;
     let word = |index: usize| {
         let bytes = answer[..length].get(index * 4..index * 4 + 4);
-        bytes.and_then(|bytes| bytes.try_into().ok()).map_or(0, |bytes| u64::from(u32::from_ne_bytes(bytes)))
+        bytes
+            .and_then(|bytes| bytes.try_into().ok())
+            .map_or(0, |bytes| u64::from(u32::from_ne_bytes(bytes)))
     };
     Ok(Memory { receive_queue: word(0), send_queue: word(5), drops: word(8) })
 }

@@ -68,7 +68,10 @@ pub mod memory;
 pub mod namespace;
 pub mod packet;
 pub mod shard;
-#[allow(unsafe_code, reason = "memory shared between threads, and system calls that take raw memory")]
+#[allow(
+    unsafe_code,
+    reason = "memory shared between threads, and system calls that take raw memory"
+)]
 mod sys;
 pub mod tap;
 #[cfg(test)]

@@ -12,8 +12,8 @@ use crate::filler::Filler;
 use crate::sys::ring::{Consumer, Producer, ring};
 use crate::wait::Readiness;
 use linerate_stack::{
-    Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, Medium, PlainFrame, RxChecksum,
-    RxFrame, SMALLEST_MTU, TxFrame,
+    Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, Medium, PlainFrame,
+    RxChecksum, RxFrame, SMALLEST_MTU, TxFrame,
 };
 use linerate_units::{Clock, Instant, Rate};
 use std::hint::cold_path;
@@ -87,7 +87,10 @@ pub fn pair(config: MemoryConfig) -> Result<(MemoryLink, MemoryLink), MemoryErro
 ///
 /// # Errors
 /// As for [`pair`].
-pub fn queues(config: MemoryConfig, count: usize) -> Result<(Vec<MemoryLink>, Vec<MemoryLink>), MemoryError> {
+pub fn queues(
+    config: MemoryConfig,
+    count: usize,
+) -> Result<(Vec<MemoryLink>, Vec<MemoryLink>), MemoryError> {
     (0..count).map(|_| pair(config)).collect()
 }
 
@@ -123,7 +126,8 @@ pub fn pair_with_clock<C: Clock + Clone>(
 }
 
 fn new_bell() -> Result<Arc<Bell>, MemoryError> {
-    let bell = Bell::new().map_err(|errno| MemoryError::Descriptor { errno: errno.raw_os_error() })?;
+    let bell =
+        Bell::new().map_err(|errno| MemoryError::Descriptor { errno: errno.raw_os_error() })?;
     Ok(Arc::new(bell))
 }
 
@@ -143,12 +147,20 @@ pub struct MemoryLink<C = MonotonicClock> {
 }
 
 impl<C: Clock> Link for MemoryLink<C> {
-    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         self.receive_into(budget, &mut on_frame)
     }
 
     #[inline(always)]
-    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
+    fn receive_into(
+        &mut self,
+        budget: usize,
+        sink: &mut impl FrameSink,
+    ) -> Result<usize, LinkError> {
         if budget == 0 {
             return Ok(0);
         }
@@ -161,7 +173,9 @@ impl<C: Clock> Link for MemoryLink<C> {
         let frames = self.receiver.frames(budget);
         match self.config.checksum {
             RxChecksum::Unverified => {
-                sink.take_plain(frames.map(|(bytes, stamp)| PlainFrame { bytes, arrived: arrived(stamp) }));
+                sink.take_plain(
+                    frames.map(|(bytes, stamp)| PlainFrame { bytes, arrived: arrived(stamp) }),
+                );
             }
             checksum => frames.for_each(|(bytes, stamp)| {
                 sink.take(RxFrame { checksum, ..RxFrame::plain(bytes, arrived(stamp)) });
@@ -192,7 +206,11 @@ impl<C: Clock> Link for MemoryLink<C> {
 
     /// The frames of a host bear the time of its turn.
     #[inline(always)]
-    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
         self.starved = false;
         // A host that only hears has nothing to send in most of its turns, and learns that the other end is gone when it
         // looks for frames.
@@ -212,7 +230,10 @@ impl<C: Clock> Link for MemoryLink<C> {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { rate: self.config.rate, ..Capabilities::new(self.config.medium, self.config.mtu) }
+        Capabilities {
+            rate: self.config.rate,
+            ..Capabilities::new(self.config.medium, self.config.mtu)
+        }
     }
 }
 
@@ -260,7 +281,9 @@ impl<C: Clock> Readiness for MemoryLink<C> {
     }
 
     fn is_ready(&mut self) -> bool {
-        self.receiver.has_frame() || self.receiver.is_abandoned() || (self.starved && self.sender.has_room())
+        self.receiver.has_frame()
+            || self.receiver.is_abandoned()
+            || (self.starved && self.sender.has_room())
     }
 
     /// The bell tells of room, too, so there is no need to poll for it.
@@ -310,7 +333,8 @@ mod tests {
 
     fn take<C: Clock>(link: &mut MemoryLink<C>) -> Vec<(Vec<u8>, Instant)> {
         let mut frames = Vec::new();
-        link.receive(usize::MAX, |frame| frames.push((frame.bytes.to_vec(), frame.arrived))).unwrap();
+        link.receive(usize::MAX, |frame| frames.push((frame.bytes.to_vec(), frame.arrived)))
+            .unwrap();
         frames
     }
 
@@ -328,7 +352,8 @@ mod tests {
     #[test]
     fn what_one_end_sends_the_other_receives_with_the_time_at_which_it_was_sent() {
         let clock = ManualClock::new(Instant::from_nanos(100));
-        let (mut left, mut right) = pair_with_clock(MemoryConfig::default(), clock.clone()).unwrap();
+        let (mut left, mut right) =
+            pair_with_clock(MemoryConfig::default(), clock.clone()).unwrap();
         assert_eq!(send(&mut left, [b"to the right"]), Ok(1));
         assert_eq!(send(&mut right, [&b"to the left"[..], b"again"]), Ok(2));
         clock.advance(Duration::from_nanos(11));
@@ -341,7 +366,10 @@ mod tests {
     fn what_a_host_sends_bears_the_time_of_its_turn() {
         let clock = ManualClock::new(Instant::from_nanos(100));
         let (mut left, mut right) = pair_with_clock(MemoryConfig::default(), clock).unwrap();
-        assert_eq!(left.transmit_from(9, &mut Speaker(Instant::from_nanos(70), Some(b"now"))), Ok(1));
+        assert_eq!(
+            left.transmit_from(9, &mut Speaker(Instant::from_nanos(70), Some(b"now"))),
+            Ok(1)
+        );
         assert_eq!(take(&mut right), [(b"now".to_vec(), Instant::from_nanos(70))]);
     }
 
@@ -359,7 +387,8 @@ mod tests {
     #[test]
     fn an_offered_frame_has_room_for_the_largest_packet_behind_a_tagged_header() {
         for medium in [Medium::Ethernet, Medium::Ip] {
-            let (mut left, _right) = pair(MemoryConfig { medium, ..MemoryConfig::default() }).unwrap();
+            let (mut left, _right) =
+                pair(MemoryConfig { medium, ..MemoryConfig::default() }).unwrap();
             let capabilities = left.capabilities();
             let mut room = 0;
             left.transmit(1, |bytes| {
@@ -389,7 +418,10 @@ mod tests {
     fn what_cannot_be_configured_is_refused_with_the_range_that_can() {
         let mtu = MemoryConfig { mtu: 87, ..MemoryConfig::default() };
         let error = pair(mtu).unwrap_err();
-        assert!(error == MemoryError::Mtu(87) && error.to_string().contains("88 to 65535"), "{error}");
+        assert!(
+            error == MemoryError::Mtu(87) && error.to_string().contains("88 to 65535"),
+            "{error}"
+        );
         let capacity = MemoryConfig { capacity: 0, ..MemoryConfig::default() };
         assert!(pair(capacity).unwrap_err().to_string().contains("1 to 65536"));
     }
@@ -443,7 +475,10 @@ mod tests {
             written += 1;
             Some(TxFrame::whole(60))
         });
-        assert_eq!((sent, written, seen), (Ok(2 * SHOWN_AT_ONCE), 2 * SHOWN_AT_ONCE, SHOWN_AT_ONCE));
+        assert_eq!(
+            (sent, written, seen),
+            (Ok(2 * SHOWN_AT_ONCE), 2 * SHOWN_AT_ONCE, SHOWN_AT_ONCE)
+        );
     }
 
     #[test]

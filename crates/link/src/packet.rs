@@ -17,7 +17,9 @@ use crate::sys::packet::{BATCH, Instruction, attach_filter, bind, join_station, 
 use crate::sys::socket_option;
 use crate::virtio::{self, FRAME, HEADER, LARGEST_FRAME, LARGEST_PACKET};
 use crate::wait::Readiness;
-use linerate_stack::{Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, RxFrame, TxFrame};
+use linerate_stack::{
+    Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, RxFrame, TxFrame,
+};
 use linerate_units::Clock;
 use rustix::io::Errno;
 use rustix::net::{
@@ -92,7 +94,10 @@ impl PacketLink {
         let mac = config.mac.unwrap_or(own);
         let socket = open_socket()?;
         let system = |what| {
-            move |error: io::Error| PacketError::System { what, errno: error.raw_os_error().unwrap_or(0) }
+            move |error: io::Error| PacketError::System {
+                what,
+                errno: error.raw_os_error().unwrap_or(0),
+            }
         };
         set(&socket, IGNORE_OUTGOING, 1).map_err(system("leave out what leaves"))?;
         set(&socket, libc::PACKET_QDISC_BYPASS, i32::from(config.bypass_queue))
@@ -116,7 +121,13 @@ impl PacketLink {
         open_socket().map(drop)
     }
 
-    fn over(socket: OwnedFd, interface: KernelInterface, mac: [u8; 6], mtu: usize, offloads: bool) -> Self {
+    fn over(
+        socket: OwnedFd,
+        interface: KernelInterface,
+        mac: [u8; 6],
+        mtu: usize,
+        offloads: bool,
+    ) -> Self {
         let offloads = virtio::offloads(offloads);
         let capabilities = Capabilities { offloads, ..Capabilities::new(Medium::Ethernet, mtu) };
         let room = FRAME + capabilities.room() + 4;
@@ -151,7 +162,12 @@ impl PacketLink {
     pub fn dropped(&mut self) -> u64 {
         // struct tpacket_stats: packets and drops since it was last read.
         let mut counted = [0; 8];
-        let read = socket_option::get(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut counted);
+        let read = socket_option::get(
+            &self.socket,
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            &mut counted,
+        );
         if read.is_ok() {
             let [.., a, b, c, d] = counted;
             self.dropped += u64::from(u32::from_ne_bytes([a, b, c, d]));
@@ -201,7 +217,8 @@ impl PacketLink {
         let is_first = self.depart()?;
         let last = &mut self.departures[place];
         if is_first {
-            let parts = [&last.memory[HEADER..FRAME + last.length], rest[0], rest[1]].map(IoSlice::new);
+            let parts =
+                [&last.memory[HEADER..FRAME + last.length], rest[0], rest[1]].map(IoSlice::new);
             let mut nothing_else = SendAncillaryBuffer::default();
             match leave(|| sendmsg(&self.socket, &parts, &mut nothing_else, SendFlags::DONTWAIT)) {
                 Departure::Left(_) => return Ok(()),
@@ -210,7 +227,9 @@ impl PacketLink {
                     self.refused += 1;
                     return Ok(());
                 }
-                Departure::Failed(errno) => return Err(explain("send a frame", errno.raw_os_error())),
+                Departure::Failed(errno) => {
+                    return Err(explain("send a frame", errno.raw_os_error()));
+                }
             }
         }
         for part in rest {
@@ -224,13 +243,18 @@ impl PacketLink {
 }
 
 impl Link for PacketLink {
-    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         let mut received = 0;
         let mut lengths = [0; BATCH];
         while received < budget {
             let wanted = (budget - received).min(BATCH);
             // The kernel writes from the header's place on.
-            let came = match receive(&self.socket, self.arrivals.next(wanted), HEADER, &mut lengths) {
+            let came = match receive(&self.socket, self.arrivals.next(wanted), HEADER, &mut lengths)
+            {
                 Ok(came) => came,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => continue,
@@ -240,7 +264,9 @@ impl Link for PacketLink {
             for (place, &length) in lengths.iter().enumerate().take(came) {
                 let memory = self.arrivals.memory(place);
                 match virtio::arrived(memory, length) {
-                    Some(frame) => on_frame(RxFrame { arrived: now, memory: Some(memory), ..frame }),
+                    Some(frame) => {
+                        on_frame(RxFrame { arrived: now, memory: Some(memory), ..frame })
+                    }
                     None => self.malformed += 1,
                 }
             }
@@ -277,7 +303,11 @@ impl Link for PacketLink {
 
     /// What is lent goes to the kernel from where it is, alone; whole frames go in batches. Without offloads nothing can
     /// be lent.
-    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
         if !self.capabilities.offloads.checksums {
             return self.transmit(budget, |frame| source.fill(frame));
         }

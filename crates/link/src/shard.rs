@@ -9,8 +9,8 @@ use crate::bell::Bell;
 use crate::sys::ring::{Consumer, Producer, ring};
 use crate::wait::{Readiness, WaitError};
 use linerate_stack::{
-    Capabilities, FrameSource, Link, LinkError, Medium, PartialChecksum, RxChecksum, RxFrame, Shard, Steered,
-    Steering, TxFrame,
+    Capabilities, FrameSource, Link, LinkError, Medium, PartialChecksum, RxChecksum, RxFrame,
+    Shard, Steered, Steering, TxFrame,
 };
 use linerate_units::Instant;
 use std::num::NonZeroU16;
@@ -51,13 +51,15 @@ impl HandoverWatch {
     /// What the shard has counted.
     #[must_use]
     pub fn look(&self) -> Handovers {
-        let [given, taken, dropped] =
-            [&self.given, &self.taken, &self.dropped].map(|counter| counter.load(Ordering::Relaxed));
+        let [given, taken, dropped] = [&self.given, &self.taken, &self.dropped]
+            .map(|counter| counter.load(Ordering::Relaxed));
         Handovers { given, taken, dropped }
     }
 
     fn show(&self, Handovers { given, taken, dropped }: Handovers) {
-        for (counter, value) in [(&self.given, given), (&self.taken, taken), (&self.dropped, dropped)] {
+        for (counter, value) in
+            [(&self.given, given), (&self.taken, taken), (&self.dropped, dropped)]
+        {
             counter.store(value, Ordering::Relaxed);
         }
     }
@@ -198,25 +200,30 @@ impl<L> ShardLink<L> {
 
 impl<L: Link> Link for ShardLink<L> {
     /// Frames that are handed to other shards are counted among those received: they were work.
-    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         // Neither side may keep the other from its turn, which for a budget of one is every second time.
         let theirs = if self.queue_is_first { budget / 2 } else { budget.div_ceil(2) };
         self.queue_is_first = !self.queue_is_first;
         let received = self.take_in(theirs, &mut on_frame);
         let Self { queue, steering, medium, outboxes, counted, shard, .. } = self;
-        let outcome = queue.receive(budget - received, |frame| match steering.steer(*medium, frame.bytes) {
-            Steered::To(owner) if owner == shard.number => on_frame(frame),
-            Steered::To(owner) => {
-                outboxes
-                    .get_mut(usize::from(owner))
-                    .into_iter()
-                    .for_each(|outbox| hand_over(outbox, &frame, counted));
-            }
-            Steered::ToAll => {
-                outboxes.iter_mut().for_each(|outbox| hand_over(outbox, &frame, counted));
-                on_frame(frame);
-            }
-        });
+        let outcome =
+            queue.receive(budget - received, |frame| match steering.steer(*medium, frame.bytes) {
+                Steered::To(owner) if owner == shard.number => on_frame(frame),
+                Steered::To(owner) => {
+                    outboxes
+                        .get_mut(usize::from(owner))
+                        .into_iter()
+                        .for_each(|outbox| hand_over(outbox, &frame, counted));
+                }
+                Steered::ToAll => {
+                    outboxes.iter_mut().for_each(|outbox| hand_over(outbox, &frame, counted));
+                    on_frame(frame);
+                }
+            });
         for outbox in outboxes.iter_mut().flatten() {
             if outbox.ring.publish() {
                 outbox.bell.ring();
@@ -236,7 +243,11 @@ impl<L: Link> Link for ShardLink<L> {
         self.queue.transmit(budget, fill)
     }
 
-    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
         self.queue.transmit_from(budget, source)
     }
 
@@ -284,7 +295,9 @@ fn write_note(frame: &RxFrame<'_>, into: &mut [u8]) {
 
 fn read_note(noted: &[u8], arrived: Instant) -> RxFrame<'_> {
     let (note, bytes) = noted.split_at_checked(NOTE).unwrap_or_default();
-    let field = |at: usize| note.get(at..at + 2).map_or(0, |field| u16::from_ne_bytes([field[0], field[1]]));
+    let field = |at: usize| {
+        note.get(at..at + 2).map_or(0, |field| u16::from_ne_bytes([field[0], field[1]]))
+    };
     let checksum = match field(0) {
         VERIFIED => RxChecksum::Verified,
         PARTIAL => RxChecksum::Partial(PartialChecksum { start: field(2), offset: field(4) }),
@@ -406,11 +419,18 @@ mod tests {
         let partial = RxChecksum::Partial(PartialChecksum { start: 34, offset: 16 });
         for checksum in [RxChecksum::Unverified, RxChecksum::Verified, partial] {
             for segment in [None, NonZeroU16::new(1_448)] {
-                let frame = RxFrame { checksum, segment, ..RxFrame::plain(&packet, Instant::from_nanos(5)) };
+                let frame = RxFrame {
+                    checksum,
+                    segment,
+                    ..RxFrame::plain(&packet, Instant::from_nanos(5))
+                };
                 let mut noted = vec![0; NOTE + packet.len()];
                 write_note(&frame, &mut noted);
                 let read = read_note(&noted, frame.arrived);
-                assert_eq!((read.bytes, read.checksum, read.segment), (&packet[..], checksum, segment));
+                assert_eq!(
+                    (read.bytes, read.checksum, read.segment),
+                    (&packet[..], checksum, segment)
+                );
             }
         }
     }
@@ -429,7 +449,8 @@ mod tests {
     #[test]
     fn a_shard_that_is_far_behind_loses_frames_and_they_are_counted() {
         let (mut far, mut near) = cable(bare(), 2);
-        let (packet, owner) = (0..).map(|port| segment(port, 2)).find(|(_, owner)| *owner == 1).unwrap();
+        let (packet, owner) =
+            (0..).map(|port| segment(port, 2)).find(|(_, owner)| *owner == 1).unwrap();
         for _ in 0..2_000 {
             send(&mut far[0], &packet);
             assert!(take(&mut near[0]).is_empty());
@@ -446,7 +467,9 @@ mod tests {
     #[test]
     fn a_flood_of_strange_frames_does_not_keep_a_queue_from_its_turn() {
         let (mut far, mut near) = cable(bare(), 2);
-        let of = |wanted| (0..).map(|port| segment(port, 2)).find(|&(_, owner)| owner == wanted).unwrap().0;
+        let of = |wanted| {
+            (0..).map(|port| segment(port, 2)).find(|&(_, owner)| owner == wanted).unwrap().0
+        };
         for _ in 0..64 {
             send(&mut far[1], &of(0));
         }
@@ -522,7 +545,8 @@ mod tests {
     #[test]
     fn the_longest_frame_of_a_link_is_handed_over_with_a_tag_in_it_and_the_time_of_its_arrival() {
         let clock = crate::ManualClock::new(Instant::from_nanos(11));
-        let pairs = [(); 2].map(|()| crate::memory::pair_with_clock(bare(), clock.clone()).unwrap());
+        let pairs =
+            [(); 2].map(|()| crate::memory::pair_with_clock(bare(), clock.clone()).unwrap());
         let (mut far, near): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let mut near = share(near, SEED).unwrap();
         let mut packet = packet_of(1);
@@ -539,9 +563,11 @@ mod tests {
     fn a_frame_that_is_longer_than_the_link_says_is_not_handed_over_and_is_counted() {
         let mut packet = packet_of(1);
         packet.resize(1_505, 7);
-        let mut near =
-            share([(); 2].map(|()| Brings { frames: vec![packet.clone()], segment: None }).into(), SEED)
-                .unwrap();
+        let mut near = share(
+            [(); 2].map(|()| Brings { frames: vec![packet.clone()], segment: None }).into(),
+            SEED,
+        )
+        .unwrap();
         assert_eq!(near[0].receive(1, |_| ()), Ok(1));
         assert_eq!(near[0].handovers(), Handovers { dropped: 1, ..Handovers::default() });
     }
@@ -647,7 +673,8 @@ mod tests {
     fn a_sleeping_shard_wakes_for_what_others_hand_it_however_the_threads_interleave() {
         const FRAMES: usize = 4_000;
         let (mut far, mut near) = cable(bare(), 2);
-        let (packet, _) = (0..).map(|port| segment(port, 2)).find(|(_, owner)| *owner == 1).unwrap();
+        let (packet, _) =
+            (0..).map(|port| segment(port, 2)).find(|(_, owner)| *owner == 1).unwrap();
         let (mut sleeper, mut giver) = (near.remove(1), near.remove(0));
         let taking = thread::spawn(move || {
             let (mut waiter, mut taken) = (Waiter::new().unwrap(), 0);

@@ -4,8 +4,8 @@ use crate::sys::socket_option;
 use crate::virtio;
 use crate::{MonotonicClock, NoLink, Readiness, Waiter};
 use linerate_stack::{
-    Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, Offloads, PartialChecksum, RxChecksum,
-    RxFrame, TxChecksum, TxFrame,
+    Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, Offloads, PartialChecksum,
+    RxChecksum, RxFrame, TxChecksum, TxFrame,
 };
 use linerate_units::{Clock, Instant};
 use std::net::Ipv4Addr;
@@ -114,7 +114,10 @@ pub(crate) fn lent_frames_leave_whole<L: Link + Readiness>(over: impl FnOnce(Own
         for _ in 0..most {
             let Ok(length) = theirs.recv(&mut bytes) else { break };
             let (header, frame) = bytes[..length].split_at(virtio::LENGTH);
-            assert_eq!((header, &frame[..4]), (&[0; virtio::LENGTH][..], &u32::to_be_bytes(seen)[..]));
+            assert_eq!(
+                (header, &frame[..4]),
+                (&[0; virtio::LENGTH][..], &u32::to_be_bytes(seen)[..])
+            );
             let rest = if Lender::has_rest(seen) { &expected[..] } else { &[] };
             assert!(frame[4..8] == [7; 4] && frame[8..] == *rest, "frame {seen}");
             seen += 1;
@@ -242,7 +245,9 @@ impl FrameSource for Unfinished {
 
 /// A link with the virtio-net header, over one end of a pair of sockets, says in it what is left to be done about a
 /// frame, whether that is whole or lent.
-pub(crate) fn what_is_left_to_be_done_stands_in_front_of_the_frame<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
+pub(crate) fn what_is_left_to_be_done_stands_in_front_of_the_frame<L: Link>(
+    over: impl FnOnce(OwnedFd) -> L,
+) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     let mut link = over(ours.into());
     assert_eq!(link.transmit(1, |frame| Unfinished(true).fill(frame)), Ok(1));
@@ -262,7 +267,9 @@ pub(crate) fn what_is_left_to_be_done_stands_in_front_of_the_frame<L: Link>(over
 }
 
 /// A link with the virtio-net header, over one end of a pair of sockets, has room for the largest frame.
-pub(crate) fn the_largest_frame_that_can_arrive_does_so_whole<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
+pub(crate) fn the_largest_frame_that_can_arrive_does_so_whole<L: Link>(
+    over: impl FnOnce(OwnedFd) -> L,
+) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let mut link = over(ours.into());
@@ -303,7 +310,11 @@ pub(crate) struct Brings {
 }
 
 impl Link for Brings {
-    fn receive(&mut self, _: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        _: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         let Some(bytes) = self.frames.pop() else { return Ok(0) };
         let plain = RxFrame::plain(&bytes, Instant::from_nanos(7));
         on_frame(RxFrame { checksum: RxChecksum::Verified, segment: self.segment, ..plain });
@@ -321,7 +332,10 @@ impl Link for Brings {
     fn capabilities(&self) -> Capabilities {
         let joined = Offloads { checksums: true, super_packet: 65_535 };
         let usual = Capabilities::new(Medium::Ip, 1_500);
-        Capabilities { offloads: if self.segment.is_some() { joined } else { usual.offloads }, ..usual }
+        Capabilities {
+            offloads: if self.segment.is_some() { joined } else { usual.offloads },
+            ..usual
+        }
     }
 }
 

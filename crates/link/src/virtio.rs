@@ -89,7 +89,9 @@ pub(crate) fn write_header(frame: &TxFrame, memory: &mut [u8]) {
 fn header(frame: &TxFrame, bytes: &[u8]) -> [u8; LENGTH] {
     let TxChecksum::Partial(place) = frame.checksum else { return [0; LENGTH] };
     let (kind, size, headers) = match frame.segment {
-        Some(size) => (TCP_OVER_IPV4, size.get(), place.start.saturating_add(length_of_tcp(bytes, place))),
+        Some(size) => {
+            (TCP_OVER_IPV4, size.get(), place.start.saturating_add(length_of_tcp(bytes, place)))
+        }
         None => (SINGLE, 0, 0),
     };
     let mut header = [0; LENGTH];
@@ -143,13 +145,19 @@ mod tests {
             read(header_of(DATA_VALID | 4, SINGLE, 0, 0, 0), 60).unwrap().checksum,
             RxChecksum::Verified
         );
-        assert_eq!(read(header_of(4, SINGLE, 0, 0, 0), 60).unwrap().checksum, RxChecksum::Unverified);
+        assert_eq!(
+            read(header_of(4, SINGLE, 0, 0, 0), 60).unwrap().checksum,
+            RxChecksum::Unverified
+        );
     }
 
     #[test]
     fn a_super_frame_says_how_large_its_segments_were() {
         let said = Said { checksum: RxChecksum::Partial(PLACE), segment: NonZeroU16::new(1_448) };
-        assert_eq!(read(header_of(NEEDS_CHECKSUM, TCP_OVER_IPV4, 1_448, 34, 16), 60_000), Some(said));
+        assert_eq!(
+            read(header_of(NEEDS_CHECKSUM, TCP_OVER_IPV4, 1_448, 34, 16), 60_000),
+            Some(said)
+        );
     }
 
     #[test]
@@ -166,20 +174,33 @@ mod tests {
 
     #[test]
     fn a_checksum_beyond_the_frame_cannot_be() {
-        for (start, offset) in
-            [(34, 17), (50, 1), (52, 0), (u16::MAX, 0), (0, u16::MAX), (u16::MAX, u16::MAX), (u16::MAX, 3)]
-        {
+        for (start, offset) in [
+            (34, 17),
+            (50, 1),
+            (52, 0),
+            (u16::MAX, 0),
+            (0, u16::MAX),
+            (u16::MAX, u16::MAX),
+            (u16::MAX, 3),
+        ] {
             assert_eq!(read(header_of(NEEDS_CHECKSUM, SINGLE, 0, start, offset), 52), None);
         }
         assert!(read(header_of(NEEDS_CHECKSUM, SINGLE, 0, 34, 16), 52).is_some());
-        assert!(read(header_of(0, SINGLE, 0, u16::MAX, u16::MAX), 52).is_some(), "nobody asks for it");
+        assert!(
+            read(header_of(0, SINGLE, 0, u16::MAX, u16::MAX), 52).is_some(),
+            "nobody asks for it"
+        );
     }
 
     #[test]
     fn super_frames_of_other_kinds_were_not_asked_for() {
         // UDP as fragments, TCP over IPv6, UDP.
         for kind in [3, 4, 5, 0xff] {
-            assert_eq!(read(header_of(NEEDS_CHECKSUM, kind, 1_448, 34, 16), 60_000), None, "{kind}");
+            assert_eq!(
+                read(header_of(NEEDS_CHECKSUM, kind, 1_448, 34, 16), 60_000),
+                None,
+                "{kind}"
+            );
         }
     }
 

@@ -90,7 +90,11 @@ impl Waiter {
     ///
     /// # Errors
     /// [`WaitError`] if the system cannot poll.
-    pub fn wait(&mut self, link: &mut impl Readiness, deadline: Instant) -> Result<Wake, WaitError> {
+    pub fn wait(
+        &mut self,
+        link: &mut impl Readiness,
+        deadline: Instant,
+    ) -> Result<Wake, WaitError> {
         self.spin(link);
         if !self.door.close() {
             return Ok(Wake { link: link.is_ready(), doorbell: true });
@@ -117,7 +121,8 @@ impl Waiter {
     /// Sleeps, and says who ended it.
     fn sleep(&self, link: &impl Readiness, deadline: Instant) -> Result<Wake, WaitError> {
         let deadline = deadline.min(link.next_deadline());
-        let interest = if link.wants_room() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let interest =
+            if link.wants_room() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let door = self.door.bell.as_fd();
         // Without a bell the door takes its place, and is left out.
         let bell = link.bell();
@@ -213,7 +218,10 @@ impl Door {
 
     /// Goes from awake to asleep; false, and awake, if somebody rang.
     fn close(&self) -> bool {
-        let sleeps = self.state.compare_exchange(AWAKE, ASLEEP, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let sleeps = self
+            .state
+            .compare_exchange(AWAKE, ASLEEP, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok();
         if !sleeps {
             self.state.swap(AWAKE, Ordering::Acquire);
         }
@@ -266,7 +274,10 @@ mod tests {
         let mut link = NoLink::new().unwrap();
         waiter.doorbell().ring();
         waiter.doorbell().ring();
-        assert_eq!(waiter.wait(&mut link, Instant::NEVER), Ok(Wake { link: false, doorbell: true }));
+        assert_eq!(
+            waiter.wait(&mut link, Instant::NEVER),
+            Ok(Wake { link: false, doorbell: true })
+        );
         assert_eq!(waiter.wait(&mut link, Instant::ZERO), Ok(Wake::default()));
     }
 
@@ -280,7 +291,10 @@ mod tests {
     fn the_bell_is_struck_for_one_who_sleeps_and_for_nobody_else() {
         let waiter = Waiter::new().unwrap();
         waiter.doorbell().ring();
-        assert!(!rings(&waiter) && !waiter.door.close(), "it was awake, and does not sleep over it");
+        assert!(
+            !rings(&waiter) && !waiter.door.close(),
+            "it was awake, and does not sleep over it"
+        );
         assert!(waiter.door.close());
         waiter.doorbell().ring();
         assert!(rings(&waiter));
@@ -305,7 +319,10 @@ mod tests {
     fn one_ring_ends_a_sleep_which_is_no_word_of_the_link_and_is_not_heard_again() {
         let mut waiter = Waiter::new().unwrap();
         let mut link = RungLate(NoLink::new().unwrap(), waiter.doorbell());
-        assert_eq!(waiter.wait(&mut link, Instant::NEVER), Ok(Wake { link: false, doorbell: true }));
+        assert_eq!(
+            waiter.wait(&mut link, Instant::NEVER),
+            Ok(Wake { link: false, doorbell: true })
+        );
         assert!(!rings(&waiter));
         assert_eq!(waiter.wait(&mut link.0, Instant::ZERO), Ok(Wake::default()));
     }
@@ -313,7 +330,8 @@ mod tests {
     #[test]
     fn who_was_rung_for_is_told_of_the_link_too() {
         let mut waiter = Waiter::new().unwrap();
-        let mut link = Busy { silent: NoLink::new().unwrap(), ready: true, deadline: Instant::NEVER };
+        let mut link =
+            Busy { silent: NoLink::new().unwrap(), ready: true, deadline: Instant::NEVER };
         waiter.doorbell().ring();
         assert_eq!(waiter.wait(&mut link, Instant::NEVER), Ok(Wake { link: true, doorbell: true }));
     }
@@ -385,7 +403,10 @@ mod tests {
         let mut waiter = Waiter::new().unwrap();
         let silent = NoLink::new().unwrap();
         let mut link = Busy { silent, ready: true, deadline: Instant::NEVER };
-        assert_eq!(waiter.wait(&mut link, Instant::NEVER), Ok(Wake { link: true, doorbell: false }));
+        assert_eq!(
+            waiter.wait(&mut link, Instant::NEVER),
+            Ok(Wake { link: true, doorbell: false })
+        );
         link.ready = false;
         link.deadline = Instant::ZERO;
         assert_eq!(waiter.wait(&mut link, Instant::NEVER), Ok(Wake::default()));

@@ -27,7 +27,8 @@ struct EchoHost {
 impl EchoHost {
     fn new(tap: Tap, path: &Path) -> Self {
         let cidr = Ipv4Cidr::new(OURS, 24).unwrap();
-        let mut stack = Stack::new(StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, 2]), cidr), [7; 32]);
+        let mut stack =
+            Stack::new(StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, 2]), cidr), [7; 32]);
         stack.udp_bind(SocketAddrV4::new(OURS, 7), &UdpOptions::default()).unwrap();
         let link = Capture::new(tap, "lr0", CaptureWriter::create(path).unwrap());
         let waiter = Waiter::new().unwrap();

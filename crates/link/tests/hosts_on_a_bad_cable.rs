@@ -30,7 +30,10 @@ fn pattern(place: usize) -> u8 {
 
 fn stack(last_octet: u8) -> Stack {
     let address = Ipv4Cidr::new(Ipv4Addr::new(10, 0, 0, last_octet), 24).unwrap();
-    Stack::new(StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, last_octet]), address), [last_octet; 32])
+    Stack::new(
+        StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, last_octet]), address),
+        [last_octet; 32],
+    )
 }
 
 /// The transfer, as far as it has come.
@@ -51,13 +54,24 @@ impl<'a> Transfer<'a> {
         let clock = ManualClock::new(Instant::from_nanos(1_000_000_000));
         let (left, right) = pair_with_clock(MemoryConfig::default(), clock.clone()).unwrap();
         let impaired = Impair::with_clock(left, impairments.parse().unwrap(), seed, clock.clone());
-        let link = Capture::with_clock(impaired, "client", CaptureWriter::new(file), clock.clone(), EPOCH);
+        let link =
+            Capture::with_clock(impaired, "client", CaptureWriter::new(file), clock.clone(), EPOCH);
         let mut client = Host::new(stack(1), link);
         let mut server = Host::new(stack(2), right);
         let listener = server.stack_mut().tcp_listen(SERVER, &ListenOptions::default()).unwrap();
         let options = ConnectOptions::default();
         let sending = client.stack_mut().tcp_connect(clock.now(), SERVER, &options).unwrap();
-        Self { clock, client, server, listener, sending, receiving: None, written: 0, read: 0, ended: false }
+        Self {
+            clock,
+            client,
+            server,
+            listener,
+            sending,
+            receiving: None,
+            written: 0,
+            read: 0,
+            ended: false,
+        }
     }
 
     fn run(&mut self) {
@@ -72,7 +86,11 @@ impl<'a> Transfer<'a> {
             let idle = !moved && !theirs.more && !ours.more && ours.received + theirs.received == 0;
             if idle && ours.transmitted + theirs.transmitted == 0 {
                 let next = theirs.next.min(ours.next).min(self.client.link().next_deadline());
-                assert!(next < now + Duration::from_secs(120), "nothing goes on any more: {}", self.read);
+                assert!(
+                    next < now + Duration::from_secs(120),
+                    "nothing goes on any more: {}",
+                    self.read
+                );
                 self.clock.advance(next.since(now));
             }
         }
@@ -162,7 +180,8 @@ fn the_same_seed_gives_the_same_capture_to_the_last_byte() {
 fn tshark_finds_no_frame_of_it_malformed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bad-cable.pcapng");
-    fs::write(&path, transfer("loss=1%,duplicate=1%,reorder=1%,delay=1ms,jitter=500us", 7)).unwrap();
+    fs::write(&path, transfer("loss=1%,duplicate=1%,reorder=1%,delay=1ms,jitter=500us", 7))
+        .unwrap();
     let mut tshark = Command::new("tshark");
     tshark.args(["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-r"]).arg(path);
     let trouble = "_ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\" \

@@ -4,7 +4,11 @@ use crate::syntax::{IpMarks, Marks, Segment, SegmentOption, SegmentOptions, Sett
 use linerate_wire::{Ecn, EcnOrder, TcpFlags, TypeOfService};
 
 /// The parts of a segment in which `came` is not what `expected` says; none if it is.
-pub(crate) fn differences(expected: &Segment, came: &Segment, settings: &Settings) -> Vec<&'static str> {
+pub(crate) fn differences(
+    expected: &Segment,
+    came: &Segment,
+    settings: &Settings,
+) -> Vec<&'static str> {
     let mut parts = Vec::new();
     let mut judge = |part, is_right: bool| {
         if !is_right {
@@ -40,7 +44,9 @@ fn marks_match(expected: IpMarks, came: IpMarks) -> bool {
 /// The same options, in whatever order and however filled up: stacks differ in that, and no peer may
 /// mind (RFC 9293 §3.2).
 fn options_match(expected: &SegmentOptions, came: &SegmentOptions, settings: &Settings) -> bool {
-    let (SegmentOptions::List(expected), SegmentOptions::List(came)) = (expected, came) else { return true };
+    let (SegmentOptions::List(expected), SegmentOptions::List(came)) = (expected, came) else {
+        return true;
+    };
     let telling = |list: &[SegmentOption]| {
         let mut list: Vec<_> = list
             .iter()
@@ -52,7 +58,10 @@ fn options_match(expected: &SegmentOptions, came: &SegmentOptions, settings: &Se
     };
     let (expected, came) = (telling(expected), telling(came));
     expected.len() == came.len()
-        && expected.iter().zip(&came).all(|(expected, came)| option_matches(expected, came, settings))
+        && expected
+            .iter()
+            .zip(&came)
+            .all(|(expected, came)| option_matches(expected, came, settings))
 }
 
 fn option_matches(expected: &SegmentOption, came: &SegmentOption, settings: &Settings) -> bool {
@@ -60,7 +69,8 @@ fn option_matches(expected: &SegmentOption, came: &SegmentOption, settings: &Set
     match (expected, came) {
         (Timestamps { value: said, echo: wanted }, Timestamps { value, echo }) => {
             let off = u64::from(said.wrapping_sub(*value).min(value.wrapping_sub(*said)));
-            let allowed = settings.stamp_tick.map(|tick| settings.tolerance.as_nanos() / tick.as_nanos());
+            let allowed =
+                settings.stamp_tick.map(|tick| settings.tolerance.as_nanos() / tick.as_nanos());
             wanted == echo && allowed.is_none_or(|allowed| off <= allowed)
         }
         _ => expected == came,
@@ -118,7 +128,11 @@ mod tests {
             ("P. 2:12(10) ack 1 win 501", &["sequence number", "window", "options"]),
             ("P. 1:11(10) ack 1 <nop,nop,TS val 5 ecr 8>", &["options"]),
         ] {
-            assert_eq!(differences(&segment(text), &came, &Settings::default()), expected, "{text}");
+            assert_eq!(
+                differences(&segment(text), &came, &Settings::default()),
+                expected,
+                "{text}"
+            );
         }
     }
 
@@ -126,8 +140,12 @@ mod tests {
     fn the_values_of_stamps_are_judged_where_the_script_has_a_tick() {
         let tick = linerate_units::Duration::from_millis(1);
         let settings = Settings { stamp_tick: Some(tick), ..Settings::default() };
-        let (expected, near) = (segment("P 1:1(0) <TS val 5 ecr 0>"), segment("P 1:1(0) <TS val 9 ecr 0>"));
+        let (expected, near) =
+            (segment("P 1:1(0) <TS val 5 ecr 0>"), segment("P 1:1(0) <TS val 9 ecr 0>"));
         assert!(differences(&expected, &near, &settings).is_empty());
-        assert_eq!(differences(&expected, &segment("P 1:1(0) <TS val 10 ecr 0>"), &settings), ["options"]);
+        assert_eq!(
+            differences(&expected, &segment("P 1:1(0) <TS val 10 ecr 0>"), &settings),
+            ["options"]
+        );
     }
 }

@@ -78,7 +78,8 @@ impl ScriptFile {
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), FileError> {
     let unreadable = |error| FileError::Unreadable(folder.display().to_string(), error);
     let entries: Result<Vec<_>, _> = std::fs::read_dir(folder).map_err(unreadable)?.collect();
-    let mut paths: Vec<_> = entries.map_err(unreadable)?.into_iter().map(|entry| entry.path()).collect();
+    let mut paths: Vec<_> =
+        entries.map_err(unreadable)?.into_iter().map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
         // A link is not followed: it could lead back up.

@@ -67,7 +67,13 @@ impl Origin {
 
 impl Flows {
     pub(crate) const fn new(settings: Settings) -> Self {
-        Self { settings, list: Vec::new(), current: None, listened: false, cookies: BTreeMap::new() }
+        Self {
+            settings,
+            list: Vec::new(),
+            current: None,
+            listened: false,
+            cookies: BTreeMap::new(),
+        }
     }
 
     /// A socket has begun to listen: the next SYN begins a connection.
@@ -93,7 +99,11 @@ impl Flows {
             flow.remote.unwrap_or(UNSAID).to_live(segment.seq, false)
         };
         let local = flow.local.unwrap_or_default();
-        let ack = if acknowledges(segment.flags) { local.to_live(segment.ack.unwrap_or(0), syn) } else { 0 };
+        let ack = if acknowledges(segment.flags) {
+            local.to_live(segment.ack.unwrap_or(0), syn)
+        } else {
+            0
+        };
         let header = TcpHeader {
             source_port: flow.remote_port,
             destination_port: flow.local_port,
@@ -123,11 +133,13 @@ impl Flows {
         if let Some((remote, local)) = segment.ports {
             return self.find_or_add(local, remote);
         }
-        let begins = segment.flags & (TcpFlags::SYN | TcpFlags::ACK) == TcpFlags::SYN && self.listened;
+        let begins =
+            segment.flags & (TcpFlags::SYN | TcpFlags::ACK) == TcpFlags::SYN && self.listened;
         match self.current {
             Some(current) if !begins => current,
             _ => {
-                let port = FIRST_PEER_PORT.wrapping_add(u16::try_from(self.list.len()).unwrap_or(0));
+                let port =
+                    FIRST_PEER_PORT.wrapping_add(u16::try_from(self.list.len()).unwrap_or(0));
                 self.find_or_add(self.settings.bind_port, port)
             }
         }
@@ -135,7 +147,9 @@ impl Flows {
 
     fn find_or_add(&mut self, local_port: u16, remote_port: u16) -> usize {
         let ports = (local_port, remote_port);
-        if let Some(known) = self.list.iter().position(|flow| (flow.local_port, flow.remote_port) == ports) {
+        if let Some(known) =
+            self.list.iter().position(|flow| (flow.local_port, flow.remote_port) == ports)
+        {
             return known;
         }
         self.listened = false;
@@ -175,7 +189,10 @@ impl Flows {
     /// what is larger than the peer's MSS is written so.
     pub(crate) fn is_burst(&self, expected: &Segment, came: &Segment) -> bool {
         let mss = self.current.map_or(UNSAID_MSS, |current| self.list[current].mss);
-        expected.length > mss && came.seq == expected.seq && 0 < came.length && came.length < expected.length
+        expected.length > mss
+            && came.seq == expected.seq
+            && 0 < came.length
+            && came.length < expected.length
     }
 
     /// A packet of the host in the script's words. `expected` is what the script has in its place, from
@@ -183,11 +200,16 @@ impl Flows {
     ///
     /// # Errors
     /// What is wrong with the packet.
-    pub(crate) fn outbound(&mut self, packet: &[u8], expected: &Segment) -> Result<Segment, String> {
+    pub(crate) fn outbound(
+        &mut self,
+        packet: &[u8],
+        expected: &Segment,
+    ) -> Result<Segment, String> {
         let packet = Ipv4Packet::parse(packet).map_err(|error| error.to_string())?;
         let pseudo = packet.header.pseudo_header(packet.payload.len());
         TcpHeader::verify_checksum(packet.payload, pseudo).map_err(|error| error.to_string())?;
-        let live = linerate_wire::Segment::parse(packet.payload).map_err(|error| error.to_string())?;
+        let live =
+            linerate_wire::Segment::parse(packet.payload).map_err(|error| error.to_string())?;
         let known = self.list.len();
         let index = self.find_or_add(live.source_port, live.destination_port);
         let others = self.current.is_some_and(|current| current != index);
@@ -204,8 +226,9 @@ impl Flows {
         }
         let (local, remote) = (flow.local.unwrap_or_default(), flow.remote.unwrap_or(UNSAID));
         let options = options_of_bytes(live.options);
-        let options =
-            options.into_iter().map(|option| flow.option_to_script(option, expected, &mut self.cookies));
+        let options = options
+            .into_iter()
+            .map(|option| flow.option_to_script(option, expected, &mut self.cookies));
         Ok(Segment {
             ip: IpMarks {
                 marks: Marks::Byte(packet.header.type_of_service.byte()),
@@ -225,11 +248,16 @@ impl Flows {
 }
 
 impl Flow {
-    fn option_to_live(&self, option: &SegmentOption, cookies: &BTreeMap<Vec<u8>, Vec<u8>>) -> SegmentOption {
+    fn option_to_live(
+        &self,
+        option: &SegmentOption,
+        cookies: &BTreeMap<Vec<u8>, Vec<u8>>,
+    ) -> SegmentOption {
         match option {
             SegmentOption::Sack(blocks) => {
                 let local = self.local.unwrap_or_default();
-                let live = |&(left, right)| (local.to_live(left, false), local.to_live(right, false));
+                let live =
+                    |&(left, right)| (local.to_live(left, false), local.to_live(right, false));
                 SegmentOption::Sack(blocks.iter().map(live).collect())
             }
             SegmentOption::Timestamps { value, echo } => {
@@ -247,7 +275,9 @@ impl Flow {
     fn echo_to_live(&self, echo: u32) -> u32 {
         match (self.stamps.get(&echo), self.first_stamp) {
             (Some(live), _) => *live,
-            (None, Some((script, live))) if echo != 0 => live.wrapping_add(echo.wrapping_sub(script)),
+            (None, Some((script, live))) if echo != 0 => {
+                live.wrapping_add(echo.wrapping_sub(script))
+            }
             _ => echo,
         }
     }
@@ -265,7 +295,8 @@ impl Flow {
         match option {
             SegmentOption::Sack(blocks) => {
                 let remote = self.remote.unwrap_or(UNSAID);
-                let script = |(left, right)| (remote.to_script(left, false), remote.to_script(right, false));
+                let script =
+                    |(left, right)| (remote.to_script(left, false), remote.to_script(right, false));
                 SegmentOption::Sack(blocks.into_iter().map(script).collect())
             }
             SegmentOption::Timestamps { value, echo } => {
@@ -278,10 +309,14 @@ impl Flow {
                     self.first_stamp.get_or_insert((said, value));
                 }
                 let (script, live) = self.first_stamp.unwrap_or_default();
-                SegmentOption::Timestamps { value: script.wrapping_add(value.wrapping_sub(live)), echo }
+                SegmentOption::Timestamps {
+                    value: script.wrapping_add(value.wrapping_sub(live)),
+                    echo,
+                }
             }
             SegmentOption::FastOpen(cookie) if !cookie.is_empty() => {
-                let called = cookies.iter().find(|(_, live)| **live == cookie).map(|(said, _)| said.clone());
+                let called =
+                    cookies.iter().find(|(_, live)| **live == cookie).map(|(said, _)| said.clone());
                 let name = || {
                     let said = list.iter().find_map(|option| match option {
                         SegmentOption::FastOpen(said) if !said.is_empty() => Some(said.clone()),
@@ -372,7 +407,11 @@ mod tests {
         flows.listen();
         let first = flows.inbound(&segment("S 0:0(0) win 1"));
         assert_eq!(ports(&first), (FIRST_PEER_PORT, 8_080));
-        assert_eq!(ports(&flows.inbound(&segment("S 0:0(0) win 1"))), ports(&first), "the same again");
+        assert_eq!(
+            ports(&flows.inbound(&segment("S 0:0(0) win 1"))),
+            ports(&first),
+            "the same again"
+        );
         assert_eq!(ports(&flows.inbound(&segment("7 > 8080 S 0:0(0) win 1"))), (7, 8_080));
         assert_eq!(ports(&flows.inbound(&segment(". 1:1(0) ack 1 win 1"))), (7, 8_080));
         flows.listen();

@@ -1,7 +1,9 @@
 //! Packets as bytes: putting a segment together as the script writes it, and taking one apart.
 
 use crate::syntax::{IpMarks, Marks, SegmentOption};
-use linerate_wire::{Ipv4Header, Ipv4Packet, Protocol, Sum, TcpFlags, TcpHeader, TcpOptions, TypeOfService};
+use linerate_wire::{
+    Ipv4Header, Ipv4Packet, Protocol, Sum, TcpFlags, TcpHeader, TcpOptions, TypeOfService,
+};
 use std::net::Ipv4Addr;
 
 /// A packet that the host has sent, and when.
@@ -48,7 +50,8 @@ pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
             }
             SegmentOption::Ecn(counts) => {
                 let mut field = [0; 12];
-                let padded = TcpOptions { ecn: Some(*counts), ..TcpOptions::default() }.emit(&mut field);
+                let padded =
+                    TcpOptions { ecn: Some(*counts), ..TcpOptions::default() }.emit(&mut field);
                 // The script writes its own padding.
                 bytes.extend_from_slice(&field[padded - option.length()..padded]);
             }
@@ -90,9 +93,9 @@ fn option_of_bytes(kind: u8, data: &[u8]) -> SegmentOption {
         (2, 2) => SegmentOption::Mss(u16::from_be_bytes([data[0], data[1]])),
         (3, 1) => SegmentOption::WindowScale(data[0]),
         (4, 0) => SegmentOption::SackPermitted,
-        (5, length) if length.is_multiple_of(8) => {
-            SegmentOption::Sack((0..length / 8).map(|block| (word(block * 8), word(block * 8 + 4))).collect())
-        }
+        (5, length) if length.is_multiple_of(8) => SegmentOption::Sack(
+            (0..length / 8).map(|block| (word(block * 8), word(block * 8 + 4))).collect(),
+        ),
         (8, 8) => SegmentOption::Timestamps { value: word(0), echo: word(4) },
         (34, _) => SegmentOption::FastOpen(data.to_vec()),
         (172 | 174, 0 | 3 | 6 | 9) => {

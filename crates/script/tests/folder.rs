@@ -37,6 +37,10 @@ fn every_script_opens_with_its_rule() {
     for file in all() {
         let text = std::fs::read_to_string(&file.name).unwrap();
         let comment: String = text.lines().take_while(|line| line.starts_with("//")).collect();
-        assert!(comment.contains("RFC ") && comment.len() > 40, "{} does not say its rule", file.name);
+        assert!(
+            comment.contains("RFC ") && comment.len() > 40,
+            "{} does not say its rule",
+            file.name
+        );
     }
 }

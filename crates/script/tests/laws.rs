@@ -72,7 +72,8 @@ const HANDSHAKE: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3,
 
 fn line() -> impl Strategy<Value = String> {
     let when = prop_oneof![Just("+0"), Just("+.3"), Just("+3")];
-    let flags = proptest::sample::select(vec!["S", "S.", ".", "P.", "F.", "R", "R.", "FP.", "U.", "-"]);
+    let flags =
+        proptest::sample::select(vec!["S", "S.", ".", "P.", "F.", "R", "R.", "FP.", "U.", "-"]);
     let length = prop_oneof![3 => 0_u16..1_400, 1 => 0_u16..=65_495];
     let packet = (flags, any::<u16>(), length, any::<u16>(), any::<u16>()).prop_map(
         |(flags, seq, length, ack, win)| {

@@ -52,7 +52,10 @@ fn the_kernel_does_what_short_scripts_say() {
                 told.push('\n');
             }
         }
-        assert!(told.is_empty(), "{told}repeat one with `linerate script run --against kernel FILE`");
+        assert!(
+            told.is_empty(),
+            "{told}repeat one with `linerate script run --against kernel FILE`"
+        );
         assert!(ran > 40, "only {ran} scripts were short enough");
     });
 }

@@ -192,7 +192,10 @@ mod tests {
         }
         assert_eq!((frames.take_large(), frames.take()), (large, small));
         for id in [small, large] {
-            assert_eq!((frames[id].length(), frames[id].is_cut(), frames[id].segment()), (0, false, None));
+            assert_eq!(
+                (frames[id].length(), frames[id].is_cut(), frames[id].segment()),
+                (0, false, None)
+            );
         }
     }
 }

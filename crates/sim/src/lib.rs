@@ -40,7 +40,9 @@ mod world;
 pub use linerate_units::{Span, Tick};
 pub use medium::{MediumStatistics, OutletStatistics};
 pub use nic::{NicStatistics, QueueStatistics};
-pub use outcome::{MachineOutcome, Outcome, ProcessorOutcome, RelayCardOutcome, RelayOutcome, WireOutcome};
+pub use outcome::{
+    MachineOutcome, Outcome, ProcessorOutcome, RelayCardOutcome, RelayOutcome, WireOutcome,
+};
 pub use parameter::{Number, ParameterError, Place, Setting, Settings};
 pub use program::{ProgramReport, TcpReport};
 pub use published::{Measure, Published};

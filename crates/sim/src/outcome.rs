@@ -112,7 +112,9 @@ impl Outcome {
     /// The programs of a name; of a transfer, the end where the bytes go.
     fn programs_named(&self, name: &str) -> impl Iterator<Item = &ProgramReport> {
         let ends = [format!("{name}: sink"), format!("{name}: typist")];
-        self.programs.iter().filter(move |program| program.name == name || ends.contains(&program.name))
+        self.programs
+            .iter()
+            .filter(move |program| program.name == name || ends.contains(&program.name))
     }
 
     /// What a program moved in a second, in bits; one that is not over has had all the time there was.
@@ -138,7 +140,8 @@ impl Outcome {
         match measure {
             Measure::Goodput(names) => names.iter().map(|name| self.goodput_of(name)).sum(),
             Measure::LargerShare(names) => {
-                let rates: Option<Vec<f64>> = names.iter().map(|name| self.goodput_of(name)).collect();
+                let rates: Option<Vec<f64>> =
+                    names.iter().map(|name| self.goodput_of(name)).collect();
                 let rates = rates?;
                 let all = Some(rates.iter().sum::<f64>()).filter(|&all| all > 0.0)?;
                 rates.into_iter().reduce(f64::max).map(|most| most / all)
@@ -165,7 +168,8 @@ impl Outcome {
             }
             Measure::Waited(name) => {
                 let counted = self.queues(name.as_deref())?;
-                (counted.passed > 0).then(|| counted.waited.as_picos() as f64 / counted.passed as f64)
+                (counted.passed > 0)
+                    .then(|| counted.waited.as_picos() as f64 / counted.passed as f64)
             }
             Measure::Counted(name, what) => {
                 let counted = self.programs_named(name).flat_map(|program| &program.counted);

@@ -50,11 +50,15 @@ pub enum Measure {
 impl Published {
     pub(crate) fn read_all(settings: &Settings) -> Result<Vec<Self>, ParameterError> {
         let names = settings.names("published");
-        names.iter().map(|id| Self::read(&settings.section(format!("published.{id}")), id)).collect()
+        names
+            .iter()
+            .map(|id| Self::read(&settings.section(format!("published.{id}")), id))
+            .collect()
     }
 
     fn read(section: &Section<'_>, id: &str) -> Result<Self, ParameterError> {
-        let against = if section.has("against") { Some(section.word("against")?.to_owned()) } else { None };
+        let against =
+            if section.has("against") { Some(section.word("against")?.to_owned()) } else { None };
         Ok(Self {
             id: id.to_owned(),
             figure: section.whole_number("figure")?,
@@ -83,7 +87,8 @@ impl std::str::FromStr for Measure {
 
     fn from_str(text: &str) -> Result<Self, ParameterError> {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        let (verb, names) = words.split_first().map_or(("", &[][..]), |(verb, names)| (verb.as_str(), names));
+        let (verb, names) =
+            words.split_first().map_or(("", &[][..]), |(verb, names)| (verb.as_str(), names));
         match (verb, names) {
             ("goodput", [_, ..]) => Ok(Self::Goodput(names.to_vec())),
             ("larger-share", [_, _]) => Ok(Self::LargerShare(names.to_vec())),

@@ -69,12 +69,22 @@ pub(crate) struct Trace {
 impl Trace {
     /// Keeps nothing but this.
     pub(crate) fn new(keep: Keep) -> Self {
-        Self { keeps_frames: keep.frames, frames: Vec::new(), recorder: keep.timeline.map(Recorder::new) }
+        Self {
+            keeps_frames: keep.frames,
+            frames: Vec::new(),
+            recorder: keep.timeline.map(Recorder::new),
+        }
     }
 
     /// Something happens on a wire.
     #[inline]
-    pub(crate) fn note_wire(&mut self, now: Tick, wire: u16, action: MediumAction, frames: &Frames) {
+    pub(crate) fn note_wire(
+        &mut self,
+        now: Tick,
+        wire: u16,
+        action: MediumAction,
+        frames: &Frames,
+    ) {
         if self.keeps_frames || self.recorder.is_some() {
             self.keep(now, wire, action, frames);
         }
@@ -84,7 +94,9 @@ impl Trace {
         let (port, frame, does) = match action {
             MediumAction::Sending { port, frame } => (port, frame, Some(By::Frame)),
             MediumAction::Collided { port, frame } => (port, frame, Some(By::Backoff)),
-            MediumAction::Sent { port, frame } | MediumAction::GivenUp { port, frame } => (port, frame, None),
+            MediumAction::Sent { port, frame } | MediumAction::GivenUp { port, frame } => {
+                (port, frame, None)
+            }
             MediumAction::Later { .. }
             | MediumAction::Arriving { .. }
             | MediumAction::Fragment { .. }
@@ -110,9 +122,14 @@ impl Trace {
     pub(crate) fn note_machine(&mut self, now: Tick, machine: usize, look: impl FnOnce() -> Look) {
         let Some(recorder) = &mut self.recorder else { return };
         let look = look();
-        recorder.note(now, Part::Inside { machine, processor: 0, unit: Unit::Bus }, taken(look.bus));
+        recorder.note(
+            now,
+            Part::Inside { machine, processor: 0, unit: Unit::Bus },
+            taken(look.bus),
+        );
         for (processor, look) in (0..).zip(look.processors) {
-            let mut note = |unit, does| recorder.note(now, Part::Inside { machine, processor, unit }, does);
+            let mut note =
+                |unit, does| recorder.note(now, Part::Inside { machine, processor, unit }, does);
             note(Unit::Processor, works(look.works));
             let units = [Unit::DriverQueue, Unit::SendRing, Unit::ReceiveArea];
             units.into_iter().zip(look.frames).for_each(|(unit, count)| note(unit, waiting(count)));
@@ -129,14 +146,20 @@ impl Trace {
         note(Unit::Bus, taken(look.bus));
         note(Unit::Input, waiting(look.input));
         for (card, counts) in (0..).zip(look.cards) {
-            for (unit, count) in [Unit::Queue, Unit::SendRing, Unit::ReceiveArea].into_iter().zip(counts) {
+            for (unit, count) in
+                [Unit::Queue, Unit::SendRing, Unit::ReceiveArea].into_iter().zip(counts)
+            {
                 recorder.note(now, Part::RelayCard { relay, card, unit }, waiting(count));
             }
         }
     }
 
     /// The world is over: its timeline, if one was to be kept.
-    pub(crate) fn take_timeline(&mut self, now: Tick, name: impl Fn(Part) -> String) -> Option<Timeline> {
+    pub(crate) fn take_timeline(
+        &mut self,
+        now: Tick,
+        name: impl Fn(Part) -> String,
+    ) -> Option<Timeline> {
         self.recorder.take().map(|recorder| recorder.finish(now, name))
     }
 }

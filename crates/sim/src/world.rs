@@ -278,9 +278,10 @@ impl World {
         match station_number(self.frames[frame].destination()) {
             Some(number) => match self.seats.get(number) {
                 Some(&(at, port)) if at == place => Audience::One(port),
-                Some(&(at, _)) => {
-                    self.bridged.get(&(place, at)).map_or(Audience::Nobody, |&port| Audience::One(port))
-                }
+                Some(&(at, _)) => self
+                    .bridged
+                    .get(&(place, at))
+                    .map_or(Audience::Nobody, |&port| Audience::One(port)),
                 None => Audience::Nobody,
             },
             None => Audience::All,
@@ -311,7 +312,9 @@ impl World {
                 }
                 MachineAction::Card(NicAction::Release { frame }) => self.frames.release(frame),
                 MachineAction::Card(
-                    NicAction::Interrupt { .. } | NicAction::TakeBus { .. } | NicAction::GiveBus { .. },
+                    NicAction::Interrupt { .. }
+                    | NicAction::TakeBus { .. }
+                    | NicAction::GiveBus { .. },
                 ) => {}
             }
         }
@@ -327,7 +330,10 @@ impl World {
             match action {
                 RelayAction::Later { at, event } => self.queue.push(at, Event::Relay(relay, event)),
                 RelayAction::Request { card, frame } => {
-                    self.request_for_card(self.relay_seats[usize::from(relay)][usize::from(card)], frame);
+                    self.request_for_card(
+                        self.relay_seats[usize::from(relay)][usize::from(card)],
+                        frame,
+                    );
                 }
                 RelayAction::Cut { card, frame, cut } => {
                     self.cut(self.relay_seats[usize::from(relay)][usize::from(card)], frame, cut);
@@ -358,10 +364,16 @@ impl World {
         self.trace.note_wire(self.now, place, action, &self.frames);
         match action {
             MediumAction::Later { at, event } => self.queue.push(at, Event::Medium(place, event)),
-            MediumAction::Sending { port, frame } => self.tell_sender(place, port, frame, Told::Sending),
-            MediumAction::Collided { port, frame } => self.tell_sender(place, port, frame, Told::Collided),
+            MediumAction::Sending { port, frame } => {
+                self.tell_sender(place, port, frame, Told::Sending)
+            }
+            MediumAction::Collided { port, frame } => {
+                self.tell_sender(place, port, frame, Told::Collided)
+            }
             MediumAction::Sent { port, frame } => self.tell_sender(place, port, frame, Told::Sent),
-            MediumAction::GivenUp { port, frame } => self.tell_sender(place, port, frame, Told::GivenUp),
+            MediumAction::GivenUp { port, frame } => {
+                self.tell_sender(place, port, frame, Told::GivenUp)
+            }
             MediumAction::Arriving { port, at } => self.let_hear(place, port, at, Heard::Begin),
             MediumAction::Fragment { port, at } => self.let_hear(place, port, at, Heard::Fragment),
             MediumAction::Arrived { port, at, frame, intact } => {
@@ -376,7 +388,9 @@ impl World {
     fn let_hear(&mut self, place: u16, port: Port, at: Tick, heard: Heard) {
         match self.places[usize::from(place)].ports[port] {
             Occupant::Machine(machine) => self.queue.push(at, Event::Wire(machine, heard)),
-            Occupant::Relay(relay, card) => self.queue.push(at, Event::RelayWire(relay, card, heard)),
+            Occupant::Relay(relay, card) => {
+                self.queue.push(at, Event::RelayWire(relay, card, heard))
+            }
             Occupant::Noise(_) => {
                 if let Heard::Frame { frame, .. } = heard {
                     self.frames.release(frame);
@@ -435,7 +449,14 @@ enum Told {
 
 impl Heard {
     /// A frame comes in by this queue.
-    fn tell(self, now: Tick, nic: &mut Nic, queue: u16, frames: &Frames, actions: &mut Vec<NicAction>) {
+    fn tell(
+        self,
+        now: Tick,
+        nic: &mut Nic,
+        queue: u16,
+        frames: &Frames,
+        actions: &mut Vec<NicAction>,
+    ) {
         match self {
             Self::Begin => nic.handle_arriving(now, actions),
             Self::Fragment => nic.handle_fragment(actions),

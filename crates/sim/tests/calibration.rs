@@ -8,12 +8,17 @@ use linerate_sim::{Keep, Scenario, TransferOptions};
 fn rate(scenario: &str, packets: u64) -> f64 {
     let blueprint = Scenario::named(scenario).unwrap().blueprint().unwrap();
     let buffer = Some(usize::try_from(packets).unwrap() * 1_460);
-    let options =
-        TransferOptions { send_buffer: buffer, receive_buffer: buffer, ..TransferOptions::default() };
+    let options = TransferOptions {
+        send_buffer: buffer,
+        receive_buffer: buffer,
+        ..TransferOptions::default()
+    };
     let one = |seed: u64| {
         let outcome = blueprint.run(packets * 1_000 + seed, &options, Keep::default());
-        let (source, sink) =
-            (outcome.program("transfer: source").unwrap(), outcome.program("transfer: sink").unwrap());
+        let (source, sink) = (
+            outcome.program("transfer: source").unwrap(),
+            outcome.program("transfer: sink").unwrap(),
+        );
         8_192.0 / sink.ended.unwrap().since(source.began.unwrap()).as_secs_f64()
     };
     (0..4).map(one).sum::<f64>() / 4.0
@@ -24,7 +29,9 @@ fn the_calibration_cells_are_met_within_five_per_cent_and_by_two_and_a_half_in_t
     let lance = [(1, 384.0), (2, 606.0), (4, 784.0), (8, 954.0), (12, 1_001.0)];
     let intel = [(1, 337.0), (2, 575.0), (8, 718.0)];
     let error = |scenario: &'static str| {
-        move |&(packets, published): &(u64, f64)| (packets, rate(scenario, packets) / published - 1.0)
+        move |&(packets, published): &(u64, f64)| {
+            (packets, rate(scenario, packets) / published - 1.0)
+        }
     };
     let errors: Vec<(u64, f64)> = lance
         .iter()
@@ -32,7 +39,10 @@ fn the_calibration_cells_are_met_within_five_per_cent_and_by_two_and_a_half_in_t
         .chain(intel.iter().map(error("sun-3-280-to-3-60")))
         .collect();
     let mean = errors.iter().map(|(_, error)| error.abs()).sum::<f64>() / 8.0;
-    assert!(mean <= 0.025 && errors.iter().all(|(_, error)| error.abs() <= 0.05), "{mean} {errors:?}");
+    assert!(
+        mean <= 0.025 && errors.iter().all(|(_, error)| error.abs() <= 0.05),
+        "{mean} {errors:?}"
+    );
 }
 
 #[test]

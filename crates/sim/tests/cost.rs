@@ -21,7 +21,8 @@ fn ratio(events: u64, frames: u64) -> f64 {
 /// Events for a frame more, when each of so many pairs on one switch moves twice as much.
 fn of_crowd(hosts: u64) -> f64 {
     let crowd = |bytes: u64| {
-        let pairs = ["senders", "receivers"].map(|group| format!("hosts.{group}.count={}", hosts / 2));
+        let pairs =
+            ["senders", "receivers"].map(|group| format!("hosts.{group}.count={}", hosts / 2));
         let outcome = run("crowd", &[&pairs[..], &[format!("pairs.bytes={bytes}")]].concat());
         assert!(outcome.complete, "{hosts} hosts");
         (outcome.events, received(&outcome))
@@ -46,7 +47,9 @@ fn of_saturated(stations: u64) -> f64 {
 /// moves twice as much.
 fn of_row(place: &str, cables: usize) -> f64 {
     let number = |value: u64, unit: &str| {
-        format!("{{ value = {value}, unit = \"{unit}\", range = [0, 1000000000], source = \"a test\" }}")
+        format!(
+            "{{ value = {value}, unit = \"{unit}\", range = [0, 1000000000], source = \"a test\" }}"
+        )
     };
     let mut text = "title = \"a row of cables\"\n[media]\n".to_owned();
     (0..cables).for_each(|cable| text += &format!("l{cable} = {{ medium = \"link-1g\" }}\n"));
@@ -59,10 +62,15 @@ fn of_row(place: &str, cables: usize) -> f64 {
     }
     for relay in 1..cables {
         let (forward, input) = (number(1, "us"), number(1_000, "frames"));
-        text += &format!("[{place}.r{relay}]\nmachine = \"server\"\nforward = {forward}\ninput = {input}\n");
+        text += &format!(
+            "[{place}.r{relay}]\nmachine = \"server\"\nforward = {forward}\ninput = {input}\n"
+        );
         for (card, on) in [("in", relay - 1), ("out", relay)] {
-            let mtu =
-                if place == "routers" { format!("mtu = {}\n", number(1_500, "B")) } else { String::new() };
+            let mtu = if place == "routers" {
+                format!("mtu = {}\n", number(1_500, "B"))
+            } else {
+                String::new()
+            };
             text += &format!(
                 "[{place}.r{relay}.cards.{card}]\nnic = \"generic\"\nqueue = \"tail-drop\"\non = \"l{on}\"\n\
                  position = {}\n{mtu}",
@@ -79,7 +87,8 @@ fn of_row(place: &str, cables: usize) -> f64 {
     );
     let row = |bytes: u64| {
         let mut scenario =
-            Scenario::parse("row.toml", &text, &|file| Err(format!("{file} is not there"))).unwrap();
+            Scenario::parse("row.toml", &text, &|file| Err(format!("{file} is not there")))
+                .unwrap();
         scenario.set(&format!("transfer.bytes={bytes}")).unwrap();
         let blueprint = scenario.blueprint().unwrap();
         let outcome = blueprint.run(1988, &TransferOptions::default(), Keep::default());
@@ -96,7 +105,10 @@ fn a_frame_costs_no_more_events_on_each_of_several_joined_cables_than_on_one() {
     for place in ["routers", "bridges"] {
         for cables in [2, 4, 8, 16] {
             let events = of_row(place, cables);
-            assert!(events <= one, "{cables} cables joined by {place}: {events} events a frame, one: {one}");
+            assert!(
+                events <= one,
+                "{cables} cables joined by {place}: {events} events a frame, one: {one}"
+            );
         }
     }
 }
@@ -106,7 +118,10 @@ fn a_frame_costs_as_many_events_among_1024_hosts_as_between_two() {
     let two = of_crowd(2);
     for hosts in [4, 16, 64, 256, 1_024] {
         let events = of_crowd(hosts);
-        assert!((events / two - 1.0).abs() < 0.05, "{hosts} hosts: {events} events a frame, two: {two}");
+        assert!(
+            (events / two - 1.0).abs() < 0.05,
+            "{hosts} hosts: {events} events a frame, two: {two}"
+        );
     }
 }
 
@@ -115,6 +130,9 @@ fn a_transmission_costs_no_more_events_on_a_cable_that_many_want_than_on_one_tha
     let two = of_saturated(2);
     for stations in [4, 8, 16, 32, 64] {
         let events = of_saturated(stations);
-        assert!(events < 1.3 * two, "{stations} stations: {events} events a transmission, two: {two}");
+        assert!(
+            events < 1.3 * two,
+            "{stations} stations: {events} events a transmission, two: {two}"
+        );
     }
 }

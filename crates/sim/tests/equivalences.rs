@@ -10,7 +10,8 @@ fn run(changes: &[&str]) -> Outcome {
     let quiet = ["transfer.bytes=200000", "noise.rate=0", "receiver.position=0"];
     quiet.iter().chain(changes).for_each(|change| scenario.set(change).unwrap());
     let options = TransferOptions { verify: true, checks: true, ..TransferOptions::default() };
-    let outcome = scenario.blueprint().unwrap().run(1, &options, Keep { frames: true, timeline: None });
+    let outcome =
+        scenario.blueprint().unwrap().run(1, &options, Keep { frames: true, timeline: None });
     assert!(outcome.complete, "{changes:?}");
     outcome
 }
@@ -21,7 +22,8 @@ fn run_on_cable(changes: &[&str]) -> Outcome {
     let (before, noise) = text.split_once("[noise]").unwrap();
     let (_, limit) = noise.split_once("[limit]").unwrap();
     let text = format!("{before}[limit]{limit}");
-    let mut scenario = Scenario::parse("cable", &text, &|file| Err(format!("{file} is not there"))).unwrap();
+    let mut scenario =
+        Scenario::parse("cable", &text, &|file| Err(format!("{file} is not there"))).unwrap();
     let same = ["transfer.bytes=200000", "link-1g.rate=10", "link-1g.delay=0"];
     same.iter().chain(changes).for_each(|change| scenario.set(change).unwrap());
     let options = TransferOptions { verify: true, checks: true, ..TransferOptions::default() };
@@ -75,8 +77,9 @@ fn moderation_of_nothing_is_an_interrupt_for_each_thing_to_tell() {
     let first = run(&["lance.interrupt.delay=1000", "lance.interrupt.frames=1"]);
     assert_eq!(plain.frames, first.frames);
     let moderated = run(&["lance.interrupt.delay=1000", "lance.interrupt.frames=8"]);
-    let interrupts =
-        |outcome: &Outcome| outcome.machines.iter().map(|machine| machine.card.interrupts).sum::<u64>();
+    let interrupts = |outcome: &Outcome| {
+        outcome.machines.iter().map(|machine| machine.card.interrupts).sum::<u64>()
+    };
     assert!(interrupts(&moderated) < interrupts(&plain));
 }
 

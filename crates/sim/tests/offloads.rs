@@ -27,7 +27,8 @@ fn a_wire_carries_whole_frames_with_right_checksums_whoever_has_cut_them() {
     assert!(outcome.frames.len() > 3_000);
     for frame in &outcome.frames {
         assert!(frame.bytes.len() <= 1_514, "{} bytes", frame.bytes.len());
-        let Ok(packet) = Ipv4Packet::parse(EthernetFrame::parse(&frame.bytes).unwrap().payload) else {
+        let Ok(packet) = Ipv4Packet::parse(EthernetFrame::parse(&frame.bytes).unwrap().payload)
+        else {
             continue;
         };
         assert_eq!(packet.header.protocol, Protocol::TCP);
@@ -39,10 +40,17 @@ fn a_wire_carries_whole_frames_with_right_checksums_whoever_has_cut_them() {
 #[test]
 fn without_large_frames_a_processor_is_what_bounds_the_pair() {
     let plain = gigabits(&run(&["generic.offload.tso=0", "generic.offload.lro=0"], false));
-    let (cuts, both) = (gigabits(&run(&["generic.offload.lro=0"], false)), gigabits(&run(&[], false)));
-    assert!(both > 2.0 * cuts && cuts > 1.1 * plain, "{plain} plain, {cuts} with TSO, {both} with LRO too");
+    let (cuts, both) =
+        (gigabits(&run(&["generic.offload.lro=0"], false)), gigabits(&run(&[], false)));
+    assert!(
+        both > 2.0 * cuts && cuts > 1.1 * plain,
+        "{plain} plain, {cuts} with TSO, {both} with LRO too"
+    );
     let faster = gigabits(&run(&["server.cost.copy=0.05"], false));
-    assert!(faster > 1.2 * both, "the copy bounds it: {both}, and {faster} with one that is twice as fast");
+    assert!(
+        faster > 1.2 * both,
+        "the copy bounds it: {both}, and {faster} with one that is twice as fast"
+    );
     let sums = gigabits(&run(&["generic.offload.checksums=off"], false));
     assert!(sums < 0.9 * both, "{sums} if the processor sums");
 }

@@ -27,7 +27,8 @@ fn own(text: &str) -> String {
 
 /// The file of this name, as somebody's own.
 fn read(file: &str) -> Result<String, String> {
-    let folders = ["machines", "nics", "media", "queues", "tcps"].map(|folder| Path::new(folder).join(file));
+    let folders =
+        ["machines", "nics", "media", "queues", "tcps"].map(|folder| Path::new(folder).join(file));
     let found = folders.iter().find_map(|path| std::fs::read_to_string(path).ok());
     found.map(|text| own(&text)).ok_or_else(|| format!("{file} is not there"))
 }
@@ -40,17 +41,22 @@ fn parse(text: &str) -> Result<Scenario, ParameterError> {
 fn try_to_run(scenario: &Scenario) -> Result<(), String> {
     let blueprint = scenario.blueprint().map_err(|error| error.to_string())?;
     let limit = Some(Span::from_picos(1_000_000_000));
-    let _ = blueprint.run(1, &TransferOptions { limit, ..TransferOptions::default() }, Keep::default());
+    let _ =
+        blueprint.run(1, &TransferOptions { limit, ..TransferOptions::default() }, Keep::default());
     Ok(())
 }
 
 /// The numbers of a scenario, of machines of one kind those of one of them.
 fn numbers(scenario: &Scenario) -> Vec<String> {
-    let numbers = scenario.settings().iter().filter(|(_, setting)| matches!(setting, Setting::Number(_)));
+    let numbers =
+        scenario.settings().iter().filter(|(_, setting)| matches!(setting, Setting::Number(_)));
     let mut seen = Vec::new();
     let keys = numbers.map(|(key, _)| key.to_owned()).filter(|key| {
-        let kind =
-            key.split('.').skip(if key.starts_with("hosts.") { 2 } else { 0 }).collect::<Vec<_>>().join(".");
+        let kind = key
+            .split('.')
+            .skip(if key.starts_with("hosts.") { 2 } else { 0 })
+            .collect::<Vec<_>>()
+            .join(".");
         let is_new = !seen.contains(&kind);
         seen.push(kind);
         is_new && !key.starts_with("published.")
@@ -60,10 +66,16 @@ fn numbers(scenario: &Scenario) -> Vec<String> {
 
 #[test]
 fn whatever_a_number_is_the_world_is_refused_in_a_line_or_can_be_run() {
-    for name in
-        ["lance-on-busy-bus", "vms-linear", "saturated-mixed", "nfs-1k-8-bit", "blast-82586", "wan-red"]
-            .into_iter()
-            .chain(["wan-fq-codel", "sun-gateway", "serial-typist", "10-gbe-pair"])
+    for name in [
+        "lance-on-busy-bus",
+        "vms-linear",
+        "saturated-mixed",
+        "nfs-1k-8-bit",
+        "blast-82586",
+        "wan-red",
+    ]
+    .into_iter()
+    .chain(["wan-fq-codel", "sun-gateway", "serial-typist", "10-gbe-pair"])
     {
         let scenario = parse(&own(Scenario::text(name).unwrap())).unwrap();
         for key in numbers(&scenario) {
@@ -74,7 +86,10 @@ fn whatever_a_number_is_the_world_is_refused_in_a_line_or_can_be_run() {
                     .map_err(|error| error.to_string())
                     .and_then(|()| try_to_run(&changed));
                 if let Err(line) = refused {
-                    assert!(!line.contains('\n') && line.contains(": "), "{name}, {key}={value}: {line}");
+                    assert!(
+                        !line.contains('\n') && line.contains(": "),
+                        "{name}, {key}={value}: {line}"
+                    );
                 }
             }
         }
@@ -84,14 +99,18 @@ fn whatever_a_number_is_the_world_is_refused_in_a_line_or_can_be_run() {
 #[test]
 fn what_is_wrong_is_named_with_its_file_and_its_line() {
     let text = own(Scenario::text("sun-3-60-to-3-60").unwrap());
-    let line_of = |text: &str, part: &str| 1 + text.lines().position(|line| line.contains(part)).unwrap();
+    let line_of =
+        |text: &str, part: &str| 1 + text.lines().position(|line| line.contains(part)).unwrap();
     let refused = |text: &str| {
-        let error =
-            parse(text).and_then(|scenario| scenario.blueprint().map(|_| ())).unwrap_err().to_string();
+        let error = parse(text)
+            .and_then(|scenario| scenario.blueprint().map(|_| ()))
+            .unwrap_err()
+            .to_string();
         assert!(!error.contains('\n'), "{error}");
         error
     };
-    let starts = |text: &str, line: &str| assert!(refused(text).starts_with(line), "{}", refused(text));
+    let starts =
+        |text: &str, line: &str| assert!(refused(text).starts_with(line), "{}", refused(text));
     let bytes = line_of(&text, "bytes = ");
     starts(
         &text.replace("value = 8388608", "value = 0"),
@@ -122,8 +141,14 @@ fn what_is_wrong_is_named_with_its_file_and_its_line() {
         &format!("line {} of s.toml is no TOML", line_of(&text, "[limit]")),
     );
     let last = 1 + text.lines().count();
-    starts(&format!("{text}mor = \"x\"\n"), &format!("limit.mor, line {last} of s.toml, means nothing here"));
-    starts(&format!("{text}\"a\\nb\" = \"x\"\n"), &format!("limit.a\\nb, line {last} of s.toml, has signs"));
+    starts(
+        &format!("{text}mor = \"x\"\n"),
+        &format!("limit.mor, line {last} of s.toml, means nothing here"),
+    );
+    starts(
+        &format!("{text}\"a\\nb\" = \"x\"\n"),
+        &format!("limit.a\\nb, line {last} of s.toml, has signs"),
+    );
     starts(
         &format!("{text}[set]\n\"lance.toml.transmit.start\" = 7\n"),
         &format!("set.lance.toml.transmit.start, line {}", last + 1),
@@ -133,8 +158,11 @@ fn what_is_wrong_is_named_with_its_file_and_its_line() {
         &format!("{text}[set]\n\"sender.nic.transmit.start\" = {number}\n"),
         &format!("set.sender.nic.transmit.start, line {}", last + 1),
     );
-    for odd in ["\"la\\nce\"", &number.replace("us", "u\\rs"), &number.replace("a test", "\\u001b[2J")] {
-        let line = format!("limit.more, line {last} of s.toml, has signs in it that nobody can read");
+    for odd in
+        ["\"la\\nce\"", &number.replace("us", "u\\rs"), &number.replace("a test", "\\u001b[2J")]
+    {
+        let line =
+            format!("limit.more, line {last} of s.toml, has signs in it that nobody can read");
         starts(&format!("{text}more = {odd}\n"), &line);
     }
     starts(
@@ -190,7 +218,8 @@ fn three_hundred_switches_in_a_row_are_a_network_as_two_are() {
         host("b", "m299"),
         (0..299).map(bridge).collect::<String>()
     );
-    let parse = |text: &str| Scenario::parse("s.toml", text, &read).unwrap().blueprint().map(|_| ());
+    let parse =
+        |text: &str| Scenario::parse("s.toml", text, &read).unwrap().blueprint().map(|_| ());
     assert_eq!(parse(&text), Ok(()));
     let ring = text.replace("on = \"m299\"\nposition", "on = \"m000\"\nposition");
     assert!(parse(&ring).is_err());

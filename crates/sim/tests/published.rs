@@ -28,7 +28,10 @@ fn long_frames_fill_an_ethernet_whoever_wants_it_and_short_ones_do_not() {
     for hosts in [2, 5, 24] {
         let (long, short) = (carried("saturated-long", hosts), carried("saturated-short", hosts));
         assert!(long > 9.0, "{hosts} hosts, long frames: {long} Mb/s");
-        assert!(short < 0.85 * long, "{hosts} hosts: {short} Mb/s of short frames, {long} of long ones");
+        assert!(
+            short < 0.85 * long,
+            "{hosts} hosts: {short} Mb/s of short frames, {long} of long ones"
+        );
         let mixed = carried("saturated-mixed", hosts);
         assert!(
             mixed > 1.1 * short,
@@ -70,7 +73,8 @@ fn an_82586_that_is_deaf_behind_a_frame_keeps_up_with_a_sender_that_waits() {
 
 /// A LANCE beside a disk that holds the bus for so many microseconds: what its machine's card counted.
 fn beside_a_disk(host: &str, hold: &str) -> Outcome {
-    let (others, hold) = (format!("{host}.machine.bus.others=1"), format!("{host}.machine.bus.hold={hold}"));
+    let (others, hold) =
+        (format!("{host}.machine.bus.others=1"), format!("{host}.machine.bus.hold={hold}"));
     let quiet = ["transfer.bytes=300000", "receiver.machine.bus.others=0"];
     run("lance-on-busy-bus", &[quiet[0], quiet[1], &others, &hold])
 }
@@ -99,7 +103,10 @@ fn a_switch_passes_nothing_on_that_a_card_has_broken_off() {
     let [receiver, sender] = ["receiver", "sender"]
         .map(|name| outcome.machines.iter().find(|machine| machine.name == name).unwrap().card);
     assert!(outcome.complete && sender.transmit_fifo > 0);
-    assert_eq!((outcome.wires[0].counted.discarded, receiver.receive_errors), (sender.transmit_fifo, 0));
+    assert_eq!(
+        (outcome.wires[0].counted.discarded, receiver.receive_errors),
+        (sender.transmit_fifo, 0)
+    );
 }
 
 #[test]
@@ -122,10 +129,15 @@ fn a_frame_whose_silo_runs_empty_is_broken_off_and_tcp_or_the_chip_sends_it_agai
         "their check sequence is wrong"
     );
     assert!(sent_again(&breaks) > 0 && breaks.complete);
-    let changes =
-        ["sender.machine.bus.others=1", "sender.machine.bus.hold=40", "receiver.machine.bus.others=0"];
-    let patient =
-        [&changes[..], &["transfer.bytes=300000", "lance.transmit.retries=16", "lance.transmit.restart=0"]];
+    let changes = [
+        "sender.machine.bus.others=1",
+        "sender.machine.bus.hold=40",
+        "receiver.machine.bus.others=0",
+    ];
+    let patient = [
+        &changes[..],
+        &["transfer.bytes=300000", "lance.transmit.retries=16", "lance.transmit.restart=0"],
+    ];
     let patient = run("lance-on-busy-bus", &patient.concat());
     let broken = card(&patient, "sender").transmit_fifo;
     assert!(broken > 0, "and each of them is torn where it arrives, however soon it is sent again");
@@ -170,7 +182,8 @@ fn what_a_measure_or_a_queue_cannot_be_is_refused_with_a_line() {
         let text = Scenario::text(scenario).unwrap();
         assert!(text.contains(from));
         let parsed = Scenario::parse("s", &text.replace(from, to), &|_| Err(String::new()));
-        let error = parsed.and_then(|scenario| scenario.blueprint().map(|_| ())).unwrap_err().to_string();
+        let error =
+            parsed.and_then(|scenario| scenario.blueprint().map(|_| ())).unwrap_err().to_string();
         assert!(error.contains(line) && !error.contains('\n'), "{error}");
     };
     says("wan-red", "\"waited\"", "\"weighted\"", "there is no measure `weighted`");
@@ -190,7 +203,8 @@ fn what_a_measure_or_a_queue_cannot_be_is_refused_with_a_line() {
 
 #[test]
 fn a_typed_character_costs_four_bytes_of_a_serial_line_and_forty_one_without_compression() {
-    let bytes = |change| measure(&run("serial-typist", &["typing.characters=200", change]), "frame-size");
+    let bytes =
+        |change| measure(&run("serial-typist", &["typing.characters=200", change]), "frame-size");
     let (compressed, whole) = (bytes("medium.compression=on"), bytes("medium.compression=off"));
     assert!((4.0..4.6).contains(&compressed), "{compressed}");
     assert!((40.5..41.5).contains(&whole), "{whole}");
@@ -204,7 +218,10 @@ fn a_blast_moves_every_byte_with_one_acknowledgement_for_32_frames() {
     let outcome = run("blast-3-50-to-3-180", &["noise.rate=0", "blast.bytes=100000"]);
     let report = outcome.program("blast").unwrap();
     assert!(outcome.complete && report.complete);
-    assert_eq!((report.bytes, report.counted.clone()), (100_000, vec![("blasts", 4), ("repeated", 0)]));
+    assert_eq!(
+        (report.bytes, report.counted.clone()),
+        (100_000, vec![("blasts", 4), ("repeated", 0)])
+    );
     assert_eq!(outcome.wires[0].counted.frames, 98 + 4);
 }
 
@@ -219,7 +236,10 @@ fn a_vms_host_on_a_quiet_wire_repeats_nothing_and_beside_two_transfers_all_is_ac
     assert!(count(&quiet, "acknowledged") >= 20.0 * 48.0, "{}", count(&quiet, "acknowledged"));
     let busy = run("vms-linear", &["limit.time=20"]);
     let open = count(&busy, "messages") - count(&busy, "acknowledged");
-    assert!((0.0..=20.0 * 8.0).contains(&open), "no more than the windows are unacknowledged: {open}");
+    assert!(
+        (0.0..=20.0 * 8.0).contains(&open),
+        "no more than the windows are unacknowledged: {open}"
+    );
     let small = run("vms-linear", &["limit.time=20", "vms.pool=1000"]);
     assert!(count(&small, "refused") > 0.0 && count(&small, "pool") <= 1_000.0);
 }

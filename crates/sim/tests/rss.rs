@@ -8,7 +8,8 @@ use linerate_sim::{
 use std::thread;
 
 /// All of it.
-const KEEP: Keep = Keep { frames: true, timeline: Some(Window { from: Tick::ZERO, until: Tick::NEVER }) };
+const KEEP: Keep =
+    Keep { frames: true, timeline: Some(Window { from: Tick::ZERO, until: Tick::NEVER }) };
 
 fn scenario(name: &str, changes: &[&str]) -> Scenario {
     let mut scenario = Scenario::named(name).unwrap();
@@ -35,7 +36,8 @@ fn queues(count: u16) -> [String; 2] {
 
 fn gigabits(count: u16, changes: &[&str]) -> f64 {
     let queues = queues(count);
-    let outcome = run(&[&[queues[0].as_str(), queues[1].as_str()], changes].concat(), Keep::default());
+    let outcome =
+        run(&[&[queues[0].as_str(), queues[1].as_str()], changes].concat(), Keep::default());
     outcome.measure(&"goodput transfer".parse().unwrap()).unwrap() / 1e9
 }
 
@@ -81,7 +83,10 @@ fn a_server_takes_in_as_many_times_more_as_it_has_queues_until_the_cable_is_full
     for spread in ["transfer.spread=even", "transfer.spread=chance"] {
         let [one, two, four] = [1, 2, 4].map(|count| gigabits(count, &[spread]));
         assert!((1.8..2.4).contains(&(two / one)), "{spread}: {one} Gb/s, {two} with two queues");
-        assert!((3.6..4.8).contains(&(four / one)), "{spread}: {one} Gb/s, {four} with four queues");
+        assert!(
+            (3.6..4.8).contains(&(four / one)),
+            "{spread}: {one} Gb/s, {four} with four queues"
+        );
     }
     // What 100 Gb/s leave of 1,538 bytes on the wire for 1,448 of data.
     let most = 100.0 * 1_448.0 / 1_538.0;
@@ -103,16 +108,30 @@ fn what_queues_count_is_what_their_card_counts_and_each_has_its_interrupts() {
         let queues: Vec<_> = machine.processors.iter().map(|one| one.queue.unwrap()).collect();
         assert!(queues.iter().all(|queue| queue.interrupts > 0), "{}", machine.name);
         let card = &machine.card;
-        assert_eq!(queues.iter().map(|queue| queue.receive_packets).sum::<u64>(), card.receive_packets);
+        assert_eq!(
+            queues.iter().map(|queue| queue.receive_packets).sum::<u64>(),
+            card.receive_packets
+        );
         assert_eq!(queues.iter().map(|queue| queue.receive_bytes).sum::<u64>(), card.receive_bytes);
-        assert_eq!(queues.iter().map(|queue| queue.transmit_packets).sum::<u64>(), card.transmit_packets);
-        assert_eq!(queues.iter().map(|queue| queue.transmit_bytes).sum::<u64>(), card.transmit_bytes);
+        assert_eq!(
+            queues.iter().map(|queue| queue.transmit_packets).sum::<u64>(),
+            card.transmit_packets
+        );
+        assert_eq!(
+            queues.iter().map(|queue| queue.transmit_bytes).sum::<u64>(),
+            card.transmit_bytes
+        );
         assert_eq!(queues.iter().map(|queue| queue.interrupts).sum::<u64>(), card.interrupts);
     }
     let sent: u64 = outcome.machines.iter().map(|machine| machine.card.transmit_packets).sum();
-    assert!(sent.abs_diff(outcome.wires[0].counted.frames) <= 2, "but for one that is leaving at each end");
-    let spread =
-        machine(&outcome, "receiver").processors.iter().map(|one| one.queue.unwrap().receive_packets);
+    assert!(
+        sent.abs_diff(outcome.wires[0].counted.frames) <= 2,
+        "but for one that is leaving at each end"
+    );
+    let spread = machine(&outcome, "receiver")
+        .processors
+        .iter()
+        .map(|one| one.queue.unwrap().receive_packets);
     assert!(spread.min() > Some(500), "the hash leaves no queue of four without flows");
 }
 
@@ -123,8 +142,16 @@ fn a_question_for_a_neighbour_is_answered_once_and_teaches_every_shard() {
     // The receiver is station 0, and the sender 1: who sent it, and whether it asks.
     let said: Vec<(u8, bool)> = arp.map(|frame| (frame.bytes[11], frame.bytes[21] == 1)).collect();
     let count = |what: (u8, bool)| said.iter().filter(|&&said| said == what).count();
-    assert_eq!(count((1, true)), 8, "each shard of the sender asks, because nobody has answered yet");
-    assert_eq!((count((0, false)), count((0, true))), (8, 0), "each question tells all shards who asks");
+    assert_eq!(
+        count((1, true)),
+        8,
+        "each shard of the sender asks, because nobody has answered yet"
+    );
+    assert_eq!(
+        (count((0, false)), count((0, true))),
+        (8, 0),
+        "each question tells all shards who asks"
+    );
     let sinks = outcome.programs.iter().filter(|program| program.name.ends_with("sink"));
     assert!(sinks.clone().count() == 16 && sinks.into_iter().all(|sink| sink.bytes > 0));
 }
@@ -148,7 +175,12 @@ fn a_timeline_has_a_lane_for_each_processor_and_each_queue() {
                 held.iter().map(|held| held.until.since(held.from).as_picos()).sum()
             );
             // What runs when the world ends is not counted yet.
-            assert!(levels.iter().zip(processor.levels).all(|(&seen, counted)| seen >= counted.as_picos()));
+            assert!(
+                levels
+                    .iter()
+                    .zip(processor.levels)
+                    .all(|(&seen, counted)| seen >= counted.as_picos())
+            );
         }
     }
     assert!((0..4).all(|queue| !lane(format!("receiver: receive area {queue}")).held.is_empty()));
@@ -164,7 +196,8 @@ fn a_cable_that_loses_damages_and_shuffles_is_borne_by_every_shard() {
         "medium.reorder_delay=5",
     ];
     let outcome = run(&[&changes[..], &["limit.time=0.1"]].concat(), KEEP);
-    let sinks: Vec<_> = outcome.programs.iter().filter(|program| program.name.ends_with("sink")).collect();
+    let sinks: Vec<_> =
+        outcome.programs.iter().filter(|program| program.name.ends_with("sink")).collect();
     assert!(sinks.len() == 16 && sinks.iter().any(|sink| sink.complete));
     assert!(machine(&outcome, "receiver").card.receive_errors > 0);
 }
@@ -175,7 +208,9 @@ fn a_dialogue_goes_on_between_hosts_with_several_processors() {
                 characters = { value = 20, unit = \"B\", range = [1, 100], source = \"a test\" }\n\n[limit]";
     let text = Scenario::text("rss").unwrap().replace("[limit]", talk);
     let mut scenario = Scenario::parse("talk", &text, &|_| Err(String::new())).unwrap();
-    ["transfer.bytes=1000", "limit.time=0.1"].iter().for_each(|change| scenario.set(change).unwrap());
+    ["transfer.bytes=1000", "limit.time=0.1"]
+        .iter()
+        .for_each(|change| scenario.set(change).unwrap());
     let outcome = run_scenario(&scenario, Keep::default());
     assert!(outcome.complete && outcome.program("talk: typist").unwrap().complete);
 }
@@ -184,7 +219,8 @@ fn a_dialogue_goes_on_between_hosts_with_several_processors() {
 fn the_same_seed_gives_the_same_world_on_however_many_threads() {
     let blueprint = scenario("rss", &["limit.time=0.002"]).blueprint().unwrap();
     let run = || {
-        let outcome = blueprint.run(7, &TransferOptions::default(), Keep { frames: true, timeline: None });
+        let outcome =
+            blueprint.run(7, &TransferOptions::default(), Keep { frames: true, timeline: None });
         (outcome.events, outcome.frames)
     };
     let alone = run();
@@ -214,7 +250,11 @@ fn queues_and_processors_that_cannot_be_are_refused_with_a_line() {
     refused("rss", &["transfer.connections=0"], "it lies between 1 and 256 connections");
     refused("rss", &["transfer.spread=odd"], "choose one of chance, even, one");
     refused("sun-3-60-to-3-60", &["lance.queues=2"], "there is no parameter `lance.queues`");
-    refused("sun-3-60-to-3-60", &["sun-3-60.processors=2"], "there is no parameter `sun-3-60.processors`");
+    refused(
+        "sun-3-60-to-3-60",
+        &["sun-3-60.processors=2"],
+        "there is no parameter `sun-3-60.processors`",
+    );
     refused("wan-two-routers", &["west.machine.processors=2"], "give a router or a bridge one");
     refused("wan-two-routers", &["west.cards.lan.nic.queues=2"], "give a router or a bridge one");
     // A card of somebody's own, whose range says nothing of ours.
@@ -222,7 +262,9 @@ fn queues_and_processors_that_cannot_be_are_refused_with_a_line() {
     let (text, _) = text.split_once("[set]").unwrap();
     for queues in [0, 100] {
         let range = "range = [0, 100], source = \"a test\"";
-        let card = format!("base = \"generic\"\nqueues = {{ value = {queues}, unit = \"queues\", {range} }}");
+        let card = format!(
+            "base = \"generic\"\nqueues = {{ value = {queues}, unit = \"queues\", {range} }}"
+        );
         let scenario = Scenario::parse("own", text, &|_| Ok(card.clone())).unwrap();
         let error = scenario.blueprint().unwrap_err().to_string();
         assert!(error.contains("it must be a whole number from 1 to 32"), "{error}");

@@ -5,7 +5,9 @@
 use linerate_sim::{By, Captured, Keep, Outcome, Scenario, Tick, TransferOptions, Window};
 
 fn number(value: u64, unit: &str) -> String {
-    format!("{{ value = {value}, unit = \"{unit}\", range = [0, 1000000000], source = \"a test\" }}")
+    format!(
+        "{{ value = {value}, unit = \"{unit}\", range = [0, 1000000000], source = \"a test\" }}"
+    )
 }
 
 /// Some media, each of its kind.
@@ -23,7 +25,8 @@ fn host(name: &str, on: &str) -> String {
 
 /// A router or a bridge with a card on each of these media.
 fn relay(place: &str, name: &str, on: &[&str]) -> String {
-    let mtu = if place == "routers" { format!("mtu = {}\n", number(1_500, "B")) } else { String::new() };
+    let mtu =
+        if place == "routers" { format!("mtu = {}\n", number(1_500, "B")) } else { String::new() };
     let cards = on.iter().enumerate().map(|(card, on)| {
         format!(
             "[{place}.{name}.cards.c{card}]\nnic = \"generic\"\nqueue = \"tail-drop\"\non = \"{on}\"\nposition = {}\n{mtu}",
@@ -66,7 +69,8 @@ fn assert_arrived(outcome: &Outcome) {
 
 /// The first line that says why a text is no scenario.
 fn refused(text: &str) -> String {
-    let error = parse(text).and_then(|scenario| scenario.blueprint().map_err(|error| error.to_string()));
+    let error =
+        parse(text).and_then(|scenario| scenario.blueprint().map_err(|error| error.to_string()));
     let line = error.map(|_| ()).unwrap_err();
     assert!(!line.contains('\n'), "{line}");
     line
@@ -84,8 +88,10 @@ fn two_routers() -> String {
 
 /// How long the packets of the connection have to live, on the wire with this number.
 fn times_to_live(outcome: &Outcome, wire: u16) -> Vec<u8> {
-    let packets = |frame: &&Captured| frame.wire == wire && frame.bytes.get(12..14) == Some(&[8, 0]);
-    let mut ttls: Vec<u8> = outcome.frames.iter().filter(packets).map(|frame| frame.bytes[22]).collect();
+    let packets =
+        |frame: &&Captured| frame.wire == wire && frame.bytes.get(12..14) == Some(&[8, 0]);
+    let mut ttls: Vec<u8> =
+        outcome.frames.iter().filter(packets).map(|frame| frame.bytes[22]).collect();
     ttls.sort_unstable();
     ttls.dedup();
     ttls
@@ -121,7 +127,8 @@ fn a_timeline_has_lanes_for_what_is_inside_routers_and_bridges() {
     for text in [two_routers(), bridged] {
         let window = Window { from: Tick::ZERO, until: Tick::NEVER };
         let keep = Keep { frames: false, timeline: Some(window) };
-        let outcome = parse(&text).unwrap().blueprint().unwrap().run(1, &TransferOptions::default(), keep);
+        let outcome =
+            parse(&text).unwrap().blueprint().unwrap().run(1, &TransferOptions::default(), keep);
         let timeline = outcome.timeline.as_ref().unwrap();
         let held = |part: &str| {
             let lane = timeline.lanes.iter().find(|lane| lane.part == part);
@@ -133,7 +140,12 @@ fn a_timeline_has_lanes_for_what_is_inside_routers_and_bridges() {
                 let spans = processor.iter().filter(|held| held.by == by);
                 spans.map(|held| held.until.since(held.from).as_picos()).sum::<u64>()
             });
-            assert_eq!(levels, [relay.levels[0].as_picos(), relay.levels[1].as_picos()], "{}", relay.name);
+            assert_eq!(
+                levels,
+                [relay.levels[0].as_picos(), relay.levels[1].as_picos()],
+                "{}",
+                relay.name
+            );
             for lane in ["one/c0: receive area", "one/c1: send ring"] {
                 assert!(!held(lane).is_empty(), "{lane}");
             }
@@ -184,10 +196,12 @@ fn a_sender_hears_how_long_a_packet_may_be_on_a_serial_line_behind_a_router() {
         + &relay("routers", "gateway", &["lan", "line"])
         + &host("b", "line")
         + &transfer("a", "b");
-    let outcome = run(&text, &["line.medium.rate=100", "gateway.cards.c1.mtu=576", "b.tcp.mtu=1500"]);
+    let outcome =
+        run(&text, &["line.medium.rate=100", "gateway.cards.c1.mtu=576", "b.tcp.mtu=1500"]);
     assert_arrived(&outcome);
     assert!(outcome.relays[0].counted.too_long > 0);
-    let longest = outcome.frames.iter().filter(|frame| frame.wire == 1).map(|frame| frame.bytes.len()).max();
+    let longest =
+        outcome.frames.iter().filter(|frame| frame.wire == 1).map(|frame| frame.bytes.len()).max();
     assert_eq!(longest, Some(576), "packets without a header of Ethernet, as long as they may be");
 }
 
@@ -229,7 +243,10 @@ fn a_ring_of_bridges_is_refused_by_the_names_of_its_parts() {
         + &relay("bridges", "z", &["third", "first"]);
     let line = refused(&ring);
     assert!(line.contains("are a ring"), "{line}");
-    assert!(["first", "second", "third", "x", "y", "z"].iter().all(|part| line.contains(part)), "{line}");
+    assert!(
+        ["first", "second", "third", "x", "y", "z"].iter().all(|part| line.contains(part)),
+        "{line}"
+    );
     let twice = switches.clone() + &relay("bridges", "x", &["first", "third", "second", "second"]);
     assert!(refused(&twice).starts_with("x, second are a ring"), "{}", refused(&twice));
     let line = switches
@@ -287,11 +304,17 @@ fn what_is_joined_to_nothing_or_to_too_much_is_refused_with_a_line() {
         text.replace(&named, &format!("{named}address = \"{address}\"\n"))
     };
     says(&at("a", "10.0.0.3", &whole), "a and the card c0 of r have one address, 10.0.0.3");
-    says(&at("a", "10.1.0.9", &whole), "a cannot have the address 10.1.0.9: its network is 10.0.0.0/16");
+    says(
+        &at("a", "10.1.0.9", &whole),
+        "a cannot have the address 10.1.0.9: its network is 10.0.0.0/16",
+    );
     says(&at("a", "ten", &whole), "`ten` is no address");
     says(&whole.replace("routers.r", "routers.a"), "two machines are called a");
     says(&(two + &hosts + &relay("routers", "r", &["left"])), "r joins nothing");
-    says(&whole.replace("[media]\n", "[media]\nspare = { medium = \"wan\" }\n"), "nobody is on spare");
+    says(
+        &whole.replace("[media]\n", "[media]\nspare = { medium = \"wan\" }\n"),
+        "nobody is on spare",
+    );
     says(&format!("medium = \"wan\"\n{whole}"), "one medium or several");
     says(&(whole + "[noise]\nword = \"x\"\n"), "of s.toml, means nothing here");
 }
@@ -313,7 +336,10 @@ fn every_number_of_a_router_can_be_changed_and_what_it_cannot_be_is_refused() {
         assert_eq!(scenario.set(change), Ok(()), "{change}");
     }
     assert!(scenario.blueprint().is_ok());
-    let refused = |scenario: &mut Scenario, change: &str| scenario.set(change).unwrap_err().to_string();
+    let refused =
+        |scenario: &mut Scenario, change: &str| scenario.set(change).unwrap_err().to_string();
     assert!(refused(&mut scenario, "one.cards.c1.queue=fifo").contains("there is no queue `fifo`"));
-    assert!(refused(&mut scenario, "one.forwards=5").contains("there is no parameter `one.forwards`"));
+    assert!(
+        refused(&mut scenario, "one.forwards=5").contains("there is no parameter `one.forwards`")
+    );
 }

@@ -28,7 +28,11 @@ fn every_byte_arrives_where_it_belongs() {
             let outcome = run(scenario, &changes.each_ref().map(String::as_str), 1);
             let sink = outcome.program("transfer: sink").unwrap();
             assert!(outcome.complete && sink.complete, "{scenario}, {packets} packets");
-            assert_eq!((sink.bytes, sink.wrong_at), (300_000, None), "{scenario}, {packets} packets");
+            assert_eq!(
+                (sink.bytes, sink.wrong_at),
+                (300_000, None),
+                "{scenario}, {packets} packets"
+            );
         }
     }
 }
@@ -59,7 +63,9 @@ fn everybody_elses_frames_are_ethernet_frames_of_an_experiment_and_for_nobody() 
     let noise: Vec<&Captured> = outcome.frames.iter().filter(kind).collect();
     assert!(noise.len() > 10, "{} frames", noise.len());
     assert!(
-        noise.iter().all(|frame| frame.bytes.len() == 196 && frame.bytes[..6] == [2, 0, 0, 0, 0xff, 0xff])
+        noise
+            .iter()
+            .all(|frame| frame.bytes.len() == 196 && frame.bytes[..6] == [2, 0, 0, 0, 0xff, 0xff])
     );
 }
 
@@ -73,7 +79,11 @@ fn a_timeline_says_who_held_what_and_adds_up_to_what_was_counted() {
     };
     for lane in &timeline.lanes {
         assert!(lane.held.iter().all(|held| held.from < held.until), "{}", lane.part);
-        assert!(lane.held.windows(2).all(|two| two[0].until <= two[1].from), "{}: one at a time", lane.part);
+        assert!(
+            lane.held.windows(2).all(|two| two[0].until <= two[1].from),
+            "{}: one at a time",
+            lane.part
+        );
     }
     let time = |held: &[Held], by: By| -> u64 {
         let spans = held.iter().filter(|held| held.by == by);
@@ -89,7 +99,9 @@ fn a_timeline_says_who_held_what_and_adds_up_to_what_was_counted() {
     let count = |by: By| on_wires.iter().filter(|held| held.by == by).count() as u64;
     assert_eq!(count(By::Frame), outcome.wires[0].counted.frames);
     // Whoever begins at the very time at which it hears the other has sent nothing yet.
-    assert!(count(By::Collision) > 0 && count(By::Collision) <= outcome.wires[0].counted.collisions);
+    assert!(
+        count(By::Collision) > 0 && count(By::Collision) <= outcome.wires[0].counted.collisions
+    );
     assert_eq!(timeline.left_out, 0);
 }
 
@@ -104,11 +116,14 @@ fn every_scenario_of_the_catalogue_asks_a_question_and_can_be_run() {
 
 #[test]
 fn what_cannot_be_is_refused_with_a_line() {
-    let parse = |text: &str| Scenario::parse("s.toml", text, &|file| Err(format!("{file} is not there")));
+    let parse =
+        |text: &str| Scenario::parse("s.toml", text, &|file| Err(format!("{file} is not there")));
     let text = Scenario::text("sun-3-60-to-3-60").unwrap();
     let says = |text: &str, line: &str| {
-        let error =
-            parse(text).and_then(|scenario| scenario.blueprint().map(|_| ())).unwrap_err().to_string();
+        let error = parse(text)
+            .and_then(|scenario| scenario.blueprint().map(|_| ()))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(line) && !error.contains('\n'), "{error}");
     };
     says(
@@ -119,7 +134,10 @@ fn what_cannot_be_is_refused_with_a_line() {
     says(&text.replace("to = \"receiver\"", "to = \"nobody\""), "there is no host `nobody`");
     says(&text.replace("ethernet-10", "link-1g"), "nobody else is on a cable");
     says(&text.replace("title =", "titel ="), "title is missing");
-    says(&format!("{text}\n[more]\nword = \"x\"\n"), "more.word, line 37 of s.toml, means nothing here");
+    says(
+        &format!("{text}\n[more]\nword = \"x\"\n"),
+        "more.word, line 37 of s.toml, means nothing here",
+    );
     says(&text.replace("value = 65536", "value = 0"), "lies between 1 and");
     let routers = Scenario::text("wan-two-routers").unwrap();
     let narrow = "value = 87, unit = \"B\", range = [1";

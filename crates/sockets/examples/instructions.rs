@@ -38,7 +38,9 @@ type Outcome = Result<u64, Box<dyn Error>>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [work, amount] = &arguments[..] else { return Err("usage: instructions WORK AMOUNT".into()) };
+    let [work, amount] = &arguments[..] else {
+        return Err("usage: instructions WORK AMOUNT".into());
+    };
     let amount = amount.parse()?;
     let done = match work.as_str() {
         // The second is the same, of which only what `hear_data` leads to is counted.
@@ -146,7 +148,8 @@ impl Pair<Near> {
         let clock = ManualClock::new(Instant::ZERO);
         let config = MemoryConfig { capacity: BATCH, ..MemoryConfig::default() };
         let (left, right) = pair_with_clock(config, clock.clone())?;
-        let (left, mut right) = (host(1, left, rules, BATCH)?, host(2, right, rules, frames_before_answer)?);
+        let (left, mut right) =
+            (host(1, left, rules, BATCH)?, host(2, right, rules, frames_before_answer)?);
         let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default())?;
         Ok(Self { left, right, listener, clock })
     }
@@ -229,8 +232,12 @@ impl<L: Link> Pair<L> {
     fn ping_pong(&mut self, amount: u64) -> Outcome {
         let (client, server) = self.open()?;
         let now = self.later();
-        self.left.stack_mut().tcp_configure(now, client, |connection| connection.set_no_delay(true))?;
-        self.right.stack_mut().tcp_configure(now, server, |connection| connection.set_no_delay(true))?;
+        self.left
+            .stack_mut()
+            .tcp_configure(now, client, |connection| connection.set_no_delay(true))?;
+        self.right
+            .stack_mut()
+            .tcp_configure(now, server, |connection| connection.set_no_delay(true))?;
         for _ in 0..amount {
             let now = self.later();
             pass_byte(now, (&mut self.left, client), (&mut self.right, server))?;
@@ -254,7 +261,12 @@ impl<L: Link> Pair<L> {
     }
 }
 
-fn host<L: Link>(number: u8, link: L, rules: &Config, receive: usize) -> Result<Host<L>, Box<dyn Error>> {
+fn host<L: Link>(
+    number: u8,
+    link: L,
+    rules: &Config,
+    receive: usize,
+) -> Result<Host<L>, Box<dyn Error>> {
     let address = format!("192.0.2.{number}/24").parse()?;
     let mut config = StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, number]), address);
     // Or the connections of a run would be kept, and every new one would find more of them.

@@ -54,7 +54,9 @@ fn connection(left: &Net, right: &Net) -> Result<(TcpStream, TcpStream), Box<dyn
     Ok((near, far))
 }
 
-fn rounds(mut round: impl FnMut() -> Result<f64, Box<dyn Error>>) -> Result<Vec<f64>, Box<dyn Error>> {
+fn rounds(
+    mut round: impl FnMut() -> Result<f64, Box<dyn Error>>,
+) -> Result<Vec<f64>, Box<dyn Error>> {
     let mut figures = (0..ROUNDS).map(|_| round()).collect::<Result<Vec<_>, _>>()?;
     figures.sort_by(f64::total_cmp);
     Ok(figures)
@@ -89,7 +91,8 @@ fn rally(near: &mut TcpStream, far: &mut TcpStream) -> Result<f64, Box<dyn Error
     thread::scope(|scope| {
         let partner = scope.spawn(|| {
             let mut ball = [0];
-            (0..BALLS).try_for_each(|_| near.read_exact(&mut ball).and_then(|()| near.write_all(&ball)))
+            (0..BALLS)
+                .try_for_each(|_| near.read_exact(&mut ball).and_then(|()| near.write_all(&ball)))
         });
         let mut ball = [7];
         for _ in 0..BALLS {

@@ -64,11 +64,14 @@ mod tests {
 
     #[test]
     fn the_last_failure_counts_and_the_first_success() {
-        let addresses: Vec<SocketAddr> = (1..=3).map(|port| ([192, 0, 2, 1], port).into()).collect();
-        let refuse = |address: SocketAddrV4| Err::<(), _>(io::Error::other(address.port().to_string()));
+        let addresses: Vec<SocketAddr> =
+            (1..=3).map(|port| ([192, 0, 2, 1], port).into()).collect();
+        let refuse =
+            |address: SocketAddrV4| Err::<(), _>(io::Error::other(address.port().to_string()));
         assert_eq!(try_each(&addresses[..], refuse).unwrap_err().to_string(), "3");
-        let second =
-            |address: SocketAddrV4| if address.port() == 2 { Ok(2) } else { Err(io::Error::other("")) };
+        let second = |address: SocketAddrV4| {
+            if address.port() == 2 { Ok(2) } else { Err(io::Error::other("")) }
+        };
         assert_eq!(try_each(&addresses[..], second).unwrap(), 2);
     }
 }

@@ -74,7 +74,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     #[must_use]
     pub fn budget(self, Budget { receive, timers, transmit }: Budget) -> Self {
         // With nothing of one kind it would turn for ever, and come to nothing.
-        let budget = Budget { receive: receive.max(1), timers: timers.max(1), transmit: transmit.max(1) };
+        let budget =
+            Budget { receive: receive.max(1), timers: timers.max(1), transmit: transmit.max(1) };
         Self { budget, ..self }
     }
 
@@ -175,7 +176,10 @@ fn draw_seed() -> io::Result<[u8; 32]> {
 impl<L: fmt::Debug> fmt::Debug for Builder<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fields = f.debug_struct("Builder");
-        fields.field("queues", &self.queues).field("config", &self.config).field("name", &self.name);
+        fields
+            .field("queues", &self.queues)
+            .field("config", &self.config)
+            .field("name", &self.name);
         fields.field("budget", &self.budget).field("spins", &self.spins).finish_non_exhaustive()
     }
 }

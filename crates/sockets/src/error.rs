@@ -16,10 +16,14 @@ pub enum Error {
     Host(#[from] linerate_stack::Error),
     /// Nothing arrived, or no room came, within the time that the application had set. `std::net`
     /// reports this as [`ErrorKind::WouldBlock`] on Unix, and so does this.
-    #[error("nothing happened within the socket's timeout of {0:?}: try again, or set a longer one")]
+    #[error(
+        "nothing happened within the socket's timeout of {0:?}: try again, or set a longer one"
+    )]
     TimedOut(Duration),
     /// The peer has not answered within the time that the application allowed.
-    #[error("{peer} did not answer within {within:?}: it is down, or something between drops what is sent")]
+    #[error(
+        "{peer} did not answer within {within:?}: it is down, or something between drops what is sent"
+    )]
     ConnectTimedOut {
         /// Who was called.
         peer: SocketAddr,
@@ -33,10 +37,14 @@ pub enum Error {
     #[error("no address was given: give one at least")]
     NoAddress,
     /// The application set a timeout of no time.
-    #[error("a timeout of zero is none: give `None` to wait without end, or set the socket to non-blocking")]
+    #[error(
+        "a timeout of zero is none: give `None` to wait without end, or set the socket to non-blocking"
+    )]
     ZeroTimeout,
     /// The application, or the machine, gave a link in whose packets no segment fits.
-    #[error("a link with an MTU of {0} bytes is too narrow for a host: give it {SMALLEST_MTU} at least")]
+    #[error(
+        "a link with an MTU of {0} bytes is too narrow for a host: give it {SMALLEST_MTU} at least"
+    )]
     NarrowLink(usize),
     /// The application has ended the listener while it was waiting for a connection.
     #[error("the application has shut this listener down: it accepts no more")]
@@ -61,7 +69,9 @@ pub enum End {
     #[error("the machine took the link away, and every socket has ended with it: {0}")]
     Link(#[from] LinkError),
     /// The machine does not let it wait.
-    #[error("the machine does not let this network wait for its link, and every socket has ended: {0}")]
+    #[error(
+        "the machine does not let this network wait for its link, and every socket has ended: {0}"
+    )]
     Wait(#[from] WaitError),
     /// It has met a case that must not be.
     #[error(
@@ -99,7 +109,9 @@ const fn kind_of(error: linerate_stack::Error) -> ErrorKind {
         Host::WouldBlock => ErrorKind::WouldBlock,
         Host::Closed | Host::NotConnected => ErrorKind::NotConnected,
         Host::AddressInUse(_) => ErrorKind::AddrInUse,
-        Host::AddressNotOurs(_) | Host::NoAddress | Host::PortsExhausted(_) => ErrorKind::AddrNotAvailable,
+        Host::AddressNotOurs(_) | Host::NoAddress | Host::PortsExhausted(_) => {
+            ErrorKind::AddrNotAvailable
+        }
         Host::NoRoute(_) => ErrorKind::NetworkUnreachable,
         Host::InvalidDestination(_)
         | Host::Loopback(_)
@@ -129,7 +141,11 @@ const fn kind_of_ended(error: linerate_tcp::Error) -> ErrorKind {
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         // A program that polls gets this often: without a message it costs no memory.
-        if error.is_would_block() { ErrorKind::WouldBlock.into() } else { Self::new(error.kind(), error) }
+        if error.is_would_block() {
+            ErrorKind::WouldBlock.into()
+        } else {
+            Self::new(error.kind(), error)
+        }
     }
 }
 

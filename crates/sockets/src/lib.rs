@@ -171,11 +171,11 @@ pub use udp_socket::UdpSocket;
 // What these sockets are configured with, and what they tell of themselves.
 pub use linerate_link::shard::Handovers;
 pub use linerate_stack::{
-    Budget, ConnectOptions, Counters, Limits, ListenOptions, ListenStatistics, NeighborLimits, Route,
-    StackConfig, SynCookies, UdpOptions,
+    Budget, ConnectOptions, Counters, Limits, ListenOptions, ListenStatistics, NeighborLimits,
+    Route, StackConfig, SynCookies, UdpOptions,
 };
 pub use linerate_tcp::{
-    AckRule, BufferSize, Config, CongestionName, EcnRule, Information, KeepAlive, NagleRule, PacingRule,
-    PathSearch, Profile, RtoLimits, State, Statistics,
+    AckRule, BufferSize, Config, CongestionName, EcnRule, Information, KeepAlive, NagleRule,
+    PacingRule, PathSearch, Profile, RtoLimits, State, Statistics,
 };
 pub use linerate_wire::{Ipv4Cidr, MacAddress};

@@ -12,7 +12,8 @@ use crate::udp_socket::UdpSocket;
 use linerate_link::Readiness;
 use linerate_link::shard::{HandoverWatch, Handovers};
 use linerate_stack::{
-    ConnectOptions, Counters, Error as HostError, FIRST_SHARD, Link, ListenOptions, StackConfig, UdpOptions,
+    ConnectOptions, Counters, Error as HostError, FIRST_SHARD, Link, ListenOptions, StackConfig,
+    UdpOptions,
 };
 use linerate_wire::Ipv4Cidr;
 use parking_lot::Mutex;
@@ -36,7 +37,10 @@ pub struct Net {
 
 impl Net {
     /// Begins a network: a host of this configuration, on `link`.
-    pub fn builder<L: Link + Readiness + Send + 'static>(link: L, config: StackConfig) -> Builder<L> {
+    pub fn builder<L: Link + Readiness + Send + 'static>(
+        link: L,
+        config: StackConfig,
+    ) -> Builder<L> {
         Builder::new(link, config)
     }
 
@@ -94,7 +98,11 @@ impl Net {
     ///
     /// # Errors
     /// As for [`Net::connect`]; `TimedOut` after `timeout`; `InvalidInput` for a timeout of zero.
-    pub fn connect_timeout(&self, address: &SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    pub fn connect_timeout(
+        &self,
+        address: &SocketAddr,
+        timeout: Duration,
+    ) -> io::Result<TcpStream> {
         if timeout.is_zero() {
             return Err(Error::ZeroTimeout.into());
         }
@@ -219,7 +227,8 @@ impl Net {
     pub fn finish(&self, patience: Duration) -> io::Result<()> {
         let deadline = Instant::now().checked_add(patience);
         let shards = self.running.shards.iter();
-        let quiet: Result<Vec<_>, _> = shards.map(|shard| shard.wait_for_orphans(deadline)).collect();
+        let quiet: Result<Vec<_>, _> =
+            shards.map(|shard| shard.wait_for_orphans(deadline)).collect();
         self.shutdown();
         if quiet?.contains(&false) { Err(Error::Unfinished(patience).into()) } else { Ok(()) }
     }

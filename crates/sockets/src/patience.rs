@@ -78,10 +78,16 @@ mod tests {
         assert_eq!(patience.limit(Side::Read), Limit::Endless);
         let second = Duration::from_secs(1);
         patience.set_timeout(Side::Read, Some(second)).unwrap();
-        assert_eq!((patience.timeout(Side::Read), patience.timeout(Side::Write)), (Some(second), None));
+        assert_eq!(
+            (patience.timeout(Side::Read), patience.timeout(Side::Write)),
+            (Some(second), None)
+        );
         assert_eq!(patience.limit(Side::Read), Limit::Within(second));
         patience.set_nonblocking(true);
-        assert_eq!((patience.limit(Side::Read), patience.limit(Side::Write)), (Limit::None, Limit::None));
+        assert_eq!(
+            (patience.limit(Side::Read), patience.limit(Side::Write)),
+            (Limit::None, Limit::None)
+        );
         patience.set_nonblocking(false);
         patience.set_timeout(Side::Read, None).unwrap();
         assert_eq!(patience.limit(Side::Read), Limit::Endless);
@@ -90,7 +96,10 @@ mod tests {
     #[test]
     fn a_timeout_of_no_time_is_refused_and_one_beyond_measure_is_the_longest() {
         let patience = Patience::default();
-        assert_eq!(patience.set_timeout(Side::Write, Some(Duration::ZERO)), Err(Error::ZeroTimeout));
+        assert_eq!(
+            patience.set_timeout(Side::Write, Some(Duration::ZERO)),
+            Err(Error::ZeroTimeout)
+        );
         patience.set_timeout(Side::Write, Some(Duration::MAX)).unwrap();
         assert_eq!(patience.timeout(Side::Write), Some(Duration::from_nanos(u64::MAX)));
     }

@@ -51,7 +51,8 @@ impl<L: Link + Readiness> Reactor<L> {
     /// Turns the host until the application ends it or the link fails; returns the link.
     pub(crate) fn run(mut self) -> L {
         let obituary = Obituary { shared: &self.shared, shards: &self.shards };
-        let end = Self::turn_to_the_end(&self.shared, &mut self.link, &mut self.waiter, self.budget);
+        let end =
+            Self::turn_to_the_end(&self.shared, &mut self.link, &mut self.waiter, self.budget);
         drop(obituary);
         leave_together(&self.shared, &self.shards, end);
         self.link

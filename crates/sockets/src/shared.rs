@@ -27,8 +27,14 @@ use std::ops::{Deref, DerefMut};
 use std::{thread, time};
 
 /// Before the first turn, which comes at once.
-const NOT_YET: Turn =
-    Turn { received: 0, transmitted: 0, timers: 0, next: Instant::ZERO, more: true, blocked: false };
+const NOT_YET: Turn = Turn {
+    received: 0,
+    transmitted: 0,
+    timers: 0,
+    next: Instant::ZERO,
+    more: true,
+    blocked: false,
+};
 
 /// One host, for everybody who uses it.
 #[derive(Debug)]
@@ -186,7 +192,9 @@ impl Access<'_> {
     fn settle(&mut self) {
         self.state.hand_out_events();
         let state = &self.state;
-        if state.end.is_none() && (state.leaving.is_some() || state.stack.wants_turn_since(&state.last)) {
+        if state.end.is_none()
+            && (state.leaving.is_some() || state.stack.wants_turn_since(&state.last))
+        {
             self.state.activity.rings += 1;
             self.bell.pulled = true;
         }
@@ -248,7 +256,8 @@ mod tests {
     use std::sync::Arc;
 
     fn shared() -> Arc<Shared> {
-        let config = StackConfig::new("02:00:00:00:00:01".parse().unwrap(), "10.0.0.1/24".parse().unwrap());
+        let config =
+            StackConfig::new("02:00:00:00:00:01".parse().unwrap(), "10.0.0.1/24".parse().unwrap());
         Arc::new(Shared::new(Stack::new(config, [1; 32]), Waiter::new().unwrap().doorbell()))
     }
 
@@ -257,7 +266,8 @@ mod tests {
         let shared = shared();
         let waiting = {
             let mut access = shared.access().unwrap();
-            let handle = access.stack.udp_bind("10.0.0.1:9".parse().unwrap(), &Default::default()).unwrap();
+            let handle =
+                access.stack.udp_bind("10.0.0.1:9".parse().unwrap(), &Default::default()).unwrap();
             let waiters = access.registry.enter(SocketId::Udp(handle));
             let shared = Arc::clone(&shared);
             thread::spawn(move || {

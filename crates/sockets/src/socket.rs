@@ -39,7 +39,12 @@ impl<H: Handle> Socket<H> {
     }
 
     /// One of several sockets, for which threads wait at `gate`.
-    pub(crate) fn behind(gate: &Arc<Gate>, shared: &Arc<Shared>, state: &mut State, handle: H) -> Self {
+    pub(crate) fn behind(
+        gate: &Arc<Gate>,
+        shared: &Arc<Shared>,
+        state: &mut State,
+        handle: H,
+    ) -> Self {
         let waiters = state.registry.enter_by(handle.id(), Arc::clone(gate));
         Self::waited_for_by(waiters, shared, handle)
     }
@@ -135,7 +140,9 @@ impl<H: Handle> Socket<H> {
             access.check_running()?;
             match (limit, deadline) {
                 (Limit::None, _) => return Err(HostError::WouldBlock.into()),
-                (Limit::Within(timeout), None) => deadline = time::Instant::now().checked_add(timeout),
+                (Limit::Within(timeout), None) => {
+                    deadline = time::Instant::now().checked_add(timeout)
+                }
                 // The deadline had passed before this attempt.
                 (Limit::Within(timeout), Some(at)) if at <= time::Instant::now() => {
                     return Err(Error::TimedOut(timeout));
@@ -159,6 +166,9 @@ impl<H: Handle> Drop for Socket<H> {
 
 impl<H: Handle> fmt::Debug for Socket<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Socket").field("handle", &self.handle).field("patience", &self.patience).finish()
+        f.debug_struct("Socket")
+            .field("handle", &self.handle)
+            .field("patience", &self.patience)
+            .finish()
     }
 }

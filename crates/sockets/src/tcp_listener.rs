@@ -7,7 +7,9 @@ use crate::shared::{Access, Shared};
 use crate::socket::{Handle, Socket};
 use crate::tcp_stream::TcpStream;
 use crate::waiters::SocketId;
-use linerate_stack::{Error as HostError, ListenHandle, ListenOptions, ListenStatistics, Stack, TcpHandle};
+use linerate_stack::{
+    Error as HostError, ListenHandle, ListenOptions, ListenStatistics, Stack, TcpHandle,
+};
 use linerate_tcp::Config;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
@@ -41,7 +43,8 @@ impl Doors {
 
     fn in_turn(&self) -> impl Iterator<Item = &Socket<ListenHandle>> {
         let begin = self.next.fetch_add(1, Ordering::Relaxed);
-        (0..self.sockets.len()).map(move |step| &self.sockets[begin.wrapping_add(step) % self.sockets.len()])
+        (0..self.sockets.len())
+            .map(move |step| &self.sockets[begin.wrapping_add(step) % self.sockets.len()])
     }
 }
 
@@ -192,7 +195,9 @@ impl TcpListener {
 }
 
 /// The connection that has waited longest at one of the doors.
-fn take_next(door: &Socket<ListenHandle>) -> Result<Option<(Socket<TcpHandle>, SocketAddrV4)>, Error> {
+fn take_next(
+    door: &Socket<ListenHandle>,
+) -> Result<Option<(Socket<TcpHandle>, SocketAddrV4)>, Error> {
     let mut access = door.shared.access()?;
     if let Some((handle, peer)) = access.stack.tcp_accept(door.handle) {
         return Ok(Some((Socket::new(&door.shared, &mut access, handle), peer)));

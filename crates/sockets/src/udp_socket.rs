@@ -23,7 +23,11 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    pub(crate) fn open(shared: &Arc<Shared>, local: SocketAddrV4, options: &UdpOptions) -> io::Result<Self> {
+    pub(crate) fn open(
+        shared: &Arc<Shared>,
+        local: SocketAddrV4,
+        options: &UdpOptions,
+    ) -> io::Result<Self> {
         let mut access = shared.access()?;
         access.check_running()?;
         let handle = access.stack.udp_bind(local, options).map_err(Error::from)?;

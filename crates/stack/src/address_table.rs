@@ -32,7 +32,8 @@ impl AddressTable {
     pub(crate) fn insert(&mut self, address: Ipv4Addr, number: u32) {
         debug_assert!(self.get(address).is_none(), "an address has one number");
         let hasher = self.hasher;
-        self.table.insert_unique(self.hash(address), (address, number), |entry| hash(&hasher, entry.0));
+        self.table
+            .insert_unique(self.hash(address), (address, number), |entry| hash(&hasher, entry.0));
     }
 
     /// Forgets an address.

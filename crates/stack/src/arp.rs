@@ -21,13 +21,15 @@ impl Stack {
         self.neighbors.counters().in_packets += 1;
         if self.interface.is_ours(packet.sender_ip) {
             // Somebody claims an address of ours. We keep it (RFC 5227 §2.4 c), and say so by counting.
-            self.neighbors.counters().conflicts += u64::from(packet.sender_mac != self.interface.mac);
+            self.neighbors.counters().conflicts +=
+                u64::from(packet.sender_mac != self.interface.mac);
             return;
         }
         let asks_for_us = packet.operation == ArpOperation::Request
             && self.interface.addresses.iter().any(|own| own.address() == packet.target_ip);
         // A probe has no sender yet, and what claims to be a neighbour must have a neighbour's address.
-        if self.interface.is_on_link(packet.sender_ip) && self.interface.is_possible_source(packet.sender_ip)
+        if self.interface.is_on_link(packet.sender_ip)
+            && self.interface.is_possible_source(packet.sender_ip)
         {
             self.neighbors.learn(arrival.at, packet.sender_ip, packet.sender_mac, asks_for_us);
         }
@@ -37,7 +39,8 @@ impl Stack {
             let emit = |bytes: &mut [u8]| {
                 reply.emit(bytes);
             };
-            let kept = self.replies.push_with(Reply::Arp(packet.sender_mac), ArpPacket::LENGTH, emit);
+            let kept =
+                self.replies.push_with(Reply::Arp(packet.sender_mac), ArpPacket::LENGTH, emit);
             self.neighbors.counters().out_replies += u64::from(kept);
             self.counted.transmit.drops += u64::from(!kept);
         }
@@ -46,7 +49,8 @@ impl Stack {
 
     /// The question as a packet, and whom it is sent to.
     pub(crate) fn arp_request(&self, question: &Question) -> (ArpPacket, MacAddress) {
-        let source = self.interface.source_towards(question.address).unwrap_or(Ipv4Addr::UNSPECIFIED);
+        let source =
+            self.interface.source_towards(question.address).unwrap_or(Ipv4Addr::UNSPECIFIED);
         let request = ArpPacket::request(self.interface.mac, source, question.address);
         (request, question.station.unwrap_or(MacAddress::BROADCAST))
     }

@@ -354,7 +354,11 @@ mod tests {
     fn shards_count_together() {
         let one = UdpCounters { in_datagrams: 7, no_ports: 1, ..UdpCounters::default() };
         let mut sum = Counters { udp: one, ..Counters::default() };
-        sum += Counters { udp: one, tcp: TcpCounters { in_errors: 3, ..TcpCounters::default() }, ..sum };
+        sum += Counters {
+            udp: one,
+            tcp: TcpCounters { in_errors: 3, ..TcpCounters::default() },
+            ..sum
+        };
         assert_eq!((sum.udp.in_datagrams, sum.udp.no_ports, sum.tcp.in_errors), (14, 2, 3));
     }
 

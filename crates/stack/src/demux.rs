@@ -146,7 +146,8 @@ impl Demux {
 
     #[inline(never)]
     fn get_among(&self, flow: Flow) -> Option<u32> {
-        self.last(flow).or_else(|| self.find(hash(&self.hasher, flow), flow).map(|entry| entry.socket))
+        self.last(flow)
+            .or_else(|| self.find(hash(&self.hasher, flow), flow).map(|entry| entry.socket))
     }
 
     /// Does nobody have the flow? It is perhaps about to be entered.
@@ -380,7 +381,9 @@ mod tests {
         let trains = noted.chunk_by(PartialEq::eq).count();
         assert_eq!(demux.look_up_coming(|socket| socket != 2), trains > 1);
         if trains < 2 {
-            return assert!(demux.turn_to_foreseen(noted.first().copied().flatten().map(flow)).is_none());
+            return assert!(
+                demux.turn_to_foreseen(noted.first().copied().flatten().map(flow)).is_none()
+            );
         }
         for (at, &port) in noted.iter().enumerate() {
             let Some(port) = port else {

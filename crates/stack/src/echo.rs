@@ -87,7 +87,12 @@ impl Stack {
     }
 
     /// Tells the application of a problem that its request met.
-    pub(crate) fn handle_echo_report(&mut self, reporter: Ipv4Addr, error: IcmpError, quote: &Quote<'_>) {
+    pub(crate) fn handle_echo_report(
+        &mut self,
+        reporter: Ipv4Addr,
+        error: IcmpError,
+        quote: &Quote<'_>,
+    ) {
         let Some((identifier, sequence)) = quote.echo_request() else { return };
         let destination = quote.header.destination;
         if self.echoes.awaits(destination, identifier) {

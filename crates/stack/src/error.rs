@@ -46,7 +46,9 @@ pub enum Error {
         shard: u16,
     },
     /// Every ephemeral port has a conversation with this destination.
-    #[error("all ephemeral ports are in use towards {0}: close connections, or widen the range of ports")]
+    #[error(
+        "all ephemeral ports are in use towards {0}: close connections, or widen the range of ports"
+    )]
     PortsExhausted(SocketAddrV4),
     /// The host has as many sockets as it may have.
     #[error("the host has {limit} sockets already: close some, or raise its limit")]

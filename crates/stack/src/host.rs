@@ -164,10 +164,19 @@ impl Stack {
     /// # Errors
     /// As for [`Host::turn`].
     #[inline]
-    pub fn turn(&mut self, link: &mut impl Link, budget: Budget, now: Instant) -> Result<Turn, LinkError> {
+    pub fn turn(
+        &mut self,
+        link: &mut impl Link,
+        budget: Budget,
+        now: Instant,
+    ) -> Result<Turn, LinkError> {
         if self.capabilities().offloads.super_packet > 0 || self.looks_ahead() {
             // Part by part: a whole budget would go through memory in every turn.
-            return self.turn_otherwise(link, (budget.receive, budget.timers, budget.transmit), now);
+            return self.turn_otherwise(
+                link,
+                (budget.receive, budget.timers, budget.transmit),
+                now,
+            );
         }
         let received = self.receive_unforeseen(link, budget.receive, now);
         self.pass(received, link, budget, now)
@@ -193,14 +202,20 @@ impl Stack {
         let turn = self.pass(received, link, Budget { transmit: 0, ..budget }, now)?;
         let Turn { transmitted, blocked, .. } = out?;
         let Turn { received, timers, .. } = turn;
-        let spent = received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
+        let spent =
+            received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
         let more = spent || self.has_local() || (self.wants_transmit() && !blocked);
         let next = if more { now } else { self.poll_timeout() };
         Ok(Turn { transmitted, blocked, next, more, ..turn })
     }
 
     /// Frames in, of which something may be known before they are taken in.
-    fn receive(&mut self, link: &mut impl Link, budget: usize, now: Instant) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        link: &mut impl Link,
+        budget: usize,
+        now: Instant,
+    ) -> Result<usize, LinkError> {
         if self.looks_ahead() {
             self.receive_foreseen(link, budget, now)
         } else {
@@ -232,18 +247,22 @@ impl Stack {
         // Asked at once, so that nothing has to be kept of an error that there hardly ever is.
         let received = match received {
             Ok(received) => received,
-            Err(error) => return Err(self.serve_without_link(budget.receive, budget.timers, now, error)),
-        };
-        let (local, timers) = self.serve(budget.receive, budget.timers, now);
-        let transmitted = match link.transmit_from(budget.transmit, &mut Turning { stack: self, now }) {
-            Ok(transmitted) => transmitted,
             Err(error) => {
-                self.tell_of_burst();
-                return Err(error);
+                return Err(self.serve_without_link(budget.receive, budget.timers, now, error));
             }
         };
+        let (local, timers) = self.serve(budget.receive, budget.timers, now);
+        let transmitted =
+            match link.transmit_from(budget.transmit, &mut Turning { stack: self, now }) {
+                Ok(transmitted) => transmitted,
+                Err(error) => {
+                    self.tell_of_burst();
+                    return Err(error);
+                }
+            };
         self.tell_of_burst();
-        let spent = received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
+        let spent =
+            received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
         let more = spent || local > 0 || self.has_local();
         let blocked = transmitted < budget.transmit && self.wants_transmit();
         let next = if more { now } else { self.poll_timeout() };

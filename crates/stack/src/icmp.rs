@@ -15,7 +15,8 @@ impl Stack {
             Ok(message) => message,
             Err(malformed) => {
                 counted.in_errors += 1;
-                counted.in_checksum_errors += u64::from(matches!(malformed, Malformed::Checksum { .. }));
+                counted.in_checksum_errors +=
+                    u64::from(matches!(malformed, Malformed::Checksum { .. }));
                 return;
             }
         };
@@ -63,7 +64,8 @@ impl Stack {
             return;
         }
         let Ok(quote) = Quote::of(arrived.bytes) else { return };
-        let header = Ipv4Header::new(arrived.header.destination, arrived.header.source, Protocol::ICMP);
+        let header =
+            Ipv4Header::new(arrived.header.destination, arrived.header.source, Protocol::ICMP);
         let kept = self.send_icmp(&header, &IcmpMessage::Error { error, quote });
         self.counted.icmp.out_unreachables += u64::from(kept);
     }
@@ -102,9 +104,13 @@ impl Stack {
     const fn count_error(&mut self, error: IcmpError) {
         let counted = &mut self.counted.icmp;
         match error {
-            IcmpError::Unreachable(_) | IcmpError::FragmentationNeeded { .. } => counted.in_unreachables += 1,
+            IcmpError::Unreachable(_) | IcmpError::FragmentationNeeded { .. } => {
+                counted.in_unreachables += 1
+            }
             IcmpError::TimeExceeded(_) => counted.in_time_exceeded += 1,
-            IcmpError::ParameterProblem { .. } | IcmpError::OptionMissing | IcmpError::BadLength => {
+            IcmpError::ParameterProblem { .. }
+            | IcmpError::OptionMissing
+            | IcmpError::BadLength => {
                 counted.in_parameter_problems += 1;
             }
             IcmpError::Redirect { .. } => counted.in_redirects += 1,
@@ -115,7 +121,9 @@ impl Stack {
 
 /// The MTU that a report about a quoted packet asks for, as far as it can be believed.
 pub(crate) fn reported_mtu(next_hop_mtu: u16, quote: &Quote<'_>) -> Option<usize> {
-    let sent =
-        quote.bytes().get(2..4).map_or(0, |length| usize::from(u16::from_be_bytes([length[0], length[1]])));
+    let sent = quote
+        .bytes()
+        .get(2..4)
+        .map_or(0, |length| usize::from(u16::from_be_bytes([length[0], length[1]])));
     plausible(usize::from(next_hop_mtu), sent)
 }

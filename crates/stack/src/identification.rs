@@ -26,7 +26,10 @@ impl Identification {
         let sum = checksum::update(u16::from_be_bytes([packet[10], packet[11]]), 0, *next);
         packet[4..6].copy_from_slice(&next.to_be_bytes());
         packet[10..12].copy_from_slice(&sum.to_be_bytes());
-        #[allow(clippy::cast_possible_truncation, reason = "a packet of 65,535 bytes has fewer segments")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "a packet of 65,535 bytes has fewer segments"
+        )]
         let segments = segments as u16;
         *next = next.wrapping_add(segments);
     }
@@ -44,7 +47,10 @@ mod tests {
         let (from, to) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
         Ipv4Header::new(from, to, Protocol::TCP).emit(0, &mut packet);
         identification.write(&mut packet, segments);
-        Ipv4Packet::parse(&packet).expect("a header with a checksum that is right").header.identification
+        Ipv4Packet::parse(&packet)
+            .expect("a header with a checksum that is right")
+            .header
+            .identification
     }
 
     #[test]

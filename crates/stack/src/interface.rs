@@ -33,7 +33,8 @@ pub(crate) struct Frames {
 impl Frames {
     const fn of(link: &Capabilities) -> Self {
         let header = link.medium.header_length();
-        let least = header.saturating_add(if link.mtu > SMALLEST_MTU { link.mtu } else { SMALLEST_MTU });
+        let least =
+            header.saturating_add(if link.mtu > SMALLEST_MTU { link.mtu } else { SMALLEST_MTU });
         Self { header, least, room: link.room() }
     }
 }
@@ -95,7 +96,9 @@ impl Interface {
     /// kept free for 4.2BSD, which meant all hosts by it, and nobody does any more. Linux treats it so since 5.14, and
     /// whoever refused it would not hear a neighbour that has it. In [`audience`](Self::audience) it is one host, too.
     pub(crate) fn is_possible_source(&self, address: Ipv4Addr) -> bool {
-        !address.is_multicast() && !address.is_unspecified() && self.audience(address) == Audience::Others
+        !address.is_multicast()
+            && !address.is_unspecified()
+            && self.audience(address) == Audience::Others
     }
 
     /// Is `address` on the link, next to one of ours?
@@ -144,7 +147,9 @@ mod tests {
     fn a_packet_comes_from_one_other_host() {
         let interface = interface();
         assert!(interface.is_possible_source([198, 51, 100, 7].into()));
-        for source in [[0, 0, 0, 0], [224, 0, 0, 1], [192, 0, 2, 255], [192, 0, 2, 1], [127, 0, 0, 1]] {
+        for source in
+            [[0, 0, 0, 0], [224, 0, 0, 1], [192, 0, 2, 255], [192, 0, 2, 1], [127, 0, 0, 1]]
+        {
             assert!(!interface.is_possible_source(source.into()), "{source:?}");
         }
     }

@@ -112,7 +112,8 @@ impl Stack {
             return Some(false);
         }
         let is_strange = !arrival.local
-            && (!self.interface.is_possible_source(header.source) || header.destination.is_loopback());
+            && (!self.interface.is_possible_source(header.source)
+                || header.destination.is_loopback());
         if is_strange {
             self.counted.ip.in_header_errors += 1;
             return None;
@@ -175,7 +176,8 @@ impl Stack {
     #[inline(always)]
     fn way_along(&self, now: Instant, course: &Course) -> Result<Way, Error> {
         let known = self.path_mtus.get(now, course.destination);
-        let link_mtu = self.interface.capabilities.mtu.min(course.mtu.unwrap_or(LOCAL_MTU)).min(LOCAL_MTU);
+        let link_mtu =
+            self.interface.capabilities.mtu.min(course.mtu.unwrap_or(LOCAL_MTU)).min(LOCAL_MTU);
         Ok(Way {
             source: course.source.ok_or(Error::NoAddress)?,
             mtu: known.map_or(link_mtu, |known| known.mtu.min(link_mtu)),
@@ -189,8 +191,9 @@ impl Stack {
     /// one host come in trains, and each asks when it is opened, and when it speaks first.
     #[inline]
     pub(crate) fn known_course(&self, destination: Ipv4Addr) -> Option<Course> {
-        let holds =
-            |course: &Course| course.destination == destination && course.routes == self.routes.generation();
+        let holds = |course: &Course| {
+            course.destination == destination && course.routes == self.routes.generation()
+        };
         self.course.filter(holds)
     }
 

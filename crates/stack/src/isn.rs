@@ -72,7 +72,8 @@ mod tests {
         let numbers = InitialNumbers::new(&Keys::new([1; 32]));
         let begin = Instant::ZERO + Duration::from_secs(9_000);
         let first = numbers.sequence(begin, Flow::new(at(1, 80), at(2, 5_000)));
-        let later = numbers.sequence(begin + Duration::from_millis(1), Flow::new(at(1, 80), at(2, 5_000)));
+        let later =
+            numbers.sequence(begin + Duration::from_millis(1), Flow::new(at(1, 80), at(2, 5_000)));
         assert_eq!(later - first, 250);
     }
 
@@ -92,7 +93,11 @@ mod tests {
         let offset = numbers.timestamp_offset(at(1, 80), at(2, 5_000));
         assert_eq!(offset, numbers.timestamp_offset(at(1, 81), at(2, 9)));
         assert_ne!(offset, numbers.timestamp_offset(at(1, 80), at(3, 5_000)));
-        assert_ne!(offset, numbers.timestamp_offset(at(4, 80), at(2, 5_000)), "of another address of ours");
+        assert_ne!(
+            offset,
+            numbers.timestamp_offset(at(4, 80), at(2, 5_000)),
+            "of another address of ours"
+        );
         assert_eq!(offset, numbers.timestamp_offset(at(1, 80), at(2, 5_000)));
     }
 }

@@ -119,8 +119,8 @@ mod warm_memory;
 
 pub use config::{Limits, StackConfig};
 pub use counters::{
-    Counters, IcmpCounters, IpCounters, NeighborCounters, ReceiveCounters, TcpCounters, TcpExtraCounters,
-    TransmitCounters, UdpCounters,
+    Counters, IcmpCounters, IpCounters, NeighborCounters, ReceiveCounters, TcpCounters,
+    TcpExtraCounters, TransmitCounters, UdpCounters,
 };
 pub use error::Error;
 pub use event::{EchoError, EchoReply, Event, UdpEvent};

@@ -16,14 +16,22 @@ pub trait Link {
     /// # Errors
     /// [`LinkError`] if the link cannot receive at all; frames already handed over stay so, and the
     /// call can be repeated.
-    fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError>;
+    fn receive(
+        &mut self,
+        budget: usize,
+        on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError>;
 
     /// As [`Link::receive`], with the host that the frames are for. A link that can lend several plain ones at a time
     /// shows them all at once, so that a host need not ask for each what it has asked for the one before.
     ///
     /// # Errors
     /// As [`Link::receive`].
-    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
+    fn receive_into(
+        &mut self,
+        budget: usize,
+        sink: &mut impl FrameSink,
+    ) -> Result<usize, LinkError> {
         self.receive(budget, |frame| sink.take(frame))
     }
 
@@ -55,7 +63,11 @@ pub trait Link {
     ///
     /// # Errors
     /// As [`Link::transmit`].
-    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
         self.transmit(budget, |frame| source.fill(frame))
     }
 
@@ -157,8 +169,9 @@ impl<'a> RxFrame<'a> {
     /// It as one of which nothing else is known, unless the link says more of it.
     #[inline(always)]
     pub(crate) fn as_plain(&self) -> Option<PlainFrame<'a>> {
-        let is_plain =
-            self.checksum == RxChecksum::Unverified && self.segment.is_none() && self.memory.is_none();
+        let is_plain = self.checksum == RxChecksum::Unverified
+            && self.segment.is_none()
+            && self.memory.is_none();
         is_plain.then_some(PlainFrame { bytes: self.bytes, arrived: self.arrived })
     }
 }

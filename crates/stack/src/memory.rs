@@ -120,7 +120,9 @@ impl Memory {
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
         // What has gone through it grows, so there is no way back from there.
         let Granted { changes, has_moved: knows } = socket.granted;
-        if changes != self.changes || (!knows && has_moved(socket.held, socket.connection.moved_bytes())) {
+        if changes != self.changes
+            || (!knows && has_moved(socket.held, socket.connection.moved_bytes()))
+        {
             self.supply_anew(socket);
         }
     }
@@ -145,7 +147,11 @@ impl Memory {
     pub(crate) fn check_granted(&self, socket: &TcpSocket) {
         if socket.granted.changes == self.changes {
             let grant = self.grant(socket.held, socket.granted.has_moved);
-            assert_eq!(socket.connection.granted_memory(), grant, "a grant is right until something changes");
+            assert_eq!(
+                socket.connection.granted_memory(),
+                grant,
+                "a grant is right until something changes"
+            );
         }
     }
 
@@ -252,7 +258,10 @@ impl Memory {
     pub(crate) fn check(&self, held: impl Iterator<Item = usize>) {
         assert_eq!(self.held, held.sum::<usize>(), "what connections hold is counted");
         assert!(self.held <= self.limit, "{} bytes of {} are held", self.held, self.limit);
-        assert!(self.waiting.is_empty() || self.is_out(), "somebody waits for memory, and there is some");
+        assert!(
+            self.waiting.is_empty() || self.is_out(),
+            "somebody waits for memory, and there is some"
+        );
     }
 
     /// Panics if there are too many newcomers, or one that is gone or `holds` something.
@@ -397,7 +406,10 @@ mod tests {
         memory.follow(2, 0, 8_192);
         assert_eq!(memory.held(), 20_480);
         let class = class_of(8_192);
-        assert_eq!([memory.ask(class), memory.ask(class), memory.ask(class)], [Some(1), Some(2), Some(1)]);
+        assert_eq!(
+            [memory.ask(class), memory.ask(class), memory.ask(class)],
+            [Some(1), Some(2), Some(1)]
+        );
         memory.follow(1, 8_192, 4_096);
         assert_eq!([memory.ask(class), memory.ask(class)], [Some(2), Some(2)]);
         memory.forget(2, 8_192);
@@ -413,7 +425,9 @@ mod tests {
         memory.follow(1, 0, 4_096);
         memory.follow(1, 4_096, 0);
         memory.forget(2, 0);
-        assert!([limit + 1, limit + 2].iter().all(|&connection| memory.welcome(connection).is_none()));
+        assert!(
+            [limit + 1, limit + 2].iter().all(|&connection| memory.welcome(connection).is_none())
+        );
         assert_eq!(memory.welcome(limit + 3), Some(3));
         memory.check_newcomers(|_| Some(0));
     }

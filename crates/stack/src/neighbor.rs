@@ -160,7 +160,13 @@ impl Neighbors {
     }
 
     /// Takes in that `station` says it has `address`. If `asked_for_us`, it becomes a neighbour.
-    pub(crate) fn learn(&mut self, now: Instant, address: Ipv4Addr, station: MacAddress, asked_for_us: bool) {
+    pub(crate) fn learn(
+        &mut self,
+        now: Instant,
+        address: Ipv4Addr,
+        station: MacAddress,
+        asked_for_us: bool,
+    ) {
         let Some(index) = self.table.get(address) else {
             if asked_for_us {
                 self.add(now, address, State::Reachable, station);
@@ -386,14 +392,28 @@ impl Neighbors {
     pub(crate) fn check(&self) {
         let all = self.entries.len();
         assert_eq!(self.table.len(), all, "each neighbour is in the table");
-        assert_eq!(self.unresolved.len() + self.unused.len() + self.used.len(), all, "and in one order");
-        assert!(self.unresolved.len() <= self.limits.unresolved, "unresolved neighbours are limited");
-        assert!(all <= self.limits.entries.max(self.limits.unresolved + 1), "neighbours are limited");
+        assert_eq!(
+            self.unresolved.len() + self.unused.len() + self.used.len(),
+            all,
+            "and in one order"
+        );
+        assert!(
+            self.unresolved.len() <= self.limits.unresolved,
+            "unresolved neighbours are limited"
+        );
+        assert!(
+            all <= self.limits.entries.max(self.limits.unresolved + 1),
+            "neighbours are limited"
+        );
         for (index, entry) in self.entries.iter() {
             entry.waiting.check();
             assert_eq!(self.table.get(entry.address), Some(index), "each neighbour is found");
             assert!(self.timers.deadline(index) <= entry.expires, "each neighbour's state ends");
-            assert_eq!(entry.station == MacAddress::ZERO, entry.state == State::Unresolved, "{entry:?}");
+            assert_eq!(
+                entry.station == MacAddress::ZERO,
+                entry.state == State::Unresolved,
+                "{entry:?}"
+            );
             assert!(entry.asked <= QUESTIONS, "{entry:?}");
         }
     }

@@ -39,7 +39,12 @@ impl<T> PacketQueue<T> {
 
     /// Puts a packet of `length` bytes, which `write` writes, at the back. False if there is no room
     /// for it; `write` is not asked then.
-    pub(crate) fn push_with(&mut self, tag: T, length: usize, write: impl FnOnce(&mut [u8])) -> bool {
+    pub(crate) fn push_with(
+        &mut self,
+        tag: T,
+        length: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) -> bool {
         if self.cost + length + OVERHEAD > self.limit {
             return false;
         }

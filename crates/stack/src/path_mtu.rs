@@ -15,7 +15,8 @@ const LIFETIME: Duration = Duration::from_secs(600);
 const LEAST: usize = 552;
 
 /// The sizes that occur, for routers that say "too big" and not how big would do (RFC 1191 §7.1).
-const PLATEAUS: [usize; 10] = [65_535, 32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 576, LEAST];
+const PLATEAUS: [usize; 10] =
+    [65_535, 32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 576, LEAST];
 
 /// What is known, each for one destination. When there is no room for one more, the oldest makes it.
 #[derive(Debug)]
@@ -53,7 +54,13 @@ impl PathMtus {
 
     /// Packets to `destination` pass with `mtu` bytes, as a report says that has been judged plausible, or as
     /// was found out; larger ones, too, perhaps, if it `is_estimated`.
-    pub(crate) fn note(&mut self, now: Instant, destination: Ipv4Addr, mtu: usize, is_estimated: bool) {
+    pub(crate) fn note(
+        &mut self,
+        now: Instant,
+        destination: Ipv4Addr,
+        mtu: usize,
+        is_estimated: bool,
+    ) {
         let news = Known { destination, mtu, is_estimated, expires: now + LIFETIME };
         if let Some(known) = self.table.get(destination) {
             self.known[known as usize] = news;
@@ -127,7 +134,10 @@ mod tests {
         let mut mtus = PathMtus::new(0, Keys::new([0; 32]).table("path"));
         for number in 0..3 {
             mtus.note(Instant::ZERO, address(number), 1_000, false);
-            assert_eq!(mtus.get(Instant::ZERO, address(number)).map(|known| known.mtu), Some(1_000));
+            assert_eq!(
+                mtus.get(Instant::ZERO, address(number)).map(|known| known.mtu),
+                Some(1_000)
+            );
         }
     }
 

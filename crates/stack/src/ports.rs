@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn another_secret_begins_elsewhere() {
-        let firsts: Vec<_> = (0..8).map(|seed| ports(seed).choose(LOCAL, REMOTE, |_| false)).collect();
+        let firsts: Vec<_> =
+            (0..8).map(|seed| ports(seed).choose(LOCAL, REMOTE, |_| false)).collect();
         assert!(firsts.iter().any(|&first| first != firsts[0]));
         assert_eq!(firsts[3], ports(3).choose(LOCAL, REMOTE, |_| false));
     }
@@ -133,7 +134,8 @@ mod tests {
         let own = ports(1).hash(LOCAL, REMOTE) % TABLE_LENGTH as u64;
         let at = |port| SocketAddrV4::new(*REMOTE.ip(), port);
         let shares = |&to: &SocketAddrV4| ports(1).hash(LOCAL, to) % TABLE_LENGTH as u64 == own;
-        let firsts = (81..1_000).map(at).filter(shares).map(|to| ports(1).choose(LOCAL, to, |_| false));
+        let firsts =
+            (81..1_000).map(at).filter(shares).map(|to| ports(1).choose(LOCAL, to, |_| false));
         let mut firsts: Vec<_> = firsts.collect();
         firsts.sort_unstable();
         firsts.dedup();
@@ -145,7 +147,10 @@ mod tests {
         let mut ports = ports(1);
         let other = Ipv4Addr::new(192, 0, 2, 9);
         assert_ne!(ports.hash(LOCAL, REMOTE), ports.hash(other, REMOTE));
-        assert_ne!(ports.hash(LOCAL, REMOTE), ports.hash(LOCAL, SocketAddrV4::new(other, REMOTE.port())));
+        assert_ne!(
+            ports.hash(LOCAL, REMOTE),
+            ports.hash(LOCAL, SocketAddrV4::new(other, REMOTE.port()))
+        );
     }
 
     /// RFC 6056 §3.3.4: the table is filled with random numbers, or all would see how young the host is.

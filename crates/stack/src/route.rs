@@ -90,7 +90,8 @@ impl Routes {
 
     /// Panics if the bits of the prefix lengths are not those of the routes.
     pub(crate) fn check(&self) {
-        let bits = self.routes.keys().fold(0, |bits, &(prefix_length, _)| bits | 1 << prefix_length);
+        let bits =
+            self.routes.keys().fold(0, |bits, &(prefix_length, _)| bits | 1 << prefix_length);
         assert_eq!(self.prefix_lengths, bits, "the prefix lengths are those of the routes");
     }
 }
@@ -137,7 +138,9 @@ mod tests {
     #[test]
     fn a_removed_route_takes_no_other_of_its_length_or_of_the_next_with_it() {
         let mut routes = Routes::default();
-        for (destination, hop) in [("192.0.2.0/24", 1), ("198.51.100.0/24", 2), ("192.0.2.128/25", 3)] {
+        for (destination, hop) in
+            [("192.0.2.0/24", 1), ("198.51.100.0/24", 2), ("192.0.2.128/25", 3)]
+        {
             let before = routes.generation();
             routes.insert(via(destination, hop));
             assert!(routes.generation() > before, "what leads there now may be nearer");

@@ -125,7 +125,10 @@ impl<T> Slab<T> {
     }
 
     fn make_slot(&mut self) -> u32 {
-        #[allow(clippy::cast_possible_truncation, reason = "limits keep the things to far fewer than 2^32")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "limits keep the things to far fewer than 2^32"
+        )]
         let index = self.slots.len() as u32;
         self.slots.push(Slot { generation: 0, content: None });
         index
@@ -145,7 +148,10 @@ mod tests {
         assert_eq!(slab.remove(first.index()), None);
         let third = slab.insert('c');
         assert_eq!(third.index(), first.index());
-        assert_eq!([first, second, third].map(|key| slab.find(key)), [None, Some(&'b'), Some(&'c')]);
+        assert_eq!(
+            [first, second, third].map(|key| slab.find(key)),
+            [None, Some(&'b'), Some(&'c')]
+        );
         assert_eq!(slab.key(third.index()), Some(third));
         assert_eq!(slab.iter().map(|(_, thing)| *thing).collect::<alloc::string::String>(), "cb");
         assert_eq!((slab.len(), slab.get(9)), (2, None));

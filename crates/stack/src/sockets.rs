@@ -100,12 +100,22 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     pub(crate) const fn new(limit: usize) -> Self {
-        Self { slab: Slab::new(), limit, spare: Vec::new(), spare_records: Vec::new(), now: Instant::ZERO }
+        Self {
+            slab: Slab::new(),
+            limit,
+            spare: Vec::new(),
+            spare_records: Vec::new(),
+            now: Instant::ZERO,
+        }
     }
 
     /// May there be one socket more?
     pub(crate) const fn has_room(&self) -> Result<(), Error> {
-        if self.slab.len() < self.limit { Ok(()) } else { Err(Error::TooManySockets { limit: self.limit }) }
+        if self.slab.len() < self.limit {
+            Ok(())
+        } else {
+            Err(Error::TooManySockets { limit: self.limit })
+        }
     }
 
     pub(crate) fn insert(&mut self, socket: Socket) -> Key {
@@ -132,7 +142,9 @@ impl Sockets {
 
     fn keep_spare(&mut self, socket: Socket) {
         match socket {
-            Socket::Tcp(socket) if self.spare.len() < SPARE && socket.connection.buffer_memory() == 0 => {
+            Socket::Tcp(socket)
+                if self.spare.len() < SPARE && socket.connection.buffer_memory() == 0 =>
+            {
                 self.spare.push(socket);
             }
             Socket::Waiting(record) if self.spare_records.len() < SPARE_RECORDS => {
@@ -163,12 +175,14 @@ impl Sockets {
 
     /// The name by which an application knows the listener with this number.
     pub(crate) fn listen_handle(&self, index: u32) -> Option<ListenHandle> {
-        matches!(self.slab.get(index)?, Socket::Listen(_)).then(|| self.slab.key(index).map(ListenHandle))?
+        matches!(self.slab.get(index)?, Socket::Listen(_))
+            .then(|| self.slab.key(index).map(ListenHandle))?
     }
 
     /// The name by which an application knows the UDP socket with this number.
     pub(crate) fn udp_handle(&self, index: u32) -> Option<UdpHandle> {
-        matches!(self.slab.get(index)?, Socket::Udp(_)).then(|| self.slab.key(index).map(UdpHandle))?
+        matches!(self.slab.get(index)?, Socket::Udp(_))
+            .then(|| self.slab.key(index).map(UdpHandle))?
     }
 
     /// The connection with this number, whoever holds it.
@@ -216,7 +230,11 @@ impl Sockets {
 
     /// When TIME-WAIT of the connection with this number is over, if nothing else is kept of it.
     pub(crate) fn waits_until(&self, index: u32) -> Option<Instant> {
-        if let Some(Socket::Waiting(socket)) = self.slab.get(index) { Some(socket.deadline()) } else { None }
+        if let Some(Socket::Waiting(socket)) = self.slab.get(index) {
+            Some(socket.deadline())
+        } else {
+            None
+        }
     }
 
     /// The listener with this number.
@@ -237,7 +255,8 @@ impl Sockets {
 
     /// The connection of an application.
     pub(crate) fn tcp(&self, handle: TcpHandle) -> Result<Seen<'_>, Error> {
-        let socket = self.slab.find(handle.0).filter(|socket| socket.owner() == Some(Owner::Application));
+        let socket =
+            self.slab.find(handle.0).filter(|socket| socket.owner() == Some(Owner::Application));
         socket.and_then(Socket::as_tcp).ok_or(Error::Closed)
     }
 
@@ -268,7 +287,10 @@ impl Sockets {
     }
 
     /// The listener of an application with its number, to change.
-    pub(crate) fn listener_mut(&mut self, handle: ListenHandle) -> Result<(u32, &mut Listener), Error> {
+    pub(crate) fn listener_mut(
+        &mut self,
+        handle: ListenHandle,
+    ) -> Result<(u32, &mut Listener), Error> {
         match self.slab.find_mut(handle.0) {
             Some(Socket::Listen(listener)) => Ok((handle.0.index(), listener)),
             _ => Err(Error::Closed),

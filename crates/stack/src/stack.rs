@@ -248,7 +248,9 @@ impl Stack {
 
     fn expire(&mut self, now: Instant, budget: usize) -> usize {
         let mut expired = 0;
-        while expired < budget && (self.handle_connection_timeout(now) || self.handle_neighbor_timeout(now)) {
+        while expired < budget
+            && (self.handle_connection_timeout(now) || self.handle_neighbor_timeout(now))
+        {
             expired += 1;
         }
         expired
@@ -323,7 +325,10 @@ impl Stack {
         let called = self.ready.contains(Sender::Replies);
         assert!(called || !self.has_replies(), "what the host has to send stands in the ring");
         let called = self.local_ready.contains(Sender::Replies);
-        assert!(called || self.local.is_empty(), "what the host has to send to itself stands in its ring");
+        assert!(
+            called || self.local.is_empty(),
+            "what the host has to send to itself stands in its ring"
+        );
         for sender in self.ready.iter().chain(self.local_ready.iter()) {
             let Sender::Socket(index) = sender else { continue };
             assert!(self.sockets.get(index).is_some(), "only sockets that exist want to send");
@@ -343,7 +348,11 @@ impl Stack {
         }
         self.check_connections();
         let bound = self.sockets.iter().filter(|(_, socket)| socket.as_tcp().is_none()).count();
-        assert_eq!(self.datagrams.len() + self.listeners.len(), bound, "each other socket is bound once");
+        assert_eq!(
+            self.datagrams.len() + self.listeners.len(),
+            bound,
+            "each other socket is bound once"
+        );
     }
 
     /// Time never goes back, whatever stamps the link puts on frames.

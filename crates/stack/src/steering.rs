@@ -111,7 +111,9 @@ impl Steering {
 
     fn steer_packet(&mut self, packet: &[u8]) -> Steered {
         let shard = Head::of(packet).and_then(|head| match head {
-            Head { fragment: true, .. } => Some(shard_of(&self.hasher, self.shards, &head.reassembly_key())),
+            Head { fragment: true, .. } => {
+                Some(shard_of(&self.hasher, self.shards, &head.reassembly_key()))
+            }
             Head { protocol: TCP, .. } => self.of_segment(&head),
             Head { protocol: ICMP, payload, .. } => self.of_segment(&quoted(payload)?),
             _ => None,
@@ -160,8 +162,21 @@ struct Head<'a> {
 
 impl<'a> Head<'a> {
     fn of(packet: &'a [u8]) -> Option<Self> {
-        let &[version, _, _, _, id_0, id_1, place_0, place_1, _, protocol, _, _, ref addresses @ ..] =
-            packet.first_chunk::<20>()?;
+        let &[
+            version,
+            _,
+            _,
+            _,
+            id_0,
+            id_1,
+            place_0,
+            place_1,
+            _,
+            protocol,
+            _,
+            _,
+            ref addresses @ ..,
+        ] = packet.first_chunk::<20>()?;
         let length = usize::from(version & 15) * 4;
         if version >> 4 != 4 || length < 20 {
             return None;

@@ -3,7 +3,8 @@
 
 use crate::link::{Medium, PartialChecksum, RxChecksum, RxFrame};
 use linerate_wire::{
-    EtherType, EthernetFrame, Ipv4Packet, Protocol, Segment, SeqNum, Sum, TcpFlags, TcpHeader, checksum,
+    EtherType, EthernetFrame, Ipv4Packet, Protocol, Segment, SeqNum, Sum, TcpFlags, TcpHeader,
+    checksum,
 };
 
 /// Hands `frame` to `on_frame`, in as many pieces as it was joined from, with their checksums. What is no
@@ -15,7 +16,12 @@ pub fn cut_super_frame(frame: RxFrame<'_>, medium: Medium, mut on_frame: impl Fn
         RxChecksum::Partial(place) if plain => {
             let mut bytes = frame.bytes.to_vec();
             complete(&mut bytes, place);
-            on_frame(RxFrame { bytes: &bytes, checksum: RxChecksum::Verified, memory: None, ..frame });
+            on_frame(RxFrame {
+                bytes: &bytes,
+                checksum: RxChecksum::Verified,
+                memory: None,
+                ..frame
+            });
         }
         _ => match Joined::parse(&frame, medium) {
             Some(joined) => joined.cut(frame, on_frame),
@@ -26,7 +32,8 @@ pub fn cut_super_frame(frame: RxFrame<'_>, medium: Medium, mut on_frame: impl Fn
 
 /// Completes a checksum whose field holds the sum of the pseudo-header.
 fn complete(bytes: &mut [u8], place: PartialChecksum) {
-    let (start, at) = (usize::from(place.start), usize::from(place.start) + usize::from(place.offset));
+    let (start, at) =
+        (usize::from(place.start), usize::from(place.start) + usize::from(place.offset));
     let Some(sum) = bytes.get(start..).map(Sum::of) else { return };
     if let Some(field) = bytes.get_mut(at..at + 2) {
         // Zero would say of UDP that there is no checksum, and means the same as its opposite elsewhere.
@@ -109,8 +116,12 @@ impl<'a> Joined<'a> {
         [_, segment[13]] = flags.bits().to_be_bytes();
         let at = TcpHeader::CHECKSUM_OFFSET;
         segment[at..at + 2].fill(0);
-        let pseudo =
-            checksum::pseudo_header_v4(header.source, header.destination, header.protocol, segment.len());
+        let pseudo = checksum::pseudo_header_v4(
+            header.source,
+            header.destination,
+            header.protocol,
+            segment.len(),
+        );
         let sum = Sum::of(segment);
         TcpHeader::fill_checksum(segment, pseudo, sum);
     }
@@ -126,7 +137,8 @@ mod tests {
     use linerate_units::Instant;
     use linerate_wire::{EthernetHeader, Ipv4Header, MacAddress, VlanTags};
 
-    const FLAGS: TcpFlags = TcpFlags::ACK.union(TcpFlags::PSH).union(TcpFlags::FIN).union(TcpFlags::CWR);
+    const FLAGS: TcpFlags =
+        TcpFlags::ACK.union(TcpFlags::PSH).union(TcpFlags::FIN).union(TcpFlags::CWR);
 
     /// A frame with `data` bytes of data, whose checksum was not completed.
     fn super_frame(medium: Medium, data: usize) -> Vec<u8> {
@@ -146,7 +158,8 @@ mod tests {
         let mut header = Ipv4Header::new(source, destination, Protocol::TCP);
         header.identification = u16::MAX;
         header.emit(TcpHeader::LENGTH + data, ip);
-        let header = TcpHeader { seq: SeqNum::new(u32::MAX - 99), flags: FLAGS, ..TcpHeader::default() };
+        let header =
+            TcpHeader { seq: SeqNum::new(u32::MAX - 99), flags: FLAGS, ..TcpHeader::default() };
         header.emit(0, &mut ip[Ipv4Header::LENGTH..]);
         bytes.extend((0..data).map(|place| u8::try_from(place % 251).unwrap()));
         bytes
@@ -165,7 +178,8 @@ mod tests {
     fn a_super_frame_becomes_the_frames_of_its_segments() {
         for medium in [Medium::Ethernet, Medium::Ip] {
             let bytes = super_frame(medium, 250);
-            let frame = RxFrame { segment: NonZeroU16::new(100), ..RxFrame::plain(&bytes, Instant::ZERO) };
+            let frame =
+                RxFrame { segment: NonZeroU16::new(100), ..RxFrame::plain(&bytes, Instant::ZERO) };
             let pieces = pieces(frame, medium);
             assert_eq!(pieces.len(), 3);
             let mut data = Vec::new();
@@ -175,7 +189,10 @@ mod tests {
                 let pseudo = packet.header.pseudo_header(packet.payload.len());
                 assert_eq!(TcpHeader::verify_checksum(packet.payload, pseudo), Ok(()));
                 let segment = Segment::parse(packet.payload).unwrap();
-                assert_eq!(segment.seq, SeqNum::new(u32::MAX - 99) + u32::try_from(data.len()).unwrap());
+                assert_eq!(
+                    segment.seq,
+                    SeqNum::new(u32::MAX - 99) + u32::try_from(data.len()).unwrap()
+                );
                 let mut flags = TcpFlags::ACK;
                 flags.set(TcpFlags::CWR, data.is_empty());
                 flags.set(TcpFlags::PSH | TcpFlags::FIN, data.len() == 200);

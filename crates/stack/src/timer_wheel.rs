@@ -252,7 +252,8 @@ impl<Id: TimerId> TimerWheel<Id> {
             (Place::slot(level, slot), tick >> (level * DIGIT_BITS) << (level * DIGIT_BITS))
         };
         if self.timers.len() <= id as usize {
-            self.timers.resize(id as usize + 1, Timer { deadline: Instant::NEVER, place: Place::Due });
+            self.timers
+                .resize(id as usize + 1, Timer { deadline: Instant::NEVER, place: Place::Due });
         }
         self.timers[id as usize] = Timer { deadline, place };
         start
@@ -349,13 +350,18 @@ mod tests {
     fn a_million_timers_come_due_in_their_time_and_are_each_touched_a_few_times() {
         const MANY: u32 = 1_000_000;
         // From a millisecond to a minute away, no two alike, in no order.
-        let deadline = |id: u32| at(1_000_000 + u64::from(id.wrapping_mul(2_654_435_761) % MANY) * 60_000);
+        let deadline =
+            |id: u32| at(1_000_000 + u64::from(id.wrapping_mul(2_654_435_761) % MANY) * 60_000);
         let mut wheel = TimerWheel::new();
         (0..MANY).for_each(|id| wheel.arm(id, deadline(id)));
         let mut last = Instant::ZERO;
         for _ in 0..MANY {
-            let id = core::iter::repeat_with(|| wheel.expire(wheel.next())).flatten().next().unwrap();
-            assert!(deadline(id) >= last - Duration::from_nanos(TICK), "timers come due in their order");
+            let id =
+                core::iter::repeat_with(|| wheel.expire(wheel.next())).flatten().next().unwrap();
+            assert!(
+                deadline(id) >= last - Duration::from_nanos(TICK),
+                "timers come due in their order"
+            );
             last = deadline(id);
         }
         assert_eq!(wheel.next(), Instant::NEVER);

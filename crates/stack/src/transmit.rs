@@ -70,7 +70,11 @@ impl Stack {
     }
 
     /// The same for a link that gathers: the data of a large frame stay where they are, and are lent.
-    pub fn poll_transmit_to_gather(&mut self, now: Instant, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+    pub fn poll_transmit_to_gather(
+        &mut self,
+        now: Instant,
+        frame: &mut [u8],
+    ) -> Option<LentFrame<'_>> {
         self.gathering = Gathering::Wanted;
         let frame = self.poll_transmit(now, frame);
         let gathering = core::mem::replace(&mut self.gathering, Gathering::Unwanted);
@@ -172,7 +176,9 @@ impl Stack {
             Sender::Socket(index) => match self.sockets.get(index) {
                 Some(Socket::Tcp(_)) => self.transmit_segment(now, index, frame),
                 Some(Socket::Udp(_)) => self.transmit_datagram(now, index, frame),
-                Some(Socket::Resting(_) | Socket::Waiting(_) | Socket::Listen(_)) | None => Turned::Nothing,
+                Some(Socket::Resting(_) | Socket::Waiting(_) | Socket::Listen(_)) | None => {
+                    Turned::Nothing
+                }
             },
         };
         match turned {
@@ -231,7 +237,12 @@ impl Stack {
     }
 
     /// Puts a finished packet into the frame, or where it has to wait.
-    pub(crate) fn frame_packet(&mut self, station: Station, packet: &[u8], frame: &mut [u8]) -> Turned {
+    pub(crate) fn frame_packet(
+        &mut self,
+        station: Station,
+        packet: &[u8],
+        frame: &mut [u8],
+    ) -> Turned {
         match station {
             Station::Known(station) => {
                 let at = self.emit_ethernet(station, EtherType::IPV4, frame);
@@ -265,7 +276,8 @@ impl Stack {
             Medium::Ip => 0,
             Medium::Ethernet => {
                 let source = self.interface.mac;
-                EthernetHeader { destination: station, source, tags: VlanTags::NONE, ether_type }.emit(frame)
+                EthernetHeader { destination: station, source, tags: VlanTags::NONE, ether_type }
+                    .emit(frame)
             }
         }
     }

@@ -105,7 +105,8 @@ impl Stack {
 
     fn count_malformed_datagram(&mut self, malformed: Malformed) {
         self.counted.udp.in_errors += 1;
-        self.counted.udp.in_checksum_errors += u64::from(matches!(malformed, Malformed::Checksum { .. }));
+        self.counted.udp.in_checksum_errors +=
+            u64::from(matches!(malformed, Malformed::Checksum { .. }));
     }
 
     /// The socket that talks from `local` with `remote`: one bound to that address, else one bound
@@ -116,12 +117,19 @@ impl Stack {
             stack.sockets.udp_at(*index).is_some_and(|socket| socket.talks_with(remote))
         };
         let exact = self.datagrams.lookup(Flow::bound(local)).filter(|index| talks(self, index));
-        exact.or_else(|| self.datagrams.lookup(Flow::bound(anywhere)).filter(|index| talks(self, index)))
+        exact.or_else(|| {
+            self.datagrams.lookup(Flow::bound(anywhere)).filter(|index| talks(self, index))
+        })
     }
 
     /// The network reports a problem with a datagram of ours: its socket is told, whether it is
     /// connected or not (RFC 1122 §4.1.3.3).
-    pub(crate) fn handle_datagram_report(&mut self, now: Instant, error: IcmpError, quote: &Quote<'_>) {
+    pub(crate) fn handle_datagram_report(
+        &mut self,
+        now: Instant,
+        error: IcmpError,
+        quote: &Quote<'_>,
+    ) {
         let Some((source_port, destination_port)) = quote.ports() else { return };
         let local = SocketAddrV4::new(quote.header.source, source_port);
         let remote = SocketAddrV4::new(quote.header.destination, destination_port);
@@ -182,7 +190,12 @@ impl Stack {
     }
 
     /// Sends the next datagram of a socket.
-    pub(crate) fn transmit_datagram(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Turned {
+    pub(crate) fn transmit_datagram(
+        &mut self,
+        now: Instant,
+        index: u32,
+        frame: &mut [u8],
+    ) -> Turned {
         let Some(socket) = self.sockets.udp_at(index) else { return Turned::Nothing };
         let Some(((), packet)) = socket.to_send.pop() else { return Turned::Nothing };
         if core::mem::take(&mut socket.starved) {

@@ -17,7 +17,11 @@ impl Stack {
     /// # Errors
     /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`] or
     /// [`Error::TooManySockets`].
-    pub fn udp_bind(&mut self, local: SocketAddrV4, options: &UdpOptions) -> Result<UdpHandle, Error> {
+    pub fn udp_bind(
+        &mut self,
+        local: SocketAddrV4,
+        options: &UdpOptions,
+    ) -> Result<UdpHandle, Error> {
         if !local.ip().is_unspecified() && !self.interface.is_ours(*local.ip()) {
             return Err(Error::AddressNotOurs(*local.ip()));
         }
@@ -29,9 +33,14 @@ impl Stack {
 
     fn choose_udp_port(&mut self, local: SocketAddrV4) -> Result<SocketAddrV4, Error> {
         let datagrams = &self.datagrams;
-        let is_taken = |port| datagrams.get(Flow::bound(SocketAddrV4::new(*local.ip(), port))).is_some();
+        let is_taken =
+            |port| datagrams.get(Flow::bound(SocketAddrV4::new(*local.ip(), port))).is_some();
         if local.port() != 0 {
-            return if is_taken(local.port()) { Err(Error::AddressInUse(local)) } else { Ok(local) };
+            return if is_taken(local.port()) {
+                Err(Error::AddressInUse(local))
+            } else {
+                Ok(local)
+            };
         }
         let anyone = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
         let port = self.udp_ports.choose(*local.ip(), anyone, is_taken);
@@ -43,7 +52,12 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::Closed`], or why the peer cannot be sent to.
-    pub fn udp_connect(&mut self, now: Instant, handle: UdpHandle, peer: SocketAddrV4) -> Result<(), Error> {
+    pub fn udp_connect(
+        &mut self,
+        now: Instant,
+        handle: UdpHandle,
+        peer: SocketAddrV4,
+    ) -> Result<(), Error> {
         self.pass_time(now);
         let socket = self.sockets.udp(handle)?;
         let (bound, broadcast) = (*socket.local.ip(), socket.broadcast);
@@ -88,7 +102,11 @@ impl Stack {
         if data.len() > limit {
             return Err(Error::MessageTooLong { limit });
         }
-        if self.queue_datagram(index, source, remote, data) { Ok(()) } else { Err(Error::WouldBlock) }
+        if self.queue_datagram(index, source, remote, data) {
+            Ok(())
+        } else {
+            Err(Error::WouldBlock)
+        }
     }
 
     /// Takes the next received datagram: returns how many bytes of it were copied to `into`, and who

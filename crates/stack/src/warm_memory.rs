@@ -64,7 +64,8 @@ impl WarmMemory {
             // Its segment leaves when others have been written to, too, and its acknowledgement comes when they have
             // left: all that both need is fetched meanwhile.
             socket.warm_to_send();
-            socket.lent.to_send = self.lend(|memory| socket.connection.exchange_send_memory(memory));
+            socket.lent.to_send =
+                self.lend(|memory| socket.connection.exchange_send_memory(memory));
         }
     }
 
@@ -72,7 +73,8 @@ impl WarmMemory {
     #[inline]
     pub(crate) fn lend_to_receive(&mut self, socket: &mut TcpSocket) {
         if !socket.lent.to_receive {
-            socket.lent.to_receive = self.lend(|memory| socket.connection.exchange_receive_memory(memory));
+            socket.lent.to_receive =
+                self.lend(|memory| socket.connection.exchange_receive_memory(memory));
         }
     }
 
@@ -89,7 +91,8 @@ impl WarmMemory {
     #[inline]
     pub(crate) fn take_back_sent(&mut self, socket: &mut TcpSocket) {
         if socket.lent.to_send {
-            socket.lent.to_send = !self.take_back(|memory| socket.connection.exchange_send_memory(memory));
+            socket.lent.to_send =
+                !self.take_back(|memory| socket.connection.exchange_send_memory(memory));
         }
     }
 

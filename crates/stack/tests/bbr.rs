@@ -108,6 +108,9 @@ fn marks_take_what_the_window_has_to_spare() {
     run(&mut pair, &mut transfers, ms(1_000));
     let after = information(&mut pair, handle).congestion_window;
     let statistics = pair.stack(Side::Left).tcp(handle).unwrap().statistics().clone();
-    assert!(statistics.mark_reductions > 3 && statistics.retransmission_timeouts == 0, "{statistics:?}");
+    assert!(
+        statistics.mark_reductions > 3 && statistics.retransmission_timeouts == 0,
+        "{statistics:?}"
+    );
     assert!(after * 4 < before * 3, "{before} before and {after} after");
 }

@@ -7,15 +7,15 @@
 )]
 
 use linerate_stack::{
-    Budget, Capabilities, ConnectOptions, LentFrame, ListenOptions, Medium, Offloads, Route, RxFrame, Stack,
-    TcpHandle, TxChecksum, TxFrame,
+    Budget, Capabilities, ConnectOptions, LentFrame, ListenOptions, Medium, Offloads, Route,
+    RxFrame, Stack, TcpHandle, TxChecksum, TxFrame,
 };
 use linerate_tcp::Config;
 use linerate_testkit::{Side, TestLink};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{
-    EtherType, EthernetFrame, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Segment,
-    SeqNum, Sum, TcpFlags, TcpHeader, TypeOfService, checksum,
+    EtherType, EthernetFrame, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote,
+    Segment, SeqNum, Sum, TcpFlags, TcpHeader, TypeOfService, checksum,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::num::NonZeroU8;
@@ -41,8 +41,11 @@ impl Hands {
 
     /// The same with such a send buffer; or the hosts count their packets.
     fn with(offloads: Offloads, count_packets: bool, send_buffer: usize) -> Self {
-        let rules =
-            Config { send_buffer: send_buffer.into(), receive_buffer: (1 << 20).into(), ..Config::modern() };
+        let rules = Config {
+            send_buffer: send_buffer.into(),
+            receive_buffer: (1 << 20).into(),
+            ..Config::modern()
+        };
         Self::by(&rules, offloads, count_packets)
     }
 
@@ -174,7 +177,11 @@ fn gather(now: Instant, stack: &mut Stack, frame: &mut [u8]) -> Option<TxFrame> 
     }
     let is_lent = next.length > headers;
     assert!(!is_lent || headers <= TCP + TcpHeader::MAX_LENGTH && offloads.checksums);
-    assert!(is_lent || next.length < TCP + 2_048 || !offloads.checksums, "{} bytes were copied", next.length);
+    assert!(
+        is_lent || next.length < TCP + 2_048 || !offloads.checksums,
+        "{} bytes were copied",
+        next.length
+    );
     Some(next)
 }
 
@@ -182,17 +189,25 @@ fn gather(now: Instant, stack: &mut Stack, frame: &mut [u8]) -> Option<TxFrame> 
 /// and FIN only if it is the last.
 fn cut(frame: &[u8], sent: TxFrame) -> Vec<Vec<u8>> {
     let TxChecksum::Partial(partial) = sent.checksum else { return vec![frame.to_vec()] };
-    assert_eq!((usize::from(partial.start), usize::from(partial.offset)), (TCP, TcpHeader::CHECKSUM_OFFSET));
+    assert_eq!(
+        (usize::from(partial.start), usize::from(partial.offset)),
+        (TCP, TcpHeader::CHECKSUM_OFFSET)
+    );
     let whole = segment(frame);
     let headers = frame.len() - whole.payload.len();
     let size = sent.segment.map_or_else(|| whole.payload.len().max(1), |size| size.get().into());
     let count = whole.payload.len().div_ceil(size).max(1);
     let source: [u8; 4] = frame[MEDIUM + 12..MEDIUM + 16].try_into().unwrap();
     let destination: [u8; 4] = frame[MEDIUM + 16..MEDIUM + 20].try_into().unwrap();
-    let pseudo =
-        |length| checksum::pseudo_header_v4(source.into(), destination.into(), Protocol::TCP, length);
+    let pseudo = |length| {
+        checksum::pseudo_header_v4(source.into(), destination.into(), Protocol::TCP, length)
+    };
     let field = u16::from_be_bytes(frame[TCP + 16..TCP + 18].try_into().unwrap());
-    assert_eq!(field, !pseudo(frame.len() - TCP).finish(), "the sum of the pseudo-header is in its place");
+    assert_eq!(
+        field,
+        !pseudo(frame.len() - TCP).finish(),
+        "the sum of the pseudo-header is in its place"
+    );
     (0..count)
         .map(|index| {
             let at = index * size;
@@ -206,7 +221,8 @@ fn cut(frame: &[u8], sent: TxFrame) -> Vec<Vec<u8>> {
             piece[MEDIUM + 10..MEDIUM + 12].fill(0);
             let sum = Sum::of(&piece[MEDIUM..TCP]).finish();
             piece[MEDIUM + 10..MEDIUM + 12].copy_from_slice(&sum.to_be_bytes());
-            piece[TCP + 4..TCP + 8].copy_from_slice(&(whole.seq + at as u32).number().to_be_bytes());
+            piece[TCP + 4..TCP + 8]
+                .copy_from_slice(&(whole.seq + at as u32).number().to_be_bytes());
             if index + 1 < count {
                 piece[TCP + 13] &= (!(TcpFlags::PSH | TcpFlags::FIN)).bits().to_be_bytes()[1];
             }
@@ -263,7 +279,8 @@ fn a_link_that_cuts_puts_on_the_wire_what_the_host_would_have() {
                 let Hands { now, here, there, .. } = &mut hands;
                 wire.extend(carry(*now, here, there, |frame| {
                     random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    segment(frame).payload.is_empty() || random >> 16 >= 65_536 / 100 * lost_of_a_hundred
+                    segment(frame).payload.is_empty()
+                        || random >> 16 >= 65_536 / 100 * lost_of_a_hundred
                 }));
                 heard += hands.read().len();
                 if heard == 400_000 {
@@ -282,7 +299,8 @@ fn a_link_that_cuts_puts_on_the_wire_what_the_host_would_have() {
             let (wire, counted, handed_over) = transfer(offloads);
             assert!(wire == expected, "{offloads:?}, {lost_of_a_hundred} % lost");
             assert_eq!(counted, segments, "every segment counts, whoever has cut it");
-            let is_fewer = if offloads == sums { handed_over == packets } else { handed_over < packets };
+            let is_fewer =
+                if offloads == sums { handed_over == packets } else { handed_over < packets };
             assert!(is_fewer, "{handed_over} frames, {packets} otherwise: {offloads:?}");
         }
     }
@@ -296,13 +314,18 @@ fn a_host_that_counts_its_packets_counts_each_by_one_whoever_cuts_them_and_other
         let Hands { now, here, there, .. } = &mut hands;
         let sent = carry(*now, here, there, |_| true);
         assert_eq!(there.counters().ip.in_header_errors, 0, "a checksum is wrong");
-        sent.iter().map(|frame| Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().header.identification).collect()
+        sent.iter()
+            .map(|frame| Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().header.identification)
+            .collect()
     };
     let large = Offloads { checksums: true, super_packet: 65_535 };
     let counted = numbers(Offloads::NONE, true);
     let first = counted[0];
     assert!(counted.len() >= 20 && first > 0, "the handshake had the first ones");
-    assert!(counted.iter().zip(first..).all(|(&number, expected)| number == expected), "{counted:?}");
+    assert!(
+        counted.iter().zip(first..).all(|(&number, expected)| number == expected),
+        "{counted:?}"
+    );
     assert_eq!(counted, numbers(large, true));
     assert!(numbers(Offloads::NONE, false).iter().all(|&number| number == 0));
 }
@@ -377,7 +400,8 @@ fn acknowledgements_of_a_part_of_a_burst_let_the_rest_go_on_behind_it() {
 
 #[test]
 fn a_reset_in_the_middle_of_a_burst_is_the_last_word() {
-    let (_, next) = Hands::interrupted(|hands| hands.here.tcp_abort(hands.now, hands.client).unwrap());
+    let (_, next) =
+        Hands::interrupted(|hands| hands.here.tcp_abort(hands.now, hands.client).unwrap());
     assert_eq!(next.len(), 1);
     assert!(segment(&next[0]).flags().contains(TcpFlags::RST));
 }
@@ -386,7 +410,8 @@ fn a_reset_in_the_middle_of_a_burst_is_the_last_word() {
 fn an_end_in_the_middle_of_a_burst_is_said_by_its_last_segment() {
     let (_, next) =
         Hands::interrupted(|hands| hands.here.tcp_shutdown_write(hands.now, hands.client).unwrap());
-    let fins: Vec<bool> = next.iter().map(|frame| segment(frame).flags().contains(TcpFlags::FIN)).collect();
+    let fins: Vec<bool> =
+        next.iter().map(|frame| segment(frame).flags().contains(TcpFlags::FIN)).collect();
     assert_eq!(fins, [false, false, false, false, false, true]);
 }
 
@@ -437,7 +462,11 @@ fn a_path_that_becomes_narrower_in_the_middle_of_a_burst_gets_smaller_segments()
     header.emit(length, &mut frame[MEDIUM..]);
     hands.here.handle_frame(hands.now, RxFrame::plain(&frame[..TCP + length], hands.now));
     let next = hands.send(usize::MAX);
-    assert!(!next.is_empty() && next.iter().all(|frame| frame.len() <= 1_000 + MEDIUM), "{}", next.len());
+    assert!(
+        !next.is_empty() && next.iter().all(|frame| frame.len() <= 1_000 + MEDIUM),
+        "{}",
+        next.len()
+    );
 }
 
 const LARGE: Offloads = Offloads { checksums: true, super_packet: 65_535 };
@@ -466,13 +495,20 @@ fn the_end_of_what_was_written_waits_while_its_writer_has_more_and_a_frame_is_in
     assert_eq!(sent.len(), 4 * 45);
     let (first, second) = sent.split_at(90);
     hands.deliver(first);
-    assert!(hands.send(usize::MAX).is_empty(), "nothing was written, and more will be acknowledged");
+    assert!(
+        hands.send(usize::MAX).is_empty(),
+        "nothing was written, and more will be acknowledged"
+    );
     assert_eq!(hands.here.tcp_write(hands.now, hands.client, &[7; 1 << 20]), Ok(90 * MSS as usize));
     let grown = hands.send(usize::MAX);
     assert_eq!(grown.len(), 90);
     hands.deliver(second);
     hands.deliver(&grown);
-    assert_eq!(hands.send(usize::MAX).len(), 2, "the writer does not come, and nothing is in flight");
+    assert_eq!(
+        hands.send(usize::MAX).len(),
+        2,
+        "the writer does not come, and nothing is in flight"
+    );
 }
 
 #[test]
@@ -503,7 +539,8 @@ fn a_burst_ends_where_the_turn_of_another_begins() {
     assert_eq!(ports, [9, 9, 9, 9, 10, 10, 10, 10, 9, 9, 9, 9, 10, 10, 10, 10, 9, 10]);
     let number = |port| move |frame: &&Vec<u8>| segment(frame).destination_port == port;
     for port in [9, 10] {
-        let numbers: Vec<SeqNum> = sent.iter().filter(number(port)).map(|frame| segment(frame).seq).collect();
+        let numbers: Vec<SeqNum> =
+            sent.iter().filter(number(port)).map(|frame| segment(frame).seq).collect();
         assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + MSS), "in order");
     }
 }
@@ -562,8 +599,8 @@ fn a_burst_that_is_written_in_a_loop_is_what_would_have_been_written_one_by_one(
                 assert!(one_by_one == in_a_loop, "room for {room} behind {medium:?}");
                 assert_eq!(asked.here.counters(), filled.here.counters());
             }
-            let [one, other] =
-                [&asked, &filled].map(|hands| hands.here.tcp(hands.client).unwrap().statistics().clone());
+            let [one, other] = [&asked, &filled]
+                .map(|hands| hands.here.tcp(hands.client).unwrap().statistics().clone());
             assert_eq!(one, other);
         }
     }
@@ -573,9 +610,9 @@ fn a_burst_that_is_written_in_a_loop_is_what_would_have_been_written_one_by_one(
 /// a host says that is asked for each, wherever the link is full, and whatever comes then.
 #[test]
 fn a_row_of_acknowledgements_is_what_would_have_been_said_one_by_one() {
-    for (segments, room, more) in
-        (1..14).flat_map(|segments| [(segments, 1, 0), (segments, 3, 4), (segments, 2, 1), (segments, 64, 0)])
-    {
+    for (segments, room, more) in (1..14).flat_map(|segments| {
+        [(segments, 1, 0), (segments, 3, 4), (segments, 2, 1), (segments, 64, 0)]
+    }) {
         let [mut asked, mut filled] = [(); 2].map(|()| before_a_row(segments, false));
         let mut one_by_one = frames(asked.now, &mut asked.there, room);
         let mut in_a_row = filled.answer_at_once(room);
@@ -589,8 +626,8 @@ fn a_row_of_acknowledgements_is_what_would_have_been_said_one_by_one() {
         in_a_row.extend(filled.answer_at_once(64));
         assert!(one_by_one == in_a_row, "{segments} segments, room for {room}, then {more}");
         assert_eq!(asked.there.counters(), filled.there.counters());
-        let [one, other] =
-            [&asked, &filled].map(|hands| hands.there.tcp(hands.server).unwrap().statistics().clone());
+        let [one, other] = [&asked, &filled]
+            .map(|hands| hands.there.tcp(hands.server).unwrap().statistics().clone());
         assert_eq!(one, other);
     }
 }
@@ -616,8 +653,9 @@ fn each_acknowledgement_of_a_row_tells_of_two_segments_and_all_offer_the_same_wi
 fn a_host_that_counts_its_packets_counts_its_acknowledgements() {
     let mut hands = before_a_row(8, true);
     let answers = hands.answer_at_once(64);
-    let numbers =
-        answers.iter().map(|frame| Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().header.identification);
+    let numbers = answers
+        .iter()
+        .map(|frame| Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().header.identification);
     let numbers: Vec<u16> = numbers.collect();
     assert_eq!(numbers.len(), 4);
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
@@ -636,6 +674,7 @@ fn a_row_ends_where_the_turn_of_another_begins() {
     hands.there.tcp_write(hands.now, accepted, &[1; 6 * MSS as usize]).unwrap();
     hands.come(12);
     assert!(hands.here.tcp(other).is_some());
-    let ports = hands.answer_at_once(64).iter().map(|frame| segment(frame).source_port).collect::<Vec<_>>();
+    let ports =
+        hands.answer_at_once(64).iter().map(|frame| segment(frame).source_port).collect::<Vec<_>>();
     assert_eq!(ports, [10, 10, 10, 10, 9, 9, 9, 9, 10, 10, 9, 9]);
 }

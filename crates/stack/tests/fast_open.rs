@@ -6,15 +6,15 @@
 mod stranger;
 
 use linerate_stack::{
-    ConnectOptions, FastOpenKeys, ListenHandle, ListenOptions, ListenStatistics, Medium, Route, SynCookies,
-    TcpExtraCounters, TcpHandle,
+    ConnectOptions, FastOpenKeys, ListenHandle, ListenOptions, ListenStatistics, Medium, Route,
+    SynCookies, TcpExtraCounters, TcpHandle,
 };
 use linerate_tcp::{Config, State};
 use linerate_testkit::{Fate, Network, Pair, Setup, Side};
 use linerate_units::Duration;
 use linerate_wire::{
-    FastOpenCookie, IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote, Segment, SeqNum, Sum, TcpFlags,
-    TcpHeader, TcpOptions, Unreachable,
+    FastOpenCookie, IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote, Segment, SeqNum, Sum,
+    TcpFlags, TcpHeader, TcpOptions, Unreachable,
 };
 use std::cell::RefCell;
 use std::net::SocketAddrV4;
@@ -106,7 +106,11 @@ fn forged(source: SocketAddrV4, cookie: &[u8], data: usize) -> Vec<u8> {
     })
 }
 
-fn with_options(source: SocketAddrV4, data: usize, emit: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
+fn with_options(
+    source: SocketAddrV4,
+    data: usize,
+    emit: impl FnOnce(&mut [u8]) -> usize,
+) -> Vec<u8> {
     let mut segment = vec![7; 60 + data];
     let options = emit(&mut segment[20..]);
     let header = TcpHeader {
@@ -189,7 +193,8 @@ fn a_listener_that_was_not_told_to_ignores_the_option_and_the_client_asks_no_mor
         assert_eq!(read(&mut pair, Side::Right, server), b"question");
         close(&mut pair, client, server);
     }
-    let syns: Vec<_> = log.borrow().iter().filter(|(flags, ..)| *flags == TcpFlags::SYN).copied().collect();
+    let syns: Vec<_> =
+        log.borrow().iter().filter(|(flags, ..)| *flags == TcpFlags::SYN).copied().collect();
     let request = Some(FastOpenCookie::REQUEST);
     assert_eq!(syns.iter().map(|syn| syn.2).collect::<Vec<_>>(), [request, None, request]);
     let client = counted(&mut pair, Side::Left);
@@ -237,9 +242,10 @@ fn a_cookie_that_is_too_old_is_replaced_in_passing() {
 #[test]
 fn servers_that_share_a_key_know_each_others_cookies() {
     let cookie_of = |keys: Option<FastOpenKeys>, seed| {
-        let mut pair = Pair::new(&Setup { medium: Medium::Ip, seed, ..Setup::default() }, |_, config| {
-            config.routes.push(Route::direct("0.0.0.0/0".parse().unwrap()));
-        });
+        let mut pair =
+            Pair::new(&Setup { medium: Medium::Ip, seed, ..Setup::default() }, |_, config| {
+                config.routes.push(Route::direct("0.0.0.0/0".parse().unwrap()));
+            });
         pair.stack(Side::Right).set_fast_open_keys(keys);
         listen(&mut pair, 4);
         stolen(&mut pair, invented(1))
@@ -265,7 +271,11 @@ fn a_flood_with_good_cookies_fills_its_places_and_the_service_goes_on_without_it
     assert_eq!((counted.fast_opens_passive, counted.fast_open_overflows), (8, 192));
     assert_eq!(statistics(&mut pair, listener).pending_fast, 8);
     let sent: usize = answers.borrow().iter().map(|(_, data, _)| data).sum();
-    assert_eq!((answers.borrow().len(), sent), (200, 0), "an answer each, and no more than a SYN-ACK");
+    assert_eq!(
+        (answers.borrow().len(), sent),
+        (200, 0),
+        "an answer each, and no more than a SYN-ACK"
+    );
     // An honest client is served all the same, only not so fast.
     for _ in 0..8 {
         accept(&mut pair, listener).unwrap();
@@ -366,8 +376,12 @@ fn a_reset_counts_for_a_minute_to_the_nanosecond() {
 fn a_syn_that_is_let_in_fast_takes_nobody_s_place_in_a_full_syn_queue() {
     let mut pair = pair();
     let syn_cookies = SynCookies::Never;
-    let options =
-        ListenOptions { fast_open: Some(1), syn_backlog: 1, syn_cookies, ..ListenOptions::default() };
+    let options = ListenOptions {
+        fast_open: Some(1),
+        syn_backlog: 1,
+        syn_cookies,
+        ..ListenOptions::default()
+    };
     let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
     let cookie = stolen(&mut pair, invented(1));
     assert_eq!(statistics(&mut pair, listener).half_open, 1, "who has asked for the cookie");
@@ -392,7 +406,9 @@ fn a_flood_with_wrong_cookies_opens_nothing_and_each_is_told_the_right_one() {
     let answers = answers.borrow();
     assert_eq!(answers.len(), 200);
     assert!(
-        answers.iter().all(|(_, data, cookie)| *data == 0 && cookie.is_some_and(|given| !given.is_request()))
+        answers
+            .iter()
+            .all(|(_, data, cookie)| *data == 0 && cookie.is_some_and(|given| !given.is_request()))
     );
 }
 
@@ -423,7 +439,8 @@ fn an_option_of_an_odd_or_impossible_length_is_no_option() {
 fn while_a_listener_gives_syn_cookies_it_lets_in_nobody_fast() {
     for syn_cookies in [SynCookies::UnderPressure, SynCookies::Always] {
         let mut pair = pair();
-        let options = ListenOptions { fast_open: Some(100), syn_backlog: 4, ..ListenOptions::default() };
+        let options =
+            ListenOptions { fast_open: Some(100), syn_backlog: 4, ..ListenOptions::default() };
         let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
         introduce(&mut pair, listener);
         if syn_cookies == SynCookies::Always {
@@ -432,7 +449,9 @@ fn while_a_listener_gives_syn_cookies_it_lets_in_nobody_fast() {
             let options = ListenOptions { syn_cookies, ..options };
             pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
         } else {
-            (0..4).for_each(|number| put(&mut pair, stranger::forged(invented(number), TcpFlags::SYN, 1, 0)));
+            (0..4).for_each(|number| {
+                put(&mut pair, stranger::forged(invented(number), TcpFlags::SYN, 1, 0))
+            });
             pair.run_for(Duration::from_micros(1));
         }
         let client = connect(&mut pair, b"question");
@@ -457,7 +476,9 @@ fn fast_connections_stand_in_the_accept_queue_and_find_it_full() {
     assert!(
         clients
             .iter()
-            .filter(|&&client| { pair.stack(Side::Left).tcp(client).unwrap().state() == State::SynSent })
+            .filter(|&&client| {
+                pair.stack(Side::Left).tcp(client).unwrap().state() == State::SynSent
+            })
             .count()
             == 2
     );
@@ -479,9 +500,9 @@ fn a_listener_can_end_while_its_fast_connections_wait() {
     pair.run_for(ROUND_TRIP * 2);
     assert_eq!(pair.stack(Side::Right).tcp(server).unwrap().state(), State::Established);
     assert_eq!(statistics(&mut pair, other).pending_fast, 0);
-    let open = clients
-        .iter()
-        .filter(|&&client| pair.stack(Side::Left).tcp(client).unwrap().state() == State::Established);
+    let open = clients.iter().filter(|&&client| {
+        pair.stack(Side::Left).tcp(client).unwrap().state() == State::Established
+    });
     assert_eq!(open.count(), 1);
 }
 
@@ -495,19 +516,18 @@ fn a_path_that_drops_syns_with_data_costs_one_timeout_and_is_not_tried_again_for
         let is_fast = segment.flags() == TcpFlags::SYN && segment.options().fast_open.is_some();
         (side == Side::Left && is_fast).then_some(Fate::Lose)
     });
-    let served =
-        |pair: &mut Pair, limit: Duration| {
-            let began = pair.now;
-            let client = connect(pair, b"question");
-            assert!(pair.run_until(limit, |pair| statistics(pair, listener).acceptable > 0));
-            let server = accept(pair, listener).unwrap();
-            assert!(pair.run_until(limit, |pair| {
-                pair.stack(Side::Right).tcp(server).unwrap().readable_bytes() > 0
-            }));
-            let took = pair.now.since(began);
-            close(pair, client, server);
-            took
-        };
+    let served = |pair: &mut Pair, limit: Duration| {
+        let began = pair.now;
+        let client = connect(pair, b"question");
+        assert!(pair.run_until(limit, |pair| statistics(pair, listener).acceptable > 0));
+        let server = accept(pair, listener).unwrap();
+        assert!(pair.run_until(limit, |pair| {
+            pair.stack(Side::Right).tcp(server).unwrap().readable_bytes() > 0
+        }));
+        let took = pair.now.since(began);
+        close(pair, client, server);
+        took
+    };
     assert!(served(&mut pair, Duration::from_secs(2)) >= Duration::from_secs(1));
     assert!(served(&mut pair, Duration::from_secs(2)) < ROUND_TRIP * 2);
     pair.run_for(Duration::from_secs(60));
@@ -525,7 +545,8 @@ fn the_segment_size_of_the_server_is_remembered_with_its_cookie() {
     introduce(&mut pair, listener);
     connect(&mut pair, &[7; 3_000]);
     pair.run_for(ROUND_TRIP);
-    let syns: Vec<_> = log.borrow().iter().filter(|(flags, ..)| *flags == TcpFlags::SYN).copied().collect();
+    let syns: Vec<_> =
+        log.borrow().iter().filter(|(flags, ..)| *flags == TcpFlags::SYN).copied().collect();
     // Of 1460, 32 are the options.
     assert_eq!(syns.iter().map(|syn| syn.1).collect::<Vec<_>>(), [0, 1_428]);
 }
@@ -614,7 +635,8 @@ fn a_client_that_is_told_that_nobody_is_there_takes_it_for_a_refusal() {
             let error = IcmpError::Unreachable(Unreachable::Port);
             let message = IcmpMessage::Error { error, quote: Quote::of(&syn).unwrap() };
             let mut report = vec![0; 20 + message.length()];
-            let header = Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::ICMP);
+            let header =
+                Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::ICMP);
             header.emit(message.length(), &mut report);
             message.emit(&mut report[20..]);
             host.link_mut().put(now, report);
@@ -636,7 +658,8 @@ fn requests_and_answers_arrive_once_over_a_lossy_path() {
     let mut fast = 0;
     for seed in 0..20 {
         let network = Network { loss: 150, reordering: 100, ..Network::clean(ROUND_TRIP / 2) };
-        let mut pair = Pair::new(&Setup { medium: Medium::Ip, network, seed, ..Setup::default() }, |_, _| {});
+        let mut pair =
+            Pair::new(&Setup { medium: Medium::Ip, network, seed, ..Setup::default() }, |_, _| {});
         let listener = listen(&mut pair, 4);
         for request in 0_u8..10 {
             let length = usize::from(request) * 400 + 1;
@@ -655,7 +678,11 @@ fn requests_and_answers_arrive_once_over_a_lossy_path() {
                 answer.len() == length
             });
             assert!(done, "seed {seed}, request {request}");
-            assert_eq!((&heard, &answer), (&vec![request; length], &vec![request; length]), "seed {seed}");
+            assert_eq!(
+                (&heard, &answer),
+                (&vec![request; length], &vec![request; length]),
+                "seed {seed}"
+            );
             let now = pair.now;
             pair.stack(Side::Left).tcp_close(now, client).unwrap();
             pair.run_for(Duration::from_secs(100));

@@ -6,13 +6,15 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{
-    Budget, Capabilities, ConnectOptions, FrameSink, Limits, Link, LinkError, ListenHandle, ListenOptions,
-    Medium, PlainFrame, RxChecksum, RxFrame, Stack, StackConfig, TcpHandle, TxFrame,
+    Budget, Capabilities, ConnectOptions, FrameSink, Limits, Link, LinkError, ListenHandle,
+    ListenOptions, Medium, PlainFrame, RxChecksum, RxFrame, Stack, StackConfig, TcpHandle, TxFrame,
 };
 use linerate_tcp::{Config, EcnRule};
 use linerate_testkit::Way;
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ecn, Ipv4Header, MacAddress, Protocol, Segment, Sum, TcpHeader, Timestamps, checksum};
+use linerate_wire::{
+    Ecn, Ipv4Header, MacAddress, Protocol, Segment, Sum, TcpHeader, Timestamps, checksum,
+};
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::num::NonZeroU16;
@@ -48,7 +50,10 @@ impl Scene {
 
     /// The servers have receive buffers of so many bytes, and so many bytes for all of them.
     fn with_limits(receive_buffer: usize, buffer_bytes: usize) -> Self {
-        Self::by(&Config { receive_buffer: receive_buffer.into(), ..Config::modern() }, buffer_bytes)
+        Self::by(
+            &Config { receive_buffer: receive_buffer.into(), ..Config::modern() },
+            buffer_bytes,
+        )
     }
 
     /// All have these rules, and the servers so many bytes for the buffers of all connections.
@@ -88,7 +93,8 @@ impl Scene {
             self.carry(Spoil::Nothing, 0, 0);
         }
         let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
-        let handle = self.client.tcp_connect(self.now, SocketAddrV4::new(SERVER, PORT), &options).unwrap();
+        let handle =
+            self.client.tcp_connect(self.now, SocketAddrV4::new(SERVER, PORT), &options).unwrap();
         if number < self.opened.len() {
             self.opened[number] = handle;
         } else {
@@ -126,7 +132,10 @@ impl Scene {
 
     fn arrive(&mut self, bytes: &[u8], checksum: RxChecksum, segment: Option<NonZeroU16>) {
         for server in &mut self.servers {
-            server.handle_frame(self.now, RxFrame { checksum, segment, ..RxFrame::plain(bytes, self.now) });
+            server.handle_frame(
+                self.now,
+                RxFrame { checksum, segment, ..RxFrame::plain(bytes, self.now) },
+            );
         }
         self.compare();
     }
@@ -303,19 +312,30 @@ enum Shown {
 }
 
 impl Link for Batch {
-    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         let count = self.frames.len().min(budget);
         self.frames[..count].iter().for_each(|frame| on_frame(frame.lent()));
         Ok(count)
     }
 
     /// Those of which nothing else is known are lent together.
-    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
+    fn receive_into(
+        &mut self,
+        budget: usize,
+        sink: &mut impl FrameSink,
+    ) -> Result<usize, LinkError> {
         let count = self.frames.len().min(budget);
         for run in self.frames[..count].chunk_by(|one, next| one.is_plain() && next.is_plain()) {
             if run[0].is_plain() {
                 sink.take_plain(
-                    run.iter().map(|Frame { bytes, arrived, .. }| PlainFrame { bytes, arrived: *arrived }),
+                    run.iter().map(|Frame { bytes, arrived, .. }| PlainFrame {
+                        bytes,
+                        arrived: *arrived,
+                    }),
                 );
             } else {
                 sink.take(run[0].lent());
@@ -374,7 +394,12 @@ enum Spoil {
 }
 
 impl Spoil {
-    fn apply(self, whole: &[u8], at: usize, value: u8) -> Option<(Vec<u8>, RxChecksum, Option<NonZeroU16>)> {
+    fn apply(
+        self,
+        whole: &[u8],
+        at: usize,
+        value: u8,
+    ) -> Option<(Vec<u8>, RxChecksum, Option<NonZeroU16>)> {
         let mut bytes = whole.to_vec();
         let at = at % bytes.len();
         let mut told = (RxChecksum::Unverified, None);
@@ -400,7 +425,8 @@ impl Spoil {
             Self::Twice => {}
             Self::Mark => {
                 if let Some(type_of_service) = bytes.get_mut(IP + 1) {
-                    *type_of_service = if value.is_multiple_of(2) { Ecn::Ce } else { Ecn::Ect0 } as u8;
+                    *type_of_service =
+                        if value.is_multiple_of(2) { Ecn::Ce } else { Ecn::Ect0 } as u8;
                 }
                 mend_packet(&mut bytes);
             }
@@ -423,7 +449,8 @@ fn mend_segment(bytes: &mut [u8]) {
     }
     let address = |at: usize| Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]);
     let length = bytes.len() - TCP;
-    let pseudo = checksum::pseudo_header_v4(address(IP + 12), address(IP + 16), Protocol::TCP, length);
+    let pseudo =
+        checksum::pseudo_header_v4(address(IP + 12), address(IP + 16), Protocol::TCP, length);
     bytes[TCP + 16..TCP + 18].fill(0);
     let checksum = (pseudo + Sum::of(&bytes[TCP..])).finish();
     bytes[TCP + 16..TCP + 18].copy_from_slice(&checksum.to_be_bytes());
@@ -440,8 +467,9 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     use Spoil::{Byte, Cut, Joined, Mark, Nothing, Packet, Pad, Segment, Twice, Verified};
-    let spoil =
-        prop::sample::select(vec![Nothing, Byte, Packet, Segment, Pad, Cut, Verified, Joined, Twice, Mark]);
+    let spoil = prop::sample::select(vec![
+        Nothing, Byte, Packet, Segment, Pad, Cut, Verified, Joined, Twice, Mark,
+    ]);
     let odd = prop::sample::select(vec![Nothing, Pad, Joined, Twice, Mark]);
     prop_oneof![
         1 => (0_usize..2, odd, any::<u8>()).prop_map(|(number, odd, value)| Step::Open(number, odd, value)),
@@ -514,7 +542,9 @@ impl Change {
             // Nothing is left of one that was cut before.
             Self::Spoil(..) if frames[at].bytes.is_empty() => {}
             Self::Spoil(spoil, byte, value) => {
-                if let Some((bytes, checksum, segment)) = spoil.apply(&frames[at].bytes, byte, value) {
+                if let Some((bytes, checksum, segment)) =
+                    spoil.apply(&frames[at].bytes, byte, value)
+                {
                     frames[at] = Frame { bytes, checksum, segment, ..frames[at] };
                 }
             }
@@ -525,7 +555,8 @@ impl Change {
                 frames.insert(at.saturating_sub(by), frame);
             }
             Self::Stamp(before) => {
-                let stamp = Instant::ZERO + (now.since(Instant::ZERO) - Duration::from_nanos(before));
+                let stamp =
+                    Instant::ZERO + (now.since(Instant::ZERO) - Duration::from_nanos(before));
                 frames[at..].iter_mut().for_each(|frame| frame.arrived = stamp);
             }
             Self::StampAhead(after) => frames[at].arrived = now + Duration::from_nanos(after),
@@ -584,7 +615,8 @@ enum Between {
 impl Between {
     fn happen(self, scene: &mut Scene, itself: TcpHandle) {
         let now = scene.now;
-        let each = |scene: &mut Scene, call: &dyn Fn(&mut Stack)| scene.servers.iter_mut().for_each(call);
+        let each =
+            |scene: &mut Scene, call: &dyn Fn(&mut Stack)| scene.servers.iter_mut().for_each(call);
         match self {
             Self::Nothing => {}
             Self::Read => scene.read(),
@@ -951,7 +983,11 @@ fn stamps_of_a_clock_that_is_ahead_are_those_of_the_turn() {
     frames[6].arrived = now + ahead;
     let mut batch = Batch { frames, shown: Shown::All };
     scene.turn(&mut batch, 3);
-    batch.frames.iter_mut().take(3).for_each(|frame| frame.arrived = now + Duration::from_micros(1));
+    batch
+        .frames
+        .iter_mut()
+        .take(3)
+        .for_each(|frame| frame.arrived = now + Duration::from_micros(1));
     scene.now += Duration::from_millis(1);
     scene.turn(&mut batch, 3);
     scene.now += Duration::from_millis(1);
@@ -999,7 +1035,8 @@ fn nobody_on_the_link_speaks_in_a_conversation_of_the_host_with_itself() {
     let local = scene.servers[0].tcp_local_addr(itself).unwrap();
     scene.turn(&mut Batch { frames: Vec::new(), shown: Shown::All }, 1);
     for ports in [[OWN_PORT, local.port()], [local.port(), OWN_PORT]] {
-        Ipv4Header::new(SERVER, SERVER, Protocol::TCP).emit(frame.bytes.len() - TCP, &mut frame.bytes[IP..]);
+        Ipv4Header::new(SERVER, SERVER, Protocol::TCP)
+            .emit(frame.bytes.len() - TCP, &mut frame.bytes[IP..]);
         frame.bytes[TCP..TCP + 4].copy_from_slice(ports.map(u16::to_be_bytes).as_flattened());
         mend_segment(&mut frame.bytes);
         let before = scene.servers[0].counters().ip.in_header_errors;
@@ -1017,7 +1054,8 @@ fn nobody_on_the_link_is_foreseen_to_speak_in_a_conversation_of_the_host_with_it
     let local = scene.servers[0].tcp_local_addr(itself).unwrap();
     let honest = scene.train(1).remove(0);
     let mut forged = honest.clone();
-    Ipv4Header::new(SERVER, SERVER, Protocol::TCP).emit(honest.bytes.len() - TCP, &mut forged.bytes[IP..]);
+    Ipv4Header::new(SERVER, SERVER, Protocol::TCP)
+        .emit(honest.bytes.len() - TCP, &mut forged.bytes[IP..]);
     let ports = [local.port(), OWN_PORT].map(u16::to_be_bytes);
     forged.bytes[TCP..TCP + 4].copy_from_slice(ports.as_flattened());
     mend_segment(&mut forged.bytes);
@@ -1027,7 +1065,8 @@ fn nobody_on_the_link_is_foreseen_to_speak_in_a_conversation_of_the_host_with_it
 
 /// An application still holds the connection that was closed; the SYN of the next one is in a frame like the last.
 #[test]
-fn a_connection_in_time_wait_that_an_application_holds_is_opened_again_by_a_frame_like_the_one_before() {
+fn a_connection_in_time_wait_that_an_application_holds_is_opened_again_by_a_frame_like_the_one_before()
+ {
     let mut scene = Scene::new();
     scene.open(0);
     let (client, server) = (scene.opened[0], scene.accepted[0]);
@@ -1131,14 +1170,21 @@ fn a_connection_that_ends_in_a_batch_is_not_foreseen_for_the_rest_of_it() {
     let (now, mut frames) = (scene.now, Vec::new());
     scene.client.tcp_abort(now, scene.opened[0]).unwrap();
     scene.gather(&mut frames);
-    scene.client.tcp_connect(now, SocketAddrV4::new(SERVER, PORT), &ConnectOptions::default()).unwrap();
+    scene
+        .client
+        .tcp_connect(now, SocketAddrV4::new(SERVER, PORT), &ConnectOptions::default())
+        .unwrap();
     scene.gather(&mut frames);
     frames.append(&mut late);
     assert_eq!(frames.len(), 3);
     let before = scene.servers[0].counters().tcp.out_resets;
     scene.turn(&mut Batch { frames, shown: Shown::All }, usize::MAX);
     scene.answer();
-    assert_eq!(scene.servers[0].counters().tcp.out_resets, before + 1, "it is told that it is gone");
+    assert_eq!(
+        scene.servers[0].counters().tcp.out_resets,
+        before + 1,
+        "it is told that it is gone"
+    );
 }
 
 #[test]
@@ -1146,7 +1192,15 @@ fn an_acknowledgement_that_waits_is_heard_before_a_syn_behind_it_is_answered() {
     let answer = |length| ManyStep::Answer(vec![12], length);
     let carry = || ManyStep::Carry(Shown::All);
     let opened_again = || ManyStep::Reset(19);
-    live_through(vec![opened_again(), answer(1), answer(1), carry(), opened_again(), answer(1), carry()]);
+    live_through(vec![
+        opened_again(),
+        answer(1),
+        answer(1),
+        carry(),
+        opened_again(),
+        answer(1),
+        carry(),
+    ]);
 }
 
 proptest! {

@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{
-    Budget, Capabilities, ConnectOptions, Host, ListenOptions, Medium, Stack, StackConfig, TcpHandle,
+    Budget, Capabilities, ConnectOptions, Host, ListenOptions, Medium, Stack, StackConfig,
+    TcpHandle,
 };
 use linerate_tcp::{Config, CongestionName, Information, Statistics};
 use linerate_testkit::TestLink;
@@ -38,7 +39,8 @@ struct Scene {
 
 impl Scene {
     fn new(congestion: CongestionName) -> Self {
-        let (mut client, mut server) = (host(1, congestion, 1_000), host(2, congestion, BEFORE_ANSWER));
+        let (mut client, mut server) =
+            (host(1, congestion, 1_000), host(2, congestion, BEFORE_ANSWER));
         server.stack_mut().tcp_listen(SERVER, &ListenOptions::default()).unwrap();
         let handle = open(&mut client);
         let mut scene = Self { now: Instant::from_nanos(1), client, server, handle };
@@ -75,7 +77,10 @@ impl Scene {
     }
 
     fn write(&mut self, length: usize) {
-        assert_eq!(self.client.stack_mut().tcp_write(self.now, self.handle, &vec![7; length]), Ok(length));
+        assert_eq!(
+            self.client.stack_mut().tcp_write(self.now, self.handle, &vec![7; length]),
+            Ok(length)
+        );
     }
 
     fn statistics(&self) -> Statistics {
@@ -88,7 +93,10 @@ impl Scene {
 }
 
 fn open(client: &mut Host<TestLink>) -> TcpHandle {
-    client.stack_mut().tcp_connect(Instant::from_nanos(1), SERVER, &ConnectOptions::default()).unwrap()
+    client
+        .stack_mut()
+        .tcp_connect(Instant::from_nanos(1), SERVER, &ConnectOptions::default())
+        .unwrap()
 }
 
 #[test]
@@ -150,7 +158,8 @@ fn acknowledging(mut frame: Vec<u8>, more: u32) -> Vec<u8> {
     *ack = (u32::from_be_bytes(*ack) + more).to_be_bytes();
     frame[TCP + 16..TCP + 18].fill(0);
     let packet = Ipv4Packet::parse(&frame[14..]).unwrap();
-    let checksum = (packet.header.pseudo_header(packet.payload.len()) + Sum::of(packet.payload)).finish();
+    let checksum =
+        (packet.header.pseudo_header(packet.payload.len()) + Sum::of(packet.payload)).finish();
     frame[TCP + 16..TCP + 18].copy_from_slice(&checksum.to_be_bytes());
     frame
 }

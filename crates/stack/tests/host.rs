@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{
-    Budget, ConnectOptions, Error, LinkError, ListenOptions, Medium, SMALLEST_MTU, Stack, UdpOptions,
+    Budget, ConnectOptions, Error, LinkError, ListenOptions, Medium, SMALLEST_MTU, Stack,
+    UdpOptions,
 };
 use linerate_tcp::{Error as TcpError, State};
 use linerate_testkit::transfer::listen;
@@ -31,7 +32,8 @@ fn conversation(seed: u64) -> Vec<(u64, Vec<u8>)> {
     let frames = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&frames);
     pair.observe(move |at, _, frame| log.borrow_mut().push((at.as_nanos(), frame.to_vec())));
-    let listener = pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
+    let listener =
+        pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
     let now = pair.now;
     let options = ConnectOptions::default();
     let client = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options).unwrap();
@@ -58,7 +60,8 @@ fn the_same_seed_gives_the_same_bytes_at_the_same_times() {
 #[test]
 fn a_link_that_is_down_is_an_error_and_no_end() {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
-    let listener = pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
+    let listener =
+        pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
     let now = pair.now;
     let options = ConnectOptions::default();
     pair.host(Side::Left).link_mut().down = true;
@@ -95,7 +98,8 @@ fn a_host_has_as_many_sockets_as_it_may_and_no_more() {
 #[test]
 fn one_orphan_too_many_is_reset() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.orphans = 2);
-    let listener = pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
+    let listener =
+        pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
     let now = pair.now;
     for _ in 0..3 {
         let options = ConnectOptions::default();
@@ -116,8 +120,10 @@ fn one_orphan_too_many_is_reset() {
 fn a_host_that_leaves_tells_the_peers_of_connections_that_nobody_holds() {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
     let now = pair.now;
-    let listener = pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default()).unwrap();
-    let connect = |stack: &mut Stack| stack.tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default());
+    let listener =
+        pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default()).unwrap();
+    let connect =
+        |stack: &mut Stack| stack.tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default());
     let [left, held, waiting] = [(); 3].map(|()| connect(pair.stack(Side::Left)).unwrap());
     pair.run_for(Duration::from_millis(10));
     let now = pair.now;
@@ -151,11 +157,16 @@ fn a_link_need_not_be_wider_than_headers_with_all_options_and_eight_bytes() {
             Pair::new(&Setup { mtu: SMALLEST_MTU, medium, network, ..Setup::default() }, |_, _| {});
         let listener = listen(&mut pair);
         let now = pair.now;
-        let client = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default());
+        let client =
+            pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default());
         pair.run_for(Duration::from_secs(20));
         let (server, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
-        let mut transfer = Transfer::new((Side::Left, client.unwrap()), (Side::Right, server), 20_000);
-        assert!(pair.run_until(Duration::from_secs(600), |pair| transfer.advance(pair)), "{medium:?}");
+        let mut transfer =
+            Transfer::new((Side::Left, client.unwrap()), (Side::Right, server), 20_000);
+        assert!(
+            pair.run_until(Duration::from_secs(600), |pair| transfer.advance(pair)),
+            "{medium:?}"
+        );
     }
 }
 
@@ -163,7 +174,8 @@ fn a_link_need_not_be_wider_than_headers_with_all_options_and_eight_bytes() {
 fn a_turn_keeps_to_its_budget_and_says_that_there_is_more() {
     let mut pair = Pair::new(&Setup { capacity: 3, ..Setup::default() }, |_, _| {});
     let now = pair.now;
-    let socket = pair.stack(Side::Left).udp_bind(at(Side::Left, 1), &UdpOptions::default()).unwrap();
+    let socket =
+        pair.stack(Side::Left).udp_bind(at(Side::Left, 1), &UdpOptions::default()).unwrap();
     // Let the left host know the right one.
     pair.stack(Side::Left).echo_send(now, Side::Right.address(), 1, 1, b"").unwrap();
     pair.run_for(Duration::from_millis(1));
@@ -178,7 +190,11 @@ fn a_turn_keeps_to_its_budget_and_says_that_there_is_more() {
     let turn = host.turn(now).unwrap();
     assert_eq!((turn.transmitted, turn.more, turn.blocked), (2, true, false));
     let turn = host.turn(now).unwrap();
-    assert_eq!((turn.transmitted, turn.more, turn.blocked), (1, false, true), "the link has no room");
+    assert_eq!(
+        (turn.transmitted, turn.more, turn.blocked),
+        (1, false, true),
+        "the link has no room"
+    );
     while host.link_mut().fetch().is_some() {}
     let turn = host.turn(now).unwrap();
     assert_eq!((turn.transmitted, turn.more), (2, true));
@@ -201,7 +217,13 @@ fn a_flood_of_echo_requests_leaves_a_connection_its_share() {
         let now = pair.now;
         while pair.stack(Side::Left).tcp_write(now, server, &[1; 4_096]).unwrap() > 0 {}
         for sequence in 0..200 {
-            let _ = pair.stack(Side::Right).echo_send(now, Side::Left.address(), 1, sequence, &[0; 1_000]);
+            let _ = pair.stack(Side::Right).echo_send(
+                now,
+                Side::Left.address(),
+                1,
+                sequence,
+                &[0; 1_000],
+            );
         }
         pair.run_for(Duration::from_micros(50));
         while let Ok(count) = pair.stack(Side::Right).tcp_read(now, client, &mut into) {
@@ -217,5 +239,8 @@ fn an_address_that_nobody_has_is_nobodys() {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
     let now = pair.now;
     let nobody = Ipv4Addr::new(198, 51, 100, 1);
-    assert_eq!(pair.stack(Side::Left).echo_send(now, nobody, 1, 1, b""), Err(Error::NoRoute(nobody)));
+    assert_eq!(
+        pair.stack(Side::Left).echo_send(now, nobody, 1, 1, b""),
+        Err(Error::NoRoute(nobody))
+    );
 }

@@ -63,7 +63,9 @@ fn real_frames_are_of_every_kind() {
     let frames = real_frames();
     let kinds: Vec<_> = frames
         .iter()
-        .map(|frame| Ipv4Packet::parse(&frame[14..]).map_or(0, |packet| packet.header.protocol.number()))
+        .map(|frame| {
+            Ipv4Packet::parse(&frame[14..]).map_or(0, |packet| packet.header.protocol.number())
+        })
         .collect();
     for protocol in [0, 1, 6, 17] {
         assert!(kinds.contains(&protocol), "{kinds:?}");

@@ -6,8 +6,8 @@ use linerate_stack::{Error, Event, Limits, Medium, UdpOptions};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
 use linerate_wire::{
-    Echo, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Redirect, Sum, TimeExceeded,
-    UdpHeader, Unreachable,
+    Echo, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Redirect, Sum,
+    TimeExceeded, UdpHeader, Unreachable,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -55,7 +55,11 @@ const LEFT: Ipv4Addr = Side::Left.address();
 const RIGHT: Ipv4Addr = Side::Right.address();
 
 fn echo_request(destination: Ipv4Addr) -> Vec<u8> {
-    icmp(RIGHT, destination, &IcmpMessage::EchoRequest(Echo { identifier: 1, sequence: 2, data: b"data" }))
+    icmp(
+        RIGHT,
+        destination,
+        &IcmpMessage::EchoRequest(Echo { identifier: 1, sequence: 2, data: b"data" }),
+    )
 }
 
 #[test]
@@ -101,7 +105,8 @@ fn broadcasts_fragments_and_wrong_checksums_are_answered_with_silence() {
     let mut fragment = vec![0; 20 + 8];
     let header = Ipv4Header { more_fragments: true, ..Ipv4Header::new(RIGHT, LEFT, Protocol::UDP) };
     header.emit(8, &mut fragment);
-    let from_all = datagram(SocketAddrV4::new(Ipv4Addr::BROADCAST, 5), SocketAddrV4::new(LEFT, 9), b"");
+    let from_all =
+        datagram(SocketAddrV4::new(Ipv4Addr::BROADCAST, 5), SocketAddrV4::new(LEFT, 9), b"");
     for packet in [to_all, wrong, fragment, from_all] {
         assert_eq!(answers(&mut pair, packet).len(), 0);
     }
@@ -152,7 +157,8 @@ fn a_narrow_path_is_remembered_within_reason() {
     let sent = datagram(local, peer, &[0; 1_472]);
     for (next_hop_mtu, limit) in [(1_400, 1_372), (68, 524), (1_500, 524)] {
         let error = IcmpError::FragmentationNeeded { next_hop_mtu };
-        let report = icmp(RIGHT, LEFT, &IcmpMessage::Error { error, quote: Quote::of(&sent).unwrap() });
+        let report =
+            icmp(RIGHT, LEFT, &IcmpMessage::Error { error, quote: Quote::of(&sent).unwrap() });
         answers(&mut pair, report);
         let refused = pair.stack(Side::Left).udp_send_to(now, socket, peer, &[0; 1_473]);
         assert_eq!(refused, Err(Error::MessageTooLong { limit }));
@@ -183,7 +189,9 @@ fn a_host_answers_itself() {
     for address in [LEFT, Ipv4Addr::LOCALHOST] {
         pair.stack(Side::Left).echo_send(now, address, 3, 4, b"me").unwrap();
         pair.run_for(Duration::from_millis(1));
-        let Some(Event::EchoReply(reply)) = pair.stack(Side::Left).poll_event() else { panic!("no reply") };
+        let Some(Event::EchoReply(reply)) = pair.stack(Side::Left).poll_event() else {
+            panic!("no reply")
+        };
         assert_eq!((reply.source, reply.sequence, reply.data.as_slice()), (address, 4, &b"me"[..]));
     }
     assert_eq!(pair.stack(Side::Left).counters().transmit.packets, 0);
@@ -216,8 +224,15 @@ fn each_message_that_arrives_is_counted_as_what_it_is() {
     let counted = pair.stack(Side::Left).counters().icmp;
     assert_eq!((counted.in_messages, counted.in_echos, counted.in_echo_replies), (12, 1, 1));
     assert_eq!((counted.in_unreachables, counted.in_time_exceeded), (2, 1));
-    assert_eq!((counted.in_parameter_problems, counted.in_redirects, counted.in_source_quenches), (3, 1, 1));
-    assert_eq!((counted.in_errors, counted.in_checksum_errors), (2, 1), "one of them is only short");
+    assert_eq!(
+        (counted.in_parameter_problems, counted.in_redirects, counted.in_source_quenches),
+        (3, 1, 1)
+    );
+    assert_eq!(
+        (counted.in_errors, counted.in_checksum_errors),
+        (2, 1),
+        "one of them is only short"
+    );
 }
 
 #[test]

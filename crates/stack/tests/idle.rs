@@ -36,10 +36,15 @@ impl Crowd {
     fn new() -> Self {
         let mut hosts = Side::BOTH.map(|side| {
             let capabilities = Capabilities::new(Medium::Ethernet, 1_500);
-            Host::new(Stack::new(side.config(), [side as u8; 32]), TestLink::new(capabilities, 1_024))
+            Host::new(
+                Stack::new(side.config(), [side as u8; 32]),
+                TestLink::new(capabilities, 1_024),
+            )
         });
-        let listener =
-            hosts[1].stack_mut().tcp_listen(Self::door(), &ListenOptions::default()).expect("a free port");
+        let listener = hosts[1]
+            .stack_mut()
+            .tcp_listen(Self::door(), &ListenOptions::default())
+            .expect("a free port");
         Self { hosts, listener, now: Instant::ZERO + Duration::from_secs(1) }
     }
 
@@ -93,7 +98,8 @@ impl Crowd {
             })
             .collect();
         while self.turn() {}
-        let accept = |_| self.hosts[1].stack_mut().tcp_accept(self.listener).expect("a connection").0;
+        let accept =
+            |_| self.hosts[1].stack_mut().tcp_accept(self.listener).expect("a connection").0;
         let right: Vec<_> = (0..BATCH).map(accept).collect();
         left.into_iter().zip(right).map(|(left, right)| [left, right]).collect()
     }
@@ -103,11 +109,15 @@ impl Crowd {
         let mut heard = [0; 4_096];
         for end in [0, 1] {
             for pair in pairs {
-                self.hosts[end].stack_mut().tcp_write(self.now, pair[end], &[7; 2_000]).expect("room");
+                self.hosts[end]
+                    .stack_mut()
+                    .tcp_write(self.now, pair[end], &[7; 2_000])
+                    .expect("room");
             }
             self.pass_time(Duration::from_millis(50));
             for pair in pairs {
-                let read = self.hosts[1 - end].stack_mut().tcp_read(self.now, pair[1 - end], &mut heard);
+                let read =
+                    self.hosts[1 - end].stack_mut().tcp_read(self.now, pair[1 - end], &mut heard);
                 assert_eq!(read.expect("what was said"), 2_000);
             }
         }
@@ -136,7 +146,10 @@ fn a_connection_in_time_wait_takes_at_most_256_bytes_beside_its_numbers() -> usi
     let hosts = [1, 0];
     for end in hosts {
         for pair in &pairs {
-            crowd.hosts[end].stack_mut().tcp_close(crowd.now, pair[end]).expect("an open connection");
+            crowd.hosts[end]
+                .stack_mut()
+                .tcp_close(crowd.now, pair[end])
+                .expect("an open connection");
         }
         while crowd.turn() {}
     }

@@ -46,7 +46,8 @@ fn arrive(pair: &mut Pair, frame: Vec<u8>, checksum: RxChecksum, segment: Option
 }
 
 fn partial() -> RxChecksum {
-    let [start, offset] = [TCP, TcpHeader::CHECKSUM_OFFSET].map(|place| u16::try_from(place).unwrap());
+    let [start, offset] =
+        [TCP, TcpHeader::CHECKSUM_OFFSET].map(|place| u16::try_from(place).unwrap());
     RxChecksum::Partial(PartialChecksum { start, offset })
 }
 

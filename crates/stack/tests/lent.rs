@@ -18,13 +18,17 @@ fn whatever_is_copied_and_whatever_is_made_and_read_in_place_is_one_stream() {
         let now = pair.now;
         for size in [100, 3_000, 9_000] {
             let part: Vec<_> = (written..(written + size).min(500_000)).map(pattern).collect();
-            written += Way::at(written).write_socket(pair.stack(Side::Left), now, left, &part).unwrap();
+            written +=
+                Way::at(written).write_socket(pair.stack(Side::Left), now, left, &part).unwrap();
         }
         let mut into = [0; 8_000];
         ways.push(Way::at(read));
         match Way::at(read).read_socket(pair.stack(Side::Right), now, right, &mut into) {
             Ok(count) => {
-                assert!(into[..count].iter().copied().eq((read..read + count).map(pattern)), "after {read}");
+                assert!(
+                    into[..count].iter().copied().eq((read..read + count).map(pattern)),
+                    "after {read}"
+                );
                 read += count;
             }
             Err(error) => assert_eq!(error, Error::WouldBlock),
@@ -53,8 +57,9 @@ fn whoever_cannot_share_for_want_of_memory_waits_for_it() {
     let mut data = Bytes::from_static(&[7; 100]);
     assert_eq!(stack.tcp_write_shared(now, three, &mut data), Ok(0));
     assert_eq!(stack.counters().tcp_extra.memory_waits, 1);
-    let told =
-        |pair: &mut Pair| pair.stack(Side::Left).poll_event() == Some(Event::Tcp(three, TcpEvent::Writable));
+    let told = |pair: &mut Pair| {
+        pair.stack(Side::Left).poll_event() == Some(Event::Tcp(three, TcpEvent::Writable))
+    };
     assert!(pair.run_until(Duration::from_secs(3), told));
 }
 
@@ -75,8 +80,9 @@ fn whoever_cannot_be_lent_memory_waits_for_it() {
     assert_eq!(stack.tcp_write_with(now, three, 4_000, |_| unreachable!("there is none")), Ok(0));
     assert_eq!(stack.counters().tcp_extra.memory_waits, 1);
     stack.check();
-    let told =
-        |pair: &mut Pair| pair.stack(Side::Left).poll_event() == Some(Event::Tcp(three, TcpEvent::Writable));
+    let told = |pair: &mut Pair| {
+        pair.stack(Side::Left).poll_event() == Some(Event::Tcp(three, TcpEvent::Writable))
+    };
     assert!(pair.run_until(Duration::from_secs(3), told));
     let now = pair.now;
     assert!(pair.stack(Side::Left).tcp_write_with(now, three, 100, |room| room.len()).unwrap() > 0);

@@ -10,7 +10,9 @@ use linerate_stack::{
 use linerate_tcp::{Config, Event as TcpEvent, State};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
-use linerate_wire::{IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote, Segment, TcpFlags, Unreachable};
+use linerate_wire::{
+    IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote, Segment, TcpFlags, Unreachable,
+};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use stranger::{SERVER, forged, invented, put};
 
@@ -143,7 +145,10 @@ fn a_listener_s_rules_are_those_of_syns_from_then_on() {
         connect(&mut pair);
         pair.run_for(Duration::from_millis(10));
         let (server, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
-        assert_eq!(pair.stack(Side::Right).tcp(server).unwrap().information().timestamps, timestamps);
+        assert_eq!(
+            pair.stack(Side::Right).tcp(server).unwrap().information().timestamps,
+            timestamps
+        );
     }
 }
 
@@ -203,7 +208,10 @@ fn a_listener_that_ends_resets_who_waits() {
     let now = pair.now;
     pair.stack(Side::Right).tcp_listen_close(now, listener).unwrap();
     pair.run_for(Duration::from_millis(1));
-    assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().error(), Some(linerate_tcp::Error::Reset));
+    assert_eq!(
+        pair.stack(Side::Left).tcp(client).unwrap().error(),
+        Some(linerate_tcp::Error::Reset)
+    );
     assert_eq!(pair.stack(Side::Right).counters().tcp.out_resets, 2);
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_none());
 }
@@ -260,7 +268,9 @@ fn reports_reach_the_connection_that_they_quote_and_no_other() {
     // One about another port is about no connection of ours.
     let mut strange = syn.clone();
     strange[20] ^= 1;
-    for (quoted, state) in [(forged, State::SynSent), (strange, State::SynSent), (syn, State::Closed)] {
+    for (quoted, state) in
+        [(forged, State::SynSent), (strange, State::SynSent), (syn, State::Closed)]
+    {
         let packet = report(&quoted);
         let host = pair.host(Side::Left);
         host.link_mut().put(now, packet);
@@ -289,7 +299,8 @@ fn a_narrow_path_cuts_segments_and_is_remembered_for_the_next_connection() {
     let mut report = vec![0; 20 + message.length()];
     // A router tells, not the peer.
     let router = Ipv4Addr::new(192, 0, 2, 254);
-    Ipv4Header::new(router, Side::Left.address(), Protocol::ICMP).emit(message.length(), &mut report);
+    Ipv4Header::new(router, Side::Left.address(), Protocol::ICMP)
+        .emit(message.length(), &mut report);
     message.emit(&mut report[20..]);
     host.link_mut().put(now, report);
     pair.run_for(Duration::from_millis(1));

@@ -43,6 +43,7 @@ fn a_long_path_with_small_buffers_carries_more_than_smoltcp_publishes() {
 #[test]
 fn one_segment_lost_of_a_hundred_leaves_bbr_more_than_a_window_that_is_never_reduced() {
     let (round_trip, congestion) = (Duration::from_millis(100), CongestionName::Bbr);
-    let goodput = Cell { round_trip, loss: 10, buffer: Bytes::new(32 << 10), congestion }.median().goodput;
+    let goodput =
+        Cell { round_trip, loss: 10, buffer: Bytes::new(32 << 10), congestion }.median().goodput;
     assert!(goodput > 219_671, "{goodput} B/s");
 }

@@ -112,7 +112,11 @@ fn hogs(pair: &mut Pair, listener: ListenHandle) -> Vec<TcpHandle> {
 
 /// So many connections whose right end has something to write, and gets no memory for it; and the hogs that
 /// have it.
-fn waiting(pair: &mut Pair, listener: ListenHandle, count: usize) -> (Vec<TcpHandle>, Vec<TcpHandle>) {
+fn waiting(
+    pair: &mut Pair,
+    listener: ListenHandle,
+    count: usize,
+) -> (Vec<TcpHandle>, Vec<TcpHandle>) {
     let writers: Vec<_> = (0..count).map(|_| connection(pair, listener).1).collect();
     let hogs = hogs(pair, listener);
     for &writer in &writers {
@@ -234,7 +238,9 @@ fn writers_that_never_stop_do_not_starve_each_other() {
         pair.run_for(Duration::from_micros(100));
         let now = pair.now;
         for &(near, _) in &ends {
-            while pair.stack(Side::Left).tcp_read(now, near, &mut into).is_ok_and(|count| count > 0) {}
+            while pair.stack(Side::Left).tcp_read(now, near, &mut into).is_ok_and(|count| count > 0)
+            {
+            }
         }
         for writer in told(&mut pair) {
             let index = ends.iter().position(|&(_, far)| far == writer).unwrap();

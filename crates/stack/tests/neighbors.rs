@@ -38,7 +38,9 @@ fn ping(pair: &mut Pair, destination: Ipv4Addr, sequence: u16) {
 fn echo_replies(pair: &mut Pair) -> Vec<u16> {
     let events = std::iter::from_fn(|| pair.stack(Side::Left).poll_event());
     events
-        .filter_map(|event| if let Event::EchoReply(reply) = event { Some(reply.sequence) } else { None })
+        .filter_map(
+            |event| if let Event::EchoReply(reply) = event { Some(reply.sequence) } else { None },
+        )
         .collect()
 }
 
@@ -90,11 +92,9 @@ fn packets_for_a_silent_neighbour_are_bounded_and_reported_after_three_seconds()
 
     let events: Vec<_> = std::iter::from_fn(|| pair.stack(Side::Left).poll_event()).collect();
     assert_eq!(events.len(), 64, "the queue of the application is bounded too");
-    assert!(
-        events
-            .iter()
-            .all(|event| matches!(event, Event::EchoError(error) if error.reporter == Side::Left.address()))
-    );
+    assert!(events.iter().all(
+        |event| matches!(event, Event::EchoError(error) if error.reporter == Side::Left.address())
+    ));
     assert_eq!(pair.stack(Side::Left).counters().neighbor.failures, 1);
 }
 
@@ -225,7 +225,8 @@ fn who_claims_the_address_of_all_hosts_is_no_neighbour() {
 fn answers_for_which_there_is_no_room_are_counted_as_dropped() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.reply_bytes = 600);
     let now = pair.now;
-    let question = ArpPacket::request(Side::Right.mac(), Side::Right.address(), Side::Left.address());
+    let question =
+        ArpPacket::request(Side::Right.mac(), Side::Right.address(), Side::Left.address());
     for _ in 0..20 {
         pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &question));
     }

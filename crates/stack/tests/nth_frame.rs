@@ -41,7 +41,11 @@ fn pair(nth: u32) -> Pair {
 
 /// How long a transfer in both directions takes when `accident` decides about the nth segment of a
 /// side; whether there was such a segment; and how many frames both hosts found wrong.
-fn transfer_with(from: Side, nth: u32, accident: impl Fn(&[u8]) -> Fate + 'static) -> (Duration, bool, u64) {
+fn transfer_with(
+    from: Side,
+    nth: u32,
+    accident: impl Fn(&[u8]) -> Fate + 'static,
+) -> (Duration, bool, u64) {
     let mut pair = pair(nth);
     let happened = Rc::new(Cell::new(false));
     let (happening, mut seen) = (Rc::clone(&happened), 0);
@@ -57,15 +61,22 @@ fn transfer_with(from: Side, nth: u32, accident: impl Fn(&[u8]) -> Fate + 'stati
     let (left, right) = established(&mut pair, listener);
     let mut there = Transfer::new((Side::Left, left), (Side::Right, right), BYTES);
     let mut back = Transfer::new((Side::Right, right), (Side::Left, left), BYTES);
-    let arrived = pair.run_until(Duration::from_secs(60), |pair| there.advance(pair) & back.advance(pair));
-    assert!(arrived, "{from:?}'s segment {nth}: {} and {} bytes, and no more", there.read(), back.read());
+    let arrived =
+        pair.run_until(Duration::from_secs(60), |pair| there.advance(pair) & back.advance(pair));
+    assert!(
+        arrived,
+        "{from:?}'s segment {nth}: {} and {} bytes, and no more",
+        there.read(),
+        back.read()
+    );
     let took = pair.now.since(start);
     // What is still under way arrives, too.
     pair.run_for(Duration::from_secs(1));
     let wrong = Side::BOTH.map(|side| {
         let counters = pair.stack(side).counters();
-        let ip =
-            counters.ip.in_header_errors + counters.ip.in_address_errors + counters.ip.reassembly_required;
+        let ip = counters.ip.in_header_errors
+            + counters.ip.in_address_errors
+            + counters.ip.reassembly_required;
         ip + counters.ip.in_unknown_protocols + counters.tcp.in_errors + counters.receive.errors
     });
     (took, happened.get(), wrong.iter().sum())
@@ -83,13 +94,18 @@ fn a_wrong_bit_anywhere_in_any_one_segment_costs_no_more_than_a_loss() {
         for (name, place) in PLACES {
             for nth in 1.. {
                 let bit = move |frame: &[u8]| place.min(frame.len() - 1) as u64 * 8;
-                let (took, happened, wrong) = transfer_with(from, nth, move |frame| Fate::Spoil(bit(frame)));
+                let (took, happened, wrong) =
+                    transfer_with(from, nth, move |frame| Fate::Spoil(bit(frame)));
                 assert!(
                     took <= clean + patience(nth),
                     "{name} of {from:?}'s segment {nth} costs {}",
                     took - clean
                 );
-                assert_eq!(wrong, u64::from(happened), "{name} of {from:?}'s segment {nth} is counted once");
+                assert_eq!(
+                    wrong,
+                    u64::from(happened),
+                    "{name} of {from:?}'s segment {nth} is counted once"
+                );
                 if !happened {
                     assert!(nth > 10, "only {nth} segments were sent");
                     break;
@@ -105,7 +121,11 @@ fn the_loss_of_any_one_segment_costs_no_more_between_hosts() {
     for from in Side::BOTH {
         for nth in 1.. {
             let (took, happened, _) = transfer_with(from, nth, |_| Fate::Lose);
-            assert!(took <= clean + patience(nth), "{from:?}'s segment {nth} costs {}", took - clean);
+            assert!(
+                took <= clean + patience(nth),
+                "{from:?}'s segment {nth} costs {}",
+                took - clean
+            );
             if !happened {
                 break;
             }

@@ -17,7 +17,11 @@ fn pair(mtu: usize, width: usize) -> Pair {
 
 /// Sends so much from left to right over a new connection; what the sender has counted, and the largest packet
 /// that it believes in.
-fn transfer(pair: &mut Pair, listener: linerate_stack::ListenHandle, bytes: usize) -> (Statistics, usize) {
+fn transfer(
+    pair: &mut Pair,
+    listener: linerate_stack::ListenHandle,
+    bytes: usize,
+) -> (Statistics, usize) {
     let (left, right) = established(pair, listener);
     let mut transfer = Transfer::new((Side::Left, left), (Side::Right, right), bytes);
     assert!(pair.run_until(Duration::from_secs(600), |pair| transfer.advance(pair)), "it arrives");
@@ -32,7 +36,10 @@ fn what_a_search_has_found_is_where_the_next_connection_begins() {
     let (first, found) = transfer(&mut pair, listener, 20_000_000);
     assert_eq!((first.black_holes, found), (1, 1_400));
     let (next, found) = transfer(&mut pair, listener, 2_000_000);
-    assert_eq!((next.black_holes, next.retransmitted_segments, next.path_probes, found), (0, 0, 0, 1_400));
+    assert_eq!(
+        (next.black_holes, next.retransmitted_segments, next.path_probes, found),
+        (0, 0, 0, 1_400)
+    );
 }
 
 #[test]

@@ -2,13 +2,15 @@
 //! table is `specs/rfc9293.toml`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_stack::{ConnectOptions, Error, Event, ListenHandle, ListenOptions, Medium, Route, TcpHandle};
+use linerate_stack::{
+    ConnectOptions, Error, Event, ListenHandle, ListenOptions, Medium, Route, TcpHandle,
+};
 use linerate_tcp::{Error as TcpError, Event as TcpEvent, State, Trouble};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
 use linerate_wire::{
-    ArpPacket, EtherType, EthernetFrame, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote,
-    Segment, SeqNum, Sum, TcpFlags, TcpHeader, TimeExceeded, TypeOfService, Unreachable,
+    ArpPacket, EtherType, EthernetFrame, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol,
+    Quote, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TimeExceeded, TypeOfService, Unreachable,
 };
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -142,7 +144,11 @@ fn every_segment_that_leaves_has_a_checksum_that_fits() {
         assert_eq!(TcpHeader::verify_checksum(packet.payload, pseudo), Ok(()));
         seen |= Segment::parse(packet.payload).unwrap().flags();
     }
-    assert!(seen.contains(TcpFlags::SYN | TcpFlags::ACK | TcpFlags::FIN | TcpFlags::RST | TcpFlags::PSH));
+    assert!(
+        seen.contains(
+            TcpFlags::SYN | TcpFlags::ACK | TcpFlags::FIN | TcpFlags::RST | TcpFlags::PSH
+        )
+    );
 }
 
 /// MUST-3: any one bit changed, and the segment has no effect.
@@ -167,12 +173,15 @@ fn a_segment_whose_checksum_does_not_fit_is_discarded() {
 #[test]
 fn initial_numbers_follow_the_clock_and_a_secret() {
     let first_number = |seed, wait| {
-        let mut pair = Pair::new(&Setup { medium: Medium::Ip, seed, ..Setup::default() }, |_, _| {});
+        let mut pair =
+            Pair::new(&Setup { medium: Medium::Ip, seed, ..Setup::default() }, |_, _| {});
         pair.run_for(wait);
         let packets = record(&mut pair);
         let now = pair.now;
-        let options =
-            ConnectOptions { local: Some(SocketAddrV4::new(LEFT, 5_000)), ..ConnectOptions::default() };
+        let options = ConnectOptions {
+            local: Some(SocketAddrV4::new(LEFT, 5_000)),
+            ..ConnectOptions::default()
+        };
         pair.stack(Side::Left).tcp_connect(now, SERVER, &options).unwrap();
         pair.run_for(Duration::from_millis(1));
         let (side, packet) = packets.borrow()[0].clone();
@@ -183,7 +192,10 @@ fn initial_numbers_follow_the_clock_and_a_secret() {
     let late = first_number(1, Duration::from_secs(1));
     assert_eq!(late - early, 250_000, "one in four microseconds");
     let others: Vec<_> = (2..10).map(|seed| first_number(seed, Duration::ZERO) - early).collect();
-    assert!(others.iter().all(|&distance| (1 << 16..u32::MAX - (1 << 16)).contains(&distance)), "{others:?}");
+    assert!(
+        others.iter().all(|&distance| (1 << 16..u32::MAX - (1 << 16)).contains(&distance)),
+        "{others:?}"
+    );
 }
 
 /// MUST-11: the listener is what a passive attempt goes back to.
@@ -294,7 +306,13 @@ fn a_connection_speaks_from_one_address_all_its_life() {
 fn a_syn_to_many_is_discarded_in_silence() {
     let mut pair = pair();
     listen(&mut pair, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9));
-    let many = [[192, 0, 2, 255], [198, 51, 100, 255], [255, 255, 255, 255], [224, 0, 0, 1], [239, 1, 2, 3]];
+    let many = [
+        [192, 0, 2, 255],
+        [198, 51, 100, 255],
+        [255, 255, 255, 255],
+        [224, 0, 0, 1],
+        [239, 1, 2, 3],
+    ];
     for destination in many {
         let sent = answers(&mut pair, Side::Right, syn(LEFT, destination.into()));
         assert!(sent.is_empty(), "{destination:?}");
@@ -317,7 +335,10 @@ fn a_syn_from_an_impossible_address_is_ignored() {
         RIGHT.octets(),
     ];
     for source in impossible {
-        assert!(answers(&mut pair, Side::Right, syn(source.into(), RIGHT)).is_empty(), "{source:?}");
+        assert!(
+            answers(&mut pair, Side::Right, syn(source.into(), RIGHT)).is_empty(),
+            "{source:?}"
+        );
     }
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 0);
 }
@@ -355,7 +376,9 @@ fn options_of_ip_change_nothing() {
         let answer = answers(&mut pair, Side::Right, packet).pop().unwrap();
         let header = Ipv4Packet::parse(&answer).unwrap().header;
         assert_eq!((header.destination, answer[0] & 15), (LEFT, 5), "{options:?}");
-        assert!(Segment::parse(&answer[20..]).unwrap().flags().contains(TcpFlags::SYN | TcpFlags::ACK));
+        assert!(
+            Segment::parse(&answer[20..]).unwrap().flags().contains(TcpFlags::SYN | TcpFlags::ACK)
+        );
     }
 }
 

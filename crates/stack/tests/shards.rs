@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{
-    ConnectOptions, Error, Limits, ListenOptions, Medium, RxFrame, Shard, Stack, StackConfig, Steered,
-    Steering,
+    ConnectOptions, Error, Limits, ListenOptions, Medium, RxFrame, Shard, Stack, StackConfig,
+    Steered, Steering,
 };
 use linerate_units::Instant;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -25,7 +25,10 @@ fn config(number: u8) -> StackConfig {
 fn hosts() -> (Vec<Stack>, Stack) {
     let shards = (0..SHARDS.get()).map(|number| {
         let limits = Limits::default().among(SHARDS);
-        Stack::new(StackConfig { shard: Shard { number, count: SHARDS }, limits, ..config(1) }, SEED)
+        Stack::new(
+            StackConfig { shard: Shard { number, count: SHARDS }, limits, ..config(1) },
+            SEED,
+        )
     });
     (shards.collect(), Stack::new(config(2), [2; 32]))
 }
@@ -48,7 +51,9 @@ fn carry(shards: &mut [Stack], other: &mut Stack) -> usize {
             let frame = RxFrame::plain(&frame[..back.length], NOW);
             match steering.steer(Medium::Ethernet, frame.bytes) {
                 Steered::To(shard) => shards[usize::from(shard)].handle_frame(NOW, frame),
-                Steered::ToAll => shards.iter_mut().for_each(|shard| shard.handle_frame(NOW, frame)),
+                Steered::ToAll => {
+                    shards.iter_mut().for_each(|shard| shard.handle_frame(NOW, frame))
+                }
             }
         }
     }
@@ -78,8 +83,10 @@ fn every_shard_opens_connections_whose_segments_come_back_to_it() {
 fn a_listener_on_every_shard_gets_every_connection_once() {
     let (mut shards, mut client) = hosts();
     let local = SocketAddrV4::new(HERE, 80);
-    let listeners: Vec<_> =
-        shards.iter_mut().map(|shard| shard.tcp_listen(local, &ListenOptions::default()).unwrap()).collect();
+    let listeners: Vec<_> = shards
+        .iter_mut()
+        .map(|shard| shard.tcp_listen(local, &ListenOptions::default()).unwrap())
+        .collect();
     for _ in 0..40 {
         client.tcp_connect(NOW, local, &ConnectOptions::default()).unwrap();
     }
@@ -115,14 +122,16 @@ fn a_question_for_a_neighbour_is_answered_once_and_teaches_all() {
     // One answer to the question and one to the echo.
     assert_eq!(carry(&mut shards, &mut server), 2);
     assert_eq!(server.counters().icmp.in_echo_replies, 1);
-    let answers: Vec<_> = shards.iter().map(|shard| shard.counters().neighbor.out_replies).collect();
+    let answers: Vec<_> =
+        shards.iter().map(|shard| shard.counters().neighbor.out_replies).collect();
     assert_eq!(answers, [1, 0, 0, 0]);
     server.tcp_listen(SERVER, &ListenOptions::default()).unwrap();
     for shard in &mut shards {
         shard.tcp_connect(NOW, SERVER, &ConnectOptions::default()).unwrap();
     }
     carry(&mut shards, &mut server);
-    let questions: Vec<_> = shards.iter().map(|shard| shard.counters().neighbor.out_requests).collect();
+    let questions: Vec<_> =
+        shards.iter().map(|shard| shard.counters().neighbor.out_requests).collect();
     assert_eq!(questions, [0; 4], "all have learnt it from the question");
 }
 
@@ -142,8 +151,10 @@ fn what_a_host_sends_to_itself_stays_in_the_shard() {
 fn a_cookie_is_good_in_the_shard_that_its_flow_belongs_to() {
     let (mut shards, mut client) = hosts();
     let local = SocketAddrV4::new(HERE, 80);
-    let options =
-        ListenOptions { syn_cookies: linerate_stack::SynCookies::Always, ..ListenOptions::default() };
+    let options = ListenOptions {
+        syn_cookies: linerate_stack::SynCookies::Always,
+        ..ListenOptions::default()
+    };
     let listeners: Vec<_> =
         shards.iter_mut().map(|shard| shard.tcp_listen(local, &options).unwrap()).collect();
     for _ in 0..12 {

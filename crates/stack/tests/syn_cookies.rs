@@ -5,7 +5,8 @@
 mod stranger;
 
 use linerate_stack::{
-    ConnectOptions, ListenHandle, ListenOptions, ListenStatistics, Medium, Route, SynCookies, TcpHandle,
+    ConnectOptions, ListenHandle, ListenOptions, ListenStatistics, Medium, Route, SynCookies,
+    TcpHandle,
 };
 use linerate_tcp::{Config, EcnRule, State};
 use linerate_testkit::{Pair, Setup, Side};
@@ -23,7 +24,8 @@ fn pair() -> Pair {
 }
 
 fn listen(pair: &mut Pair, syn_backlog: usize, syn_cookies: SynCookies) -> ListenHandle {
-    let options = ListenOptions { backlog: 4, syn_backlog, syn_cookies, ..ListenOptions::default() };
+    let options =
+        ListenOptions { backlog: 4, syn_backlog, syn_cookies, ..ListenOptions::default() };
     pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap()
 }
 
@@ -151,7 +153,10 @@ fn a_connection_by_cookie_is_the_one_that_a_kept_syn_would_have_made() {
         let now = pair.now;
         assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut heard), Ok(30_000));
         assert_eq!(pair.stack(Side::Left).tcp_read(now, client, &mut heard), Ok(30_000));
-        assert_eq!(statistics(&mut pair, listener).cookies_taken, u64::from(cookies == SynCookies::Always));
+        assert_eq!(
+            statistics(&mut pair, listener).cookies_taken,
+            u64::from(cookies == SynCookies::Always)
+        );
         let of = |pair: &mut Pair, side, handle| {
             let information = pair.stack(side).tcp(handle).unwrap().information();
             let shifts = (information.send_shift, information.receive_shift);
@@ -181,7 +186,8 @@ fn a_peer_without_timestamps_gets_a_connection_without_their_companions() {
 fn a_listener_without_timestamps_keeps_none_in_a_cookie() {
     let mut pair = pair();
     let config = Some(Config { timestamps: false, ..Config::modern() });
-    let options = ListenOptions { syn_cookies: SynCookies::Always, config, ..ListenOptions::default() };
+    let options =
+        ListenOptions { syn_cookies: SynCookies::Always, config, ..ListenOptions::default() };
     let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
     let client = connect(&mut pair);
     pair.run_for(Duration::from_millis(1));
@@ -225,8 +231,9 @@ fn a_cookie_tells_nothing_of_the_round_trip() {
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
     // Up to 63 ms of its timestamp were options.
-    let measured =
-        |pair: &mut Pair| pair.stack(Side::Right).tcp(server).unwrap().information().smoothed_round_trip;
+    let measured = |pair: &mut Pair| {
+        pair.stack(Side::Right).tcp(server).unwrap().information().smoothed_round_trip
+    };
     assert_eq!(measured(&mut pair), None);
     let now = pair.now;
     pair.stack(Side::Right).tcp_write(now, server, b"timed").unwrap();
@@ -352,7 +359,11 @@ fn a_connection_by_cookie_is_in_the_mode_of_ecn_that_was_agreed_on() {
                 let information = pair.stack(side).tcp(handle).unwrap().information();
                 // Without timestamps a cookie has no room for the mode of RFC 3168.
                 let expected = (accurate || (classic && timestamps), accurate);
-                assert_eq!((information.ecn, information.accurate_ecn.is_some()), expected, "{side:?}");
+                assert_eq!(
+                    (information.ecn, information.accurate_ecn.is_some()),
+                    expected,
+                    "{side:?}"
+                );
             }
         }
     }
@@ -363,7 +374,8 @@ fn a_connection_by_cookie_is_in_the_mode_of_ecn_that_was_agreed_on() {
 fn modes_by_acknowledgement(takes: EcnRule, client: &Config, flags: TcpFlags) -> (bool, bool) {
     let mut pair = pair();
     let config = Some(Config { accurate_ecn: takes, ..Config::modern() });
-    let options = ListenOptions { syn_cookies: SynCookies::Always, config, ..ListenOptions::default() };
+    let options =
+        ListenOptions { syn_cookies: SynCookies::Always, config, ..ListenOptions::default() };
     let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
     let (_, lost) = lost_acknowledgement(&mut pair, client);
     put(&mut pair, with_flags(lost, flags));
@@ -428,7 +440,8 @@ fn the_codepoint_of_a_syn_is_told_whether_it_is_kept_or_answered_by_a_cookie() {
         for (ecn, told) in [(Ecn::NotEct, 2), (Ecn::Ect1, 3), (Ecn::Ect0, 4), (Ecn::Ce, 6)] {
             let mut pair = pair();
             let config = Some(Config { accurate_ecn: EcnRule::Accept, ..Config::modern() });
-            let options = ListenOptions { syn_cookies: cookies, config, ..ListenOptions::default() };
+            let options =
+                ListenOptions { syn_cookies: cookies, config, ..ListenOptions::default() };
             pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
             put(&mut pair, bearing(forged(invented(1), TcpFlags::SYN | TcpFlags::ACE, 1, 0), ecn));
             let now = pair.now;

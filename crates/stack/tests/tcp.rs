@@ -98,10 +98,17 @@ fn a_connection_opens_carries_both_ways_and_closes() {
         let counters = pair.stack(side).counters();
         assert_eq!(counters.tcp.currently_established, 0);
         assert_eq!((counters.tcp.retransmitted_segments, counters.tcp.established_resets), (0, 0));
-        assert_eq!(pair.stack(side).poll_timeout(), linerate_units::Instant::NEVER, "nothing is left");
+        assert_eq!(
+            pair.stack(side).poll_timeout(),
+            linerate_units::Instant::NEVER,
+            "nothing is left"
+        );
     }
     let counters = pair.stack(Side::Right).counters().tcp_extra;
-    assert!(counters.flow_repeats * 10 > counters.flow_lookups * 9, "trains are hashed once: {counters}");
+    assert!(
+        counters.flow_repeats * 10 > counters.flow_lookups * 9,
+        "trains are hashed once: {counters}"
+    );
 }
 
 #[test]
@@ -175,7 +182,8 @@ fn a_router_that_marks_slows_a_transfer_down_and_loses_nothing_of_it() {
             assert_eq!(treatment.dscp(), if *side == Side::Left { 0x2e } else { 0 });
         }
         let data = seen.borrow().iter().filter(|(_, length, _)| *length > 0).count();
-        let markable = seen.borrow().iter().filter(|(_, _, treatment)| treatment.ecn() == Ecn::Ect0).count();
+        let markable =
+            seen.borrow().iter().filter(|(_, _, treatment)| treatment.ecn() == Ecn::Ect0).count();
         assert_eq!(data as u64, markable as u64 + sent.retransmitted_segments);
     }
 }
@@ -258,7 +266,8 @@ fn a_moved_neighbour_is_followed_in_the_middle_of_a_transfer() {
     let listener = listen(&mut pair);
     let (left, right) = established(&mut pair, listener);
     let moved = linerate_wire::MacAddress::new([2, 0, 0, 0, 0, 99]);
-    let announcement = linerate_wire::ArpPacket::request(moved, Side::Right.address(), Side::Right.address());
+    let announcement =
+        linerate_wire::ArpPacket::request(moved, Side::Right.address(), Side::Right.address());
     let mut frame = vec![0; 42];
     let header = linerate_wire::EthernetHeader {
         destination: linerate_wire::MacAddress::BROADCAST,
@@ -333,7 +342,10 @@ fn who_comes_to_the_place_of_another_is_timed_as_in_a_fresh_one() {
             let listener = listen(&mut pair);
             let (left, right) = established(&mut pair, listener);
             close(&mut pair, left, right);
-            assert!(pair.stack(Side::Left).poll_timeout() < pair.now + Duration::from_secs(1), "it was left");
+            assert!(
+                pair.stack(Side::Left).poll_timeout() < pair.now + Duration::from_secs(1),
+                "it was left"
+            );
         }
         let left = Rc::new(RefCell::new(Vec::new()));
         let (noted, start) = (Rc::clone(&left), pair.now);
@@ -371,7 +383,8 @@ fn every_connection_in_time_wait_ends_in_its_time() {
     let mut held = None;
     for (number, msl) in msl.into_iter().enumerate() {
         let now = pair.now;
-        let left = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options(number)).unwrap();
+        let left =
+            pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options(number)).unwrap();
         pair.run_for(Duration::from_millis(10));
         let (right, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
         let now = pair.now;
@@ -428,7 +441,8 @@ fn too_many_connections_in_time_wait_end_the_oldest() {
 
 #[test]
 fn ephemeral_ports_run_out_with_an_error_and_ports_in_use_are_left_alone() {
-    let mut pair = Pair::new(&Setup::default(), |_, config| config.ephemeral_ports = 40_000..=40_004);
+    let mut pair =
+        Pair::new(&Setup::default(), |_, config| config.ephemeral_ports = 40_000..=40_004);
     let now = pair.now;
     let stack = pair.stack(Side::Left);
     stack.tcp_listen(at(Side::Left, 40_002), &ListenOptions::default()).unwrap();
@@ -444,8 +458,11 @@ fn ephemeral_ports_run_out_with_an_error_and_ports_in_use_are_left_alone() {
     assert_eq!(ports, [40_000, 40_001, 40_003, 40_004]);
     assert_eq!(error, Error::PortsExhausted(remote));
     let local = at(Side::Left, 40_000);
-    let again =
-        stack.tcp_connect(now, remote, &ConnectOptions { local: Some(local), ..ConnectOptions::default() });
+    let again = stack.tcp_connect(
+        now,
+        remote,
+        &ConnectOptions { local: Some(local), ..ConnectOptions::default() },
+    );
     assert_eq!(again, Err(Error::AddressInUse(local)));
     // Towards another port of the same host there is room for as many.
     assert!(stack.tcp_connect(now, at(Side::Right, 10), &ConnectOptions::default()).is_ok());
@@ -456,7 +473,8 @@ fn what_cannot_be_is_refused_with_its_reason() {
     let mut pair = pair();
     let now = pair.now;
     let stack = pair.stack(Side::Left);
-    for nobody in ["192.0.2.255:9", "255.255.255.255:9", "224.0.0.1:9", "0.0.0.0:9", "192.0.2.2:0"] {
+    for nobody in ["192.0.2.255:9", "255.255.255.255:9", "224.0.0.1:9", "0.0.0.0:9", "192.0.2.2:0"]
+    {
         let nobody = nobody.parse().unwrap();
         let refused = stack.tcp_connect(now, nobody, &ConnectOptions::default());
         assert_eq!(refused, Err(Error::InvalidDestination(nobody)));

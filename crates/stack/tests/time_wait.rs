@@ -8,7 +8,9 @@ use linerate_tcp::Config;
 use linerate_testkit::transfer::listen;
 use linerate_testkit::{Fate, Pair, Setup, Side};
 use linerate_units::Duration;
-use linerate_wire::{IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Segment, TcpFlags};
+use linerate_wire::{
+    IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Segment, TcpFlags,
+};
 use std::cell::RefCell;
 use std::net::SocketAddrV4;
 use std::rc::Rc;

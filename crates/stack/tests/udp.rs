@@ -5,7 +5,9 @@
 use linerate_stack::{Error, Event, Medium, Route, UdpEvent, UdpHandle, UdpOptions};
 use linerate_testkit::{Network, Pair, Setup, Side};
 use linerate_units::Duration;
-use linerate_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, UdpHeader, VlanTags};
+use linerate_wire::{
+    EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, UdpHeader, VlanTags,
+};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 fn pair() -> Pair {
@@ -20,7 +22,11 @@ fn bind(pair: &mut Pair, side: Side, port: u16) -> UdpHandle {
     pair.stack(side).udp_bind(at(side, port), &UdpOptions::default()).unwrap()
 }
 
-fn receive(pair: &mut Pair, side: Side, socket: UdpHandle) -> Result<(Vec<u8>, SocketAddrV4), Error> {
+fn receive(
+    pair: &mut Pair,
+    side: Side,
+    socket: UdpHandle,
+) -> Result<(Vec<u8>, SocketAddrV4), Error> {
     let mut into = [0; 2_000];
     let (length, from) = pair.stack(side).udp_receive_from(socket, &mut into)?;
     Ok((into[..length].to_vec(), from))
@@ -65,7 +71,9 @@ fn a_socket_without_room_is_told_when_there_is_room() {
     let options = UdpOptions { send_bytes: 3_000, ..UdpOptions::default() };
     let left = pair.stack(Side::Left).udp_bind(at(Side::Left, 5), &options).unwrap();
     let now = pair.now;
-    let send = |pair: &mut Pair| pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), &[1; 900]);
+    let send = |pair: &mut Pair| {
+        pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), &[1; 900])
+    };
     assert_eq!([send(&mut pair), send(&mut pair)], [Ok(()); 2]);
     assert_eq!(send(&mut pair), Ok(()));
     assert_eq!(send(&mut pair), Err(Error::WouldBlock));
@@ -133,7 +141,8 @@ fn room_is_told_of_once_and_only_to_who_was_refused() {
     bind(&mut pair, Side::Right, 9);
     for refused in [0, 1, 0] {
         let now = pair.now;
-        let mut send = || pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), &[1; 900]);
+        let mut send =
+            || pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 9), &[1; 900]);
         assert_eq!(send(), Ok(()));
         for _ in 0..refused {
             assert_eq!(send(), Err(Error::WouldBlock));
@@ -155,10 +164,14 @@ fn what_a_host_has_no_room_to_send_itself_is_lost_and_counted() {
     let server = bind(&mut pair, Side::Left, 9);
     let now = pair.now;
     for _ in 0..10 {
-        assert_eq!(pair.stack(Side::Left).udp_send_to(now, client, at(Side::Left, 9), &[1; 900]), Ok(()));
+        assert_eq!(
+            pair.stack(Side::Left).udp_send_to(now, client, at(Side::Left, 9), &[1; 900]),
+            Ok(())
+        );
     }
     pair.run_for(Duration::from_millis(1));
-    let received = std::iter::from_fn(|| receive(&mut pair, Side::Left, server).ok()).count() as u64;
+    let received =
+        std::iter::from_fn(|| receive(&mut pair, Side::Left, server).ok()).count() as u64;
     let counters = pair.stack(Side::Left).counters();
     assert!((1..10).contains(&received));
     assert_eq!((counters.ip.out_discards, counters.udp.out_datagrams), (10 - received, 10));
@@ -185,8 +198,12 @@ fn a_packet_for_one_host_in_a_frame_for_all_stations_is_dropped() {
     for (destination, is_taken) in [(MacAddress::BROADCAST, false), (group, false), (own, true)] {
         let mut frame = vec![0; 60];
         let source = MacAddress::new([2, 0, 0, 0, 0, 66]);
-        let header =
-            EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type: EtherType::IPV4 };
+        let header = EthernetHeader {
+            destination,
+            source,
+            tags: VlanTags::NONE,
+            ether_type: EtherType::IPV4,
+        };
         let at = header.emit(&mut frame);
         frame[at..][..32].copy_from_slice(&packet());
         let (now, before) = (pair.now, pair.stack(Side::Left).counters().ip);
@@ -301,14 +318,17 @@ fn a_host_holds_what_a_closed_socket_was_told_to_send_until_the_neighbour_has_an
     pair.turn();
     // It has asked, and nothing is to be sent until the answer is there.
     assert!(!pair.stack(Side::Left).wants_transmit() && pair.stack(Side::Left).holds_packets());
-    assert!(pair.run_until(Duration::from_millis(1), |pair| !pair.stack(Side::Left).holds_packets()));
+    assert!(
+        pair.run_until(Duration::from_millis(1), |pair| !pair.stack(Side::Left).holds_packets())
+    );
     pair.run_for(Duration::from_millis(1));
     assert_eq!(receive(&mut pair, Side::Right, right), Ok((b"word".into(), at(Side::Left, 5))));
 }
 
 #[test]
 fn of_what_closed_sockets_were_told_to_send_no_more_is_kept_than_of_replies() {
-    let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.reply_bytes = 2 * (100 + 92));
+    let mut pair =
+        Pair::new(&Setup::default(), |_, config| config.limits.reply_bytes = 2 * (100 + 92));
     let left = bind(&mut pair, Side::Left, 5);
     let now = pair.now;
     let stack = pair.stack(Side::Left);
@@ -357,7 +377,10 @@ fn broadcasts_need_leave_and_reach_who_listens_on_all_addresses() {
     let now = pair.now;
     let to_all = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 255), 9);
     let stack = pair.stack(Side::Left);
-    assert_eq!(stack.udp_send_to(now, left, to_all, b"all"), Err(Error::BroadcastForbidden(*to_all.ip())));
+    assert_eq!(
+        stack.udp_send_to(now, left, to_all, b"all"),
+        Err(Error::BroadcastForbidden(*to_all.ip()))
+    );
     stack.udp_set_broadcast(left, true).unwrap();
     stack.udp_send_to(now, left, to_all, b"all").unwrap();
     stack.udp_send_to(now, left, SocketAddrV4::new(Ipv4Addr::BROADCAST, 9), b"limited").unwrap();
@@ -386,9 +409,13 @@ fn what_cannot_be_is_refused_with_its_reason() {
     assert_eq!(stack.udp_send_to(now, left, far, b""), Err(Error::NoRoute(*far.ip())));
     let group = SocketAddrV4::new(Ipv4Addr::new(224, 0, 0, 1), 9);
     for nobody in [at(Side::Right, 0), group, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9)] {
-        assert_eq!(stack.udp_send_to(now, left, nobody, b""), Err(Error::InvalidDestination(nobody)));
+        assert_eq!(
+            stack.udp_send_to(now, left, nobody, b""),
+            Err(Error::InvalidDestination(nobody))
+        );
     }
-    let within = stack.udp_bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 5), &UdpOptions::default()).unwrap();
+    let within =
+        stack.udp_bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 5), &UdpOptions::default()).unwrap();
     let outside = Err(Error::Loopback(Ipv4Addr::LOCALHOST));
     assert_eq!(stack.udp_send_to(now, within, at(Side::Right, 9), b""), outside);
     assert_eq!(stack.udp_connect(now, within, at(Side::Right, 9)), outside);
@@ -405,7 +432,8 @@ fn what_cannot_be_is_refused_with_its_reason() {
 
 #[test]
 fn ephemeral_ports_run_out_with_an_error() {
-    let mut pair = Pair::new(&Setup::default(), |_, config| config.ephemeral_ports = 40_000..=40_009);
+    let mut pair =
+        Pair::new(&Setup::default(), |_, config| config.ephemeral_ports = 40_000..=40_009);
     let stack = pair.stack(Side::Left);
     let any_port = at(Side::Left, 0);
     let sockets: Vec<_> =
@@ -414,7 +442,10 @@ fn ephemeral_ports_run_out_with_an_error() {
         sockets.iter().map(|&socket| stack.udp_local_addr(socket).unwrap().port()).collect();
     ports.sort_unstable();
     assert_eq!(ports, (40_000..=40_009).collect::<Vec<_>>());
-    assert!(matches!(stack.udp_bind(any_port, &UdpOptions::default()), Err(Error::PortsExhausted(_))));
+    assert!(matches!(
+        stack.udp_bind(any_port, &UdpOptions::default()),
+        Err(Error::PortsExhausted(_))
+    ));
 }
 
 #[test]

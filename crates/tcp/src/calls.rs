@@ -212,7 +212,9 @@ impl Connection {
         } else if self.state == State::TimeWait {
             // The peer has our FIN and can be told nothing more; old segments must die all the same.
             self.receiver.shut();
-        } else if !self.receiver.buffer.is_empty() || self.preferences.linger == Some(Duration::ZERO) {
+        } else if !self.receiver.buffer.is_empty()
+            || self.preferences.linger == Some(Duration::ZERO)
+        {
             self.abort(now);
         } else {
             self.shutdown_write(now);

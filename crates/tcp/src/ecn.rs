@@ -114,7 +114,9 @@ impl Notification {
         if let Some(accurate) = &self.accurate {
             return if sent < 2 { answer_to(accurate.syn) } else { TcpFlags::empty() };
         }
-        let yes = self.rule != EcnRule::Off && self.has_heard_yes() && !self.past.contains(Past::SENT_PLAIN);
+        let yes = self.rule != EcnRule::Off
+            && self.has_heard_yes()
+            && !self.past.contains(Past::SENT_PLAIN);
         if yes { TcpFlags::ECE } else { TcpFlags::empty() }
     }
 
@@ -167,7 +169,8 @@ impl Notification {
         let was_classic = self.accurate.is_none() && self.past.contains(Past::HEARD_SETUP);
         self.accurate_rule != EcnRule::Off
             && !flags.contains(TcpFlags::ACK)
-            && ((self.accurate.is_some() && classic) || (was_classic && !classic && !asks.is_empty()))
+            && ((self.accurate.is_some() && classic)
+                || (was_classic && !classic && !asks.is_empty()))
     }
 
     /// May data be marked by now? In the accurate mode only once the handshake is complete, and a server not
@@ -180,7 +183,8 @@ impl Notification {
             }
             None => {
                 let yes = Past::SENT_SETUP.union(Past::HEARD_SETUP);
-                self.past.contains(yes) && !self.past.intersects(Past::SENT_PLAIN.union(Past::HEARD_PLAIN))
+                self.past.contains(yes)
+                    && !self.past.intersects(Past::SENT_PLAIN.union(Past::HEARD_PLAIN))
             }
         };
         self.codepoint = if agreed { Ecn::Ect0 } else { Ecn::NotEct };
@@ -294,7 +298,8 @@ mod tests {
     #[test]
     fn both_sides_have_to_say_yes_and_never_no() {
         let (ask, answer) = (SYN | BOTH, SYN_ACK | TcpFlags::ECE);
-        let is_on = |sent: &[TcpFlags], heard: &[TcpFlags]| after(EcnRule::Request, sent, heard).is_on();
+        let is_on =
+            |sent: &[TcpFlags], heard: &[TcpFlags]| after(EcnRule::Request, sent, heard).is_on();
         assert!(is_on(&[ask], &[answer]));
         assert!(is_on(&[answer], &[ask]));
         assert!(!is_on(&[ask], &[SYN_ACK]));
@@ -315,7 +320,11 @@ mod tests {
     fn only_a_syn_that_asks_is_answered_with_yes() {
         let answer = |rule, heard: &[TcpFlags]| after(rule, &[], heard).flags_of_syn_ack(0);
         assert_eq!(answer(EcnRule::Accept, &[SYN | BOTH]), TcpFlags::ECE);
-        assert_eq!(answer(EcnRule::Accept, &[SYN | TcpFlags::ACE]), TcpFlags::ECE, "it takes what it knows");
+        assert_eq!(
+            answer(EcnRule::Accept, &[SYN | TcpFlags::ACE]),
+            TcpFlags::ECE,
+            "it takes what it knows"
+        );
         assert_eq!(answer(EcnRule::Off, &[SYN | BOTH]), TcpFlags::empty());
         for plain in [SYN, SYN | TcpFlags::ECE, SYN | TcpFlags::CWR] {
             assert_eq!(answer(EcnRule::Request, &[plain]), TcpFlags::empty());
@@ -325,7 +334,8 @@ mod tests {
     /// RFC 9768 tables 1 and 2, and §3.1.3 for what has no meaning yet: the eight answers to a request.
     #[test]
     fn a_request_for_the_accurate_mode_is_answered_by_the_mode_and_what_became_of_it() {
-        let (none, classic, accurate) = ((false, false, false), (true, false, true), (true, true, true));
+        let (none, classic, accurate) =
+            ((false, false, false), (true, false, true), (true, true, true));
         let unsafe_path = (true, true, false);
         for (answer, expected) in
             [none, classic, accurate, unsafe_path, unsafe_path, accurate, unsafe_path, none]
@@ -336,7 +346,8 @@ mod tests {
             let client = Notification::new(EcnRule::Off, EcnRule::Request);
             let mut client = tell(client, &[SYN | TcpFlags::ACE], &[SYN_ACK | answer]);
             client.on_established();
-            let found = (client.is_on(), client.accurate.is_some(), client.codepoint() == Ecn::Ect0);
+            let found =
+                (client.is_on(), client.accurate.is_some(), client.codepoint() == Ecn::Ect0);
             assert_eq!(found, expected, "{answer:?}");
         }
     }
@@ -352,7 +363,11 @@ mod tests {
                 0b011 => 0b001,
                 _ => 0b010,
             };
-            assert_eq!((answer, server.accurate.is_some()), (expected, expected == 0b010), "{asked:03b}");
+            assert_eq!(
+                (answer, server.accurate.is_some()),
+                (expected, expected == 0b010),
+                "{asked:03b}"
+            );
         }
     }
 

@@ -145,7 +145,11 @@ impl Connection {
 
     /// How much of what was written leaves with the SYN.
     pub(crate) fn data_for_syn(&self) -> u32 {
-        if self.fast_open.is_none() { 0 } else { self.room_on_syn().min(saturated(self.sender.buffer.len())) }
+        if self.fast_open.is_none() {
+            0
+        } else {
+            self.room_on_syn().min(saturated(self.sender.buffer.len()))
+        }
     }
 
     /// How much data a SYN that bears `options` can bring. The end of urgent data could not be told there.

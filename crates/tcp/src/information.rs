@@ -59,8 +59,10 @@ impl Connection {
     #[must_use]
     #[inline]
     pub fn is_at_end_of_stream(&self) -> bool {
-        let closed_by_peer =
-            matches!(self.state, State::CloseWait | State::Closing | State::LastAck | State::TimeWait);
+        let closed_by_peer = matches!(
+            self.state,
+            State::CloseWait | State::Closing | State::LastAck | State::TimeWait
+        );
         closed_by_peer || self.receiver.shut || self.state == State::Closed
     }
 

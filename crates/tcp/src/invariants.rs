@@ -34,7 +34,11 @@ impl Connection {
             self.state
         );
         if self.state == State::Closed {
-            assert_eq!(self.timers.next(), linerate_units::Instant::NEVER, "a timer outlives the connection");
+            assert_eq!(
+                self.timers.next(),
+                linerate_units::Instant::NEVER,
+                "a timer outlives the connection"
+            );
         }
     }
 
@@ -60,7 +64,10 @@ impl Connection {
     pub fn assert_hears_like(&self, twin: &mut Self) {
         twin.receiver.take_leftovers_of(&self.receiver, &self.rcv);
         twin.sender.buffer.take_leftovers_of(&self.sender.buffer);
-        assert_eq!(self, twin, "data that were put in place before their checksum was looked at have shown");
+        assert_eq!(
+            self, twin,
+            "data that were put in place before their checksum was looked at have shown"
+        );
     }
 
     /// If it can rest, it comes back as it was.

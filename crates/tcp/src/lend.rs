@@ -33,7 +33,11 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Connection::read`]; `take` is not called then.
-    pub fn read_with(&mut self, now: Instant, take: impl FnOnce(&[u8]) -> usize) -> Result<usize, Error> {
+    pub fn read_with(
+        &mut self,
+        now: Instant,
+        take: impl FnOnce(&[u8]) -> usize,
+    ) -> Result<usize, Error> {
         if self.receiver.buffer.is_empty() {
             self.why_nothing_to_read()?;
             take(&[]);

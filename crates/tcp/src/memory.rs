@@ -30,8 +30,8 @@ pub struct MemoryGrant {
 /// As much as there is takes a bit: a host says anew what it grants before each step.
 impl Pack for MemoryGrant {
     fn pack(&self, into: &mut Packer<'_>) {
-        let limited =
-            (*self != Self::UNLIMITED).then_some(((self.room, self.least), (self.tuning, self.is_awaited)));
+        let limited = (*self != Self::UNLIMITED)
+            .then_some(((self.room, self.least), (self.tuning, self.is_awaited)));
         limited.pack(into);
     }
 
@@ -47,7 +47,8 @@ impl Pack for MemoryGrant {
 
 impl MemoryGrant {
     /// As much as the configuration allows.
-    pub const UNLIMITED: Self = Self { room: u32::MAX, least: u32::MAX, tuning: true, is_awaited: false };
+    pub const UNLIMITED: Self =
+        Self { room: u32::MAX, least: u32::MAX, tuning: true, is_awaited: false };
 }
 
 impl Connection {
@@ -87,7 +88,8 @@ impl Connection {
     #[must_use]
     pub const fn moved_bytes(&self) -> u64 {
         let statistics = &self.statistics;
-        statistics.bytes_acknowledged + statistics.bytes_received - self.receiver.buffer.len() as u64
+        statistics.bytes_acknowledged + statistics.bytes_received
+            - self.receiver.buffer.len() as u64
     }
 
     /// Bytes that can be in the send buffer.
@@ -192,7 +194,8 @@ impl Connection {
         if !self.memory.tuning {
             return;
         }
-        let wanted = (self.sender.congestion.window().cwnd() as usize).saturating_mul(2).min(most as usize);
+        let wanted =
+            (self.sender.congestion.window().cwnd() as usize).saturating_mul(2).min(most as usize);
         if wanted > self.sender.buffer.capacity() {
             self.sender.buffer.set_capacity(wanted);
         }

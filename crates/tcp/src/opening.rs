@@ -146,7 +146,12 @@ impl Connection {
 
     /// An active open: the SYN leaves at the next [`Connection::poll_transmit`].
     #[must_use]
-    pub fn connect(config: impl Into<SharedConfig>, path: Path, seeds: Seeds, now: Instant) -> Self {
+    pub fn connect(
+        config: impl Into<SharedConfig>,
+        path: Path,
+        seeds: Seeds,
+        now: Instant,
+    ) -> Self {
         Self::open(config.into(), path, seeds, Open::Active, now)
     }
 
@@ -170,7 +175,11 @@ impl Connection {
     /// acknowledges the SYN-ACK and bore `ecn`. The connection is what the SYN and that segment would have made of
     /// it, except that it knows nothing of the round trip: the timestamp that comes back had bits of the cookie
     /// in it.
-    pub fn learn_from_cookie(&mut self, (syn, ack, ecn): (&Segment<'_>, &Segment<'_>, Ecn), now: Instant) {
+    pub fn learn_from_cookie(
+        &mut self,
+        (syn, ack, ecn): (&Segment<'_>, &Segment<'_>, Ecn),
+        now: Instant,
+    ) {
         self.learn_from_syn(syn, now);
         // The SYN-ACK that left when the SYN came.
         let _ = self.poll_transmit(now, &mut [0; TcpHeader::MAX_LENGTH]);
@@ -210,7 +219,8 @@ impl Connection {
         let is_possible = self.agreement.selective_acks || wish != CongestionName::Bbr;
         let name = if is_possible { wish } else { Config::modern().congestion };
         let (mss, initial) = (self.full_segment(), self.config.initial_window);
-        let (paced, seed) = (self.config.pacing == PacingRule::On, u64::from(self.snd.iss.number()));
+        let (paced, seed) =
+            (self.config.pacing == PacingRule::On, u64::from(self.snd.iss.number()));
         self.sender.congestion = Congestion::new(name, mss, initial, paced, seed);
         self.begin_first_flight();
     }
@@ -313,7 +323,10 @@ mod tests {
                     for path in [PATH, Path { window_clamp: Some(5_000), ..PATH }] {
                         for mut over in [client.clone(), server.clone()] {
                             over.reopen(&after, path, seeds(9), open, now);
-                            assert_eq!(over, Connection::open(after.clone(), path, seeds(9), open, now));
+                            assert_eq!(
+                                over,
+                                Connection::open(after.clone(), path, seeds(9), open, now)
+                            );
                         }
                     }
                 }

@@ -48,12 +48,19 @@ impl TimestampState {
 
     /// PAWS: is this from a past life of the sequence numbers (RFC 7323 §5.3 R1)?
     pub(crate) fn is_old(&self, timestamps: Timestamps, now: Instant) -> bool {
-        before(timestamps.value, self.recent) && now.since(self.recent_at).as_millis() < STALE_AFTER_MILLIS
+        before(timestamps.value, self.recent)
+            && now.since(self.recent_at).as_millis() < STALE_AFTER_MILLIS
     }
 
     /// Takes TSval as TS.Recent if the segment covers what was acknowledged last (RFC 7323 §4.3),
     /// so that a delayed acknowledgement echoes the earliest segment it stands for.
-    pub(crate) fn note(&mut self, timestamps: Timestamps, seq: SeqNum, last_ack_sent: SeqNum, now: Instant) {
+    pub(crate) fn note(
+        &mut self,
+        timestamps: Timestamps,
+        seq: SeqNum,
+        last_ack_sent: SeqNum,
+        now: Instant,
+    ) {
         if !seq.after(last_ack_sent) && !self.is_old(timestamps, now) {
             self.take(timestamps.value, now);
         }
@@ -67,7 +74,11 @@ impl TimestampState {
 
     /// The round trip that the echo of a segment tells of, in ticks of a millisecond; `None` if it has none, or one
     /// that lies in the future.
-    pub(crate) fn echoed_round_trip(&self, segment: &Segment<'_>, now: Instant) -> Option<Duration> {
+    pub(crate) fn echoed_round_trip(
+        &self,
+        segment: &Segment<'_>,
+        now: Instant,
+    ) -> Option<Duration> {
         self.round_trip_of(self.of(segment)?, now)
     }
 
@@ -109,7 +120,8 @@ packed!(Agreement { receive_shift, send_shift, scaling, selective_acks });
 impl Agreement {
     /// What our SYN offers.
     pub(crate) fn offer(config: &Config, receive_buffer: BufferSize) -> Self {
-        let receive_shift = if config.window_scaling { shift_for(receive_buffer.most()) } else { 0 };
+        let receive_shift =
+            if config.window_scaling { shift_for(receive_buffer.most()) } else { 0 };
         Self {
             receive_shift,
             send_shift: 0,
@@ -152,7 +164,10 @@ mod tests {
         let mut agreement = Agreement::offer(&Config::modern(), BufferSize::Fixed(1 << 20));
         assert_eq!(agreement.receive_shift, 5);
         agreement.settle(&TcpOptions::default());
-        assert_eq!((agreement.receive_shift, agreement.send_shift, agreement.scaling), (0, 0, false));
+        assert_eq!(
+            (agreement.receive_shift, agreement.send_shift, agreement.scaling),
+            (0, 0, false)
+        );
         let mut agreement = Agreement::offer(&Config::modern(), BufferSize::Fixed(1 << 20));
         agreement.settle(&TcpOptions { window_scale: Some(200), ..TcpOptions::default() });
         assert_eq!((agreement.receive_shift, agreement.send_shift), (5, 14));

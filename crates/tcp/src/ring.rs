@@ -59,7 +59,12 @@ impl Ring {
     /// Makes sure of memory for `needed` bytes from the head on, of `capacity` that may ever be needed,
     /// without taking more than is granted. False if that is not enough.
     #[inline]
-    pub(crate) fn make_room(&mut self, needed: usize, capacity: usize, grant: &MemoryGrant) -> bool {
+    pub(crate) fn make_room(
+        &mut self,
+        needed: usize,
+        capacity: usize,
+        grant: &MemoryGrant,
+    ) -> bool {
         needed <= self.storage.len() || self.grow(needed, capacity, grant)
     }
 
@@ -206,7 +211,11 @@ impl Ring {
     }
 
     /// The memory has what that of `other` has, except for the bytes at `kept` from the head on.
-    pub(crate) fn take_leftovers_of(&mut self, other: &Self, kept: impl Iterator<Item = Range<usize>>) {
+    pub(crate) fn take_leftovers_of(
+        &mut self,
+        other: &Self,
+        kept: impl Iterator<Item = Range<usize>>,
+    ) {
         let own = core::mem::replace(&mut self.storage, other.storage.clone());
         let own = Self { storage: own, ..*self };
         if self.memory() != own.memory() {

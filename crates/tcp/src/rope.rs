@@ -96,7 +96,12 @@ impl Rope {
 
     /// As [`Ring::make_room`].
     #[inline]
-    pub(crate) fn make_room(&mut self, needed: usize, capacity: usize, grant: &MemoryGrant) -> bool {
+    pub(crate) fn make_room(
+        &mut self,
+        needed: usize,
+        capacity: usize,
+        grant: &MemoryGrant,
+    ) -> bool {
         self.ring.make_room(needed - self.in_pieces(), capacity, grant)
     }
 
@@ -295,10 +300,18 @@ impl Rope {
     /// Checks what must hold with `length` bytes in it, and `beyond` bytes in place behind them.
     pub(crate) fn check(&self, length: usize, beyond: usize) {
         let in_ring = length - self.in_pieces() + beyond;
-        assert!(in_ring <= self.ring.memory(), "{in_ring} bytes in a memory of {}", self.ring.memory());
+        assert!(
+            in_ring <= self.ring.memory(),
+            "{in_ring} bytes in a memory of {}",
+            self.ring.memory()
+        );
         if let Some(pieces) = &self.pieces {
             let of_pieces = pieces.check(length);
-            assert_eq!((self.in_pieces(), self.beside as usize), of_pieces, "what pieces hold is counted");
+            assert_eq!(
+                (self.in_pieces(), self.beside as usize),
+                of_pieces,
+                "what pieces hold is counted"
+            );
         }
     }
 }
@@ -310,8 +323,10 @@ impl Pieces {
         let next = self.list.partition_point(|piece| piece.end() <= number);
         let Some(piece) = self.list.get(next) else {
             // Behind the last piece.
-            let (end, ring) =
-                self.list.back().map_or((self.head, self.ring_head), |last| (last.end(), last.ring));
+            let (end, ring) = self
+                .list
+                .back()
+                .map_or((self.head, self.ring_head), |last| (last.end(), last.ring));
             return Place::Ring(ring + (number - end) - self.ring_head, usize::MAX);
         };
         match number.checked_sub(piece.start) {
@@ -403,7 +418,9 @@ mod tests {
         fn compare(&self) {
             self.rope.check(self.plain.len(), 0);
             for offset in 0..=self.plain.len() {
-                for length in [1, 3, 7, usize::MAX].map(|length| length.min(self.plain.len() - offset)) {
+                for length in
+                    [1, 3, 7, usize::MAX].map(|length| length.min(self.plain.len() - offset))
+                {
                     let expected = &self.plain[offset..offset + length];
                     let mut into = vec![0; length];
                     self.rope.read(offset, &mut into);

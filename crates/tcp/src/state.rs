@@ -63,7 +63,10 @@ impl State {
     /// Can data or a FIN of ours be on its way, now or after the next write?
     #[must_use]
     pub const fn sends_data(self) -> bool {
-        matches!(self, Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck)
+        matches!(
+            self,
+            Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck
+        )
     }
 
     /// The application has closed its sending side.

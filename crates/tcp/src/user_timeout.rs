@@ -132,7 +132,10 @@ fn option_of(timeout: Duration) -> UserTimeout {
     let seconds = timeout.as_nanos().div_ceil(Duration::from_secs(1).as_nanos()).max(1);
     let minutes = seconds > u64::from(UserTimeout::MOST);
     let count = if minutes { seconds.div_ceil(60) } else { seconds };
-    UserTimeout { minutes, count: u16::try_from(count).unwrap_or(UserTimeout::MOST).min(UserTimeout::MOST) }
+    UserTimeout {
+        minutes,
+        count: u16::try_from(count).unwrap_or(UserTimeout::MOST).min(UserTimeout::MOST),
+    }
 }
 
 #[cfg(test)]

@@ -62,7 +62,12 @@ impl Application {
             Ok(0) => self.heard_end = true,
             Ok(count) => {
                 for (index, &byte) in part[..count].iter().enumerate() {
-                    assert_eq!(byte, pattern(self.read + index), "byte {} is wrong", self.read + index);
+                    assert_eq!(
+                        byte,
+                        pattern(self.read + index),
+                        "byte {} is wrong",
+                        self.read + index
+                    );
                 }
                 self.read += count;
             }
@@ -116,9 +121,16 @@ fn converse_or_fail(pair: &mut Connections, up: &Flow, down: &Flow, segments: u3
         }
     }
     // A server without an application yet has nothing to say and nobody to say it to.
-    for end in [&client, &server].into_iter().filter(|end| end.side == End::Client || pair.server.is_some()) {
+    for end in [&client, &server]
+        .into_iter()
+        .filter(|end| end.side == End::Client || pair.server.is_some())
+    {
         match end.failed {
-            None => assert!(end.is_done() && end.read == end.hears.bytes, "{:?} was told nothing", end.side),
+            None => assert!(
+                end.is_done() && end.read == end.hears.bytes,
+                "{:?} was told nothing",
+                end.side
+            ),
             Some(error) => {
                 assert!(matches!(error, Error::TimedOut | Error::Reset), "{:?}: {error}", end.side);
             }

@@ -50,7 +50,11 @@ fn no_pair_of_buffers_waits_for_a_timer() {
             let server = pair.server().statistics();
             assert_eq!(server.delayed_ack_timeouts, 0, "{send} × {receive} packets");
             assert_eq!(pair.client.statistics().window_probes, 0, "{send} × {receive} packets");
-            assert_eq!(pair.client.statistics().retransmitted_segments, 0, "{send} × {receive} packets");
+            assert_eq!(
+                pair.client.statistics().retransmitted_segments,
+                0,
+                "{send} × {receive} packets"
+            );
         }
     }
 }

@@ -35,7 +35,9 @@ fn arguments() -> Option<Arguments> {
     while let Some(word) = words.next() {
         let value = words.next()?;
         match word.as_str() {
-            "--minutes" => arguments.minutes = Some(value.parse().ok().filter(|&minutes| minutes >= 0.0)?),
+            "--minutes" => {
+                arguments.minutes = Some(value.parse().ok().filter(|&minutes| minutes >= 0.0)?)
+            }
             "--seed" => arguments.seed = Some(value.parse().ok()?),
             "--case" => arguments.case = Some(value.parse().ok()?),
             "--simpler" => arguments.simpler = value.parse().ok()?,
@@ -76,12 +78,17 @@ fn explore(seed: u64, span: Duration) -> ExitCode {
     // A failure is told once, with the command that repeats it; shrinking it would tell it many times.
     panic::set_hook(Box::new(|_| {}));
     let work = || {
-        while start.elapsed() < span && failure.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+        while start.elapsed() < span
+            && failure.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        {
             let case = Case { seed, number: next.fetch_add(1, Ordering::Relaxed), simpler: 0 };
             match case.judge() {
                 Ok(coverage) => seen.lock().unwrap_or_else(PoisonError::into_inner).add(&coverage),
                 Err(cause) => {
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((case, cause));
+                    failure
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .get_or_insert((case, cause));
                 }
             }
         }

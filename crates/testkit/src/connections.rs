@@ -6,8 +6,8 @@
 
 use crate::{Fate, Network, Wire};
 use linerate_tcp::{
-    Acknowledgements, Config, Connection, Disposition, Error, Event, FastOpenOffer, ListenVerdict, Path,
-    Refusal, Reset, Seeds, State, Transmit, judge_listen, judge_unconnected,
+    Acknowledgements, Config, Connection, Disposition, Error, Event, FastOpenOffer, ListenVerdict,
+    Path, Refusal, Reset, Seeds, State, Transmit, judge_listen, judge_unconnected,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, FastOpenCookie, Segment, SeqNum, TcpHeader, TcpOptions};
@@ -86,7 +86,12 @@ impl Connections {
 
     /// The same with both initial sequence numbers chosen.
     #[must_use]
-    pub fn with_initial_sequences(client: &Config, server: &Config, network: Network, iss: [u32; 2]) -> Self {
+    pub fn with_initial_sequences(
+        client: &Config,
+        server: &Config,
+        network: Network,
+        iss: [u32; 2],
+    ) -> Self {
         let seeds = |number| Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: 7 };
         Self::with_seeds(client, server, network, u64::from(iss[0]), iss.map(seeds))
     }
@@ -139,7 +144,10 @@ impl Connections {
 
     /// Shows every segment that is sent to `filter`, with who sent it; its answer, if there is one,
     /// is the segment's fate in place of the network's.
-    pub fn set_filter(&mut self, filter: impl FnMut(Instant, End, &Segment<'_>) -> Option<Fate> + 'static) {
+    pub fn set_filter(
+        &mut self,
+        filter: impl FnMut(Instant, End, &Segment<'_>) -> Option<Fate> + 'static,
+    ) {
         self.filter = Box::new(filter);
     }
 
@@ -282,7 +290,8 @@ impl Connections {
         loop {
             let now = self.now;
             let end = self.end(from);
-            let sent = go_on(end, now, header, &mut frame).or_else(|| poll_with_twin(end, now, &mut frame));
+            let sent = go_on(end, now, header, &mut frame)
+                .or_else(|| poll_with_twin(end, now, &mut frame));
             end.check();
             let Some(sent) = sent else { return };
             header = sent.header;
@@ -367,7 +376,8 @@ impl Connections {
 
     fn listen(&mut self, segment: &Segment<'_>, ecn: Ecn) {
         if judge_listen(segment) == ListenVerdict::Open {
-            let mut server = Connection::accept(self.server_config, self.path, self.seeds, segment, self.now);
+            let mut server =
+                Connection::accept(self.server_config, self.path, self.seeds, segment, self.now);
             server.note_codepoint_of_syn(ecn);
             if segment.options().fast_open.is_some() {
                 if self.lets_in {
@@ -383,7 +393,11 @@ impl Connections {
 }
 
 /// The next segment of `end`, which a twin that predicts nothing sends, too, and remembers as the same.
-pub(crate) fn poll_with_twin(end: &mut Connection, now: Instant, frame: &mut [u8]) -> Option<Transmit> {
+pub(crate) fn poll_with_twin(
+    end: &mut Connection,
+    now: Instant,
+    frame: &mut [u8],
+) -> Option<Transmit> {
     let mut twin = end.clone();
     twin.set_header_prediction(false);
     let sent = end.poll_transmit(now, frame);
@@ -395,7 +409,11 @@ pub(crate) fn poll_with_twin(end: &mut Connection, now: Instant, frame: &mut [u8
         "a predicted segment is another than the chosen one"
     );
     if let Some(sent) = sent {
-        assert_eq!(frame[..sent.length], bytes[..sent.length], "a predicted segment is written otherwise");
+        assert_eq!(
+            frame[..sent.length],
+            bytes[..sent.length],
+            "a predicted segment is written otherwise"
+        );
     }
     end.assert_agrees_with(&mut twin);
     if let Some(row) = end.poll_acks()
@@ -442,7 +460,11 @@ fn go_on(end: &mut Connection, now: Instant, header: usize, frame: &mut [u8]) ->
         (header, header + next.length as usize),
         "segments of a burst are alike"
     );
-    assert_eq!(frame[..sent.length], bytes[..sent.length], "they differ in nothing but their numbers");
+    assert_eq!(
+        frame[..sent.length],
+        bytes[..sent.length],
+        "they differ in nothing but their numbers"
+    );
     assert_eq!(sum.finish(), linerate_wire::Sum::of(&frame[header..sent.length]).finish());
     end.assert_went_on_like(&mut asked);
     if end.falls_silent_after_burst(now) {

@@ -37,7 +37,8 @@ pub fn busy_host() -> Host<TestLink> {
     pair.run_for(Duration::from_millis(1));
     open(&mut pair, Side::Right, SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 99), 9));
     let capabilities = Capabilities::new(Medium::Ethernet, Setup::default().mtu);
-    let spare = Host::new(Stack::new(Side::Left.config(), [0; 32]), TestLink::new(capabilities, 256));
+    let spare =
+        Host::new(Stack::new(Side::Left.config(), [0; 32]), TestLink::new(capabilities, 256));
     std::mem::replace(pair.host(Side::Right), spare)
 }
 
@@ -72,24 +73,33 @@ pub fn real_frames() -> Vec<Vec<u8>> {
     let frames = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&frames);
     pair.observe(move |_, _, frame| log.borrow_mut().push(frame.to_vec()));
-    let listener = pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
+    let listener =
+        pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
     let (now, left) = (pair.now, pair.stack(Side::Left));
     let socket = left.udp_bind(at(Side::Left, 5), &UdpOptions::default());
-    let sent =
-        socket.and_then(|socket| left.udp_send_to(now, socket, at(Side::Right, 7), b"nobody is there"));
+    let sent = socket
+        .and_then(|socket| left.udp_send_to(now, socket, at(Side::Right, 7), b"nobody is there"));
     let asked = left.echo_send(now, Side::Right.address(), 1, 1, b"ping");
     let refused = left.tcp_connect(now, at(Side::Right, 8), &ConnectOptions::default());
     let client = left.tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default());
-    let (Ok(()), Ok(()), Ok(_), Ok(client), Ok(listener)) = (sent, asked, refused, client, listener) else {
+    let (Ok(()), Ok(()), Ok(_), Ok(client), Ok(listener)) =
+        (sent, asked, refused, client, listener)
+    else {
         panic!("there is a way and room");
     };
     pair.run_for(Duration::from_millis(1));
     let now = pair.now;
-    let Some((server, _)) = pair.stack(Side::Right).tcp_accept(listener) else { panic!("nobody came") };
+    let Some((server, _)) = pair.stack(Side::Right).tcp_accept(listener) else {
+        panic!("nobody came")
+    };
     let written = pair.stack(Side::Left).tcp_write(now, client, &[7; 3_000]);
     let closed = pair.stack(Side::Left).tcp_close(now, client);
     let answered = pair.stack(Side::Right).tcp_write(now, server, &[8; 3_000]);
-    assert_eq!((written, closed, answered), (Ok(3_000), Ok(()), Ok(3_000)), "the connection is open");
+    assert_eq!(
+        (written, closed, answered),
+        (Ok(3_000), Ok(()), Ok(3_000)),
+        "the connection is open"
+    );
     pair.run_for(Duration::from_millis(1));
     frames.take()
 }

@@ -137,7 +137,10 @@ impl Pair {
 
     /// Shows every frame that is sent to `filter`, with who sent it; its answer, if there is one, is the
     /// frame's fate in place of the network's.
-    pub fn set_filter(&mut self, filter: impl FnMut(Instant, Side, &[u8]) -> Option<Fate> + 'static) {
+    pub fn set_filter(
+        &mut self,
+        filter: impl FnMut(Instant, Side, &[u8]) -> Option<Fate> + 'static,
+    ) {
         self.filter = Box::new(filter);
     }
 
@@ -208,14 +211,18 @@ impl Pair {
     /// Whether the packet in a frame, if there is one, may be marked.
     fn ecn_of(&self, frame: &[u8]) -> Ecn {
         let packet = frame.get(self.place_of_packet()..).map(Ipv4Packet::parse);
-        packet.and_then(Result::ok).map_or(Ecn::NotEct, |packet| packet.header.type_of_service.ecn())
+        packet
+            .and_then(Result::ok)
+            .map_or(Ecn::NotEct, |packet| packet.header.type_of_service.ecn())
     }
 
     /// Moves to the next time at which there is something to do; false, and no move, if that is beyond
     /// `limit`.
     pub fn move_on(&mut self, limit: Instant) -> bool {
-        let next =
-            Side::BOTH.map(|side| self.next_turn(side)).into_iter().fold(self.wire.next(), Instant::min);
+        let next = Side::BOTH
+            .map(|side| self.next_turn(side))
+            .into_iter()
+            .fold(self.wire.next(), Instant::min);
         if next > limit || next == Instant::NEVER {
             return false;
         }
@@ -226,8 +233,10 @@ impl Pair {
     fn next_turn(&self, side: Side) -> Instant {
         let host = &self.hosts[side as usize];
         let Some(turn) = &self.turns[side as usize] else { return Instant::NEVER };
-        let again =
-            turn.more || turn.blocked || host.link().has_arrived() || host.stack().wants_turn_since(turn);
+        let again = turn.more
+            || turn.blocked
+            || host.link().has_arrived()
+            || host.stack().wants_turn_since(turn);
         let wanted = if again { self.now } else { turn.next };
         wanted.max(self.rested[side as usize])
     }
@@ -240,6 +249,9 @@ impl Pair {
 
 impl fmt::Debug for Pair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pair").field("now", &self.now).field("wire", &self.wire).finish_non_exhaustive()
+        f.debug_struct("Pair")
+            .field("now", &self.now)
+            .field("wire", &self.wire)
+            .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,8 @@
 //! A link that keeps frames until a test fetches them, and hands over those that a test puts in.
 
 use linerate_stack::{
-    Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, PlainFrame, RxChecksum, RxFrame,
-    TxFrame,
+    Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, PlainFrame, RxChecksum,
+    RxFrame, TxFrame,
 };
 use linerate_units::Instant;
 use std::collections::VecDeque;
@@ -33,7 +33,12 @@ impl Arrived {
     fn hand_over(&self, sink: &mut impl FrameSink) {
         let &Self { at, ref bytes, checksum, segment } = self;
         let memory = Arc::from(&bytes[..]);
-        sink.take(RxFrame { checksum, segment, memory: Some(&memory), ..RxFrame::plain(&memory, at) });
+        sink.take(RxFrame {
+            checksum,
+            segment,
+            memory: Some(&memory),
+            ..RxFrame::plain(&memory, at)
+        });
     }
 }
 
@@ -54,7 +59,13 @@ impl TestLink {
     /// A link with room for `capacity` frames to be sent.
     #[must_use]
     pub const fn new(capabilities: Capabilities, capacity: usize) -> Self {
-        Self { capabilities, capacity, arrived: VecDeque::new(), sent: VecDeque::new(), down: false }
+        Self {
+            capabilities,
+            capacity,
+            arrived: VecDeque::new(),
+            sent: VecDeque::new(),
+            down: false,
+        }
     }
 
     /// Has a frame arrive.
@@ -63,7 +74,13 @@ impl TestLink {
     }
 
     /// Has a frame arrive, of which the link says so much.
-    pub fn put_as(&mut self, at: Instant, bytes: Vec<u8>, checksum: RxChecksum, segment: Option<NonZeroU16>) {
+    pub fn put_as(
+        &mut self,
+        at: Instant,
+        bytes: Vec<u8>,
+        checksum: RxChecksum,
+        segment: Option<NonZeroU16>,
+    ) {
         self.arrived.push_back(Arrived { at, bytes, checksum, segment });
     }
 
@@ -80,11 +97,19 @@ impl TestLink {
 }
 
 impl Link for TestLink {
-    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         self.receive_into(budget, &mut on_frame)
     }
 
-    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
+    fn receive_into(
+        &mut self,
+        budget: usize,
+        sink: &mut impl FrameSink,
+    ) -> Result<usize, LinkError> {
         if self.down {
             return Err(LinkError::Down);
         }
@@ -110,7 +135,11 @@ impl Link for TestLink {
         self.transmit_into(budget, |slots| while slots.offer(&mut fill) {})
     }
 
-    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
         self.transmit_into(budget, |slots| source.fill_all(slots))
     }
 

@@ -72,7 +72,11 @@ impl Transfer {
                 Ok(0) => self.ended = true,
                 Ok(count) => {
                     let expected = (self.read..self.read + count).map(pattern);
-                    assert!(into[..count].iter().copied().eq(expected), "wrong bytes after {}", self.read);
+                    assert!(
+                        into[..count].iter().copied().eq(expected),
+                        "wrong bytes after {}",
+                        self.read
+                    );
                     self.read += count;
                 }
                 Err(Error::WouldBlock) => break,

@@ -83,7 +83,9 @@ impl Way {
         match self {
             Self::Copied => stack.tcp_read(now, socket, into),
             Self::InPlace => stack.tcp_read_with(now, socket, |bytes| take(bytes, into)),
-            Self::Shared => stack.tcp_read_shared(now, socket, into.len()).map(|bytes| take(&bytes, into)),
+            Self::Shared => {
+                stack.tcp_read_shared(now, socket, into.len()).map(|bytes| take(&bytes, into))
+            }
         }
     }
 }

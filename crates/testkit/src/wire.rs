@@ -40,7 +40,14 @@ impl<To: Copy + Ord> Wire<To> {
     #[must_use]
     pub fn new(network: Network, seed: u64) -> Self {
         let random = Rand64::new(u128::from(seed));
-        Self { network, random, in_flight: BTreeMap::new(), busy: BTreeMap::new(), sent: 0, offered: 0 }
+        Self {
+            network,
+            random,
+            in_flight: BTreeMap::new(),
+            busy: BTreeMap::new(),
+            sent: 0,
+            offered: 0,
+        }
     }
 
     /// Sends a packet towards `to`, which routers may mark as `ecn` says; its fate is drawn unless `fate`

@@ -52,7 +52,9 @@ impl FromStr for Bytes {
 impl fmt::Display for Bytes {
     #[allow(clippy::cast_precision_loss, reason = "three digits of it are shown")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, size) in [("TiB", 1_u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
+        for (name, size) in
+            [("TiB", 1_u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
+        {
             if self.0.is_multiple_of(size) && self.0 > 0 {
                 return write!(f, "{} {name}", self.0 / size);
             }

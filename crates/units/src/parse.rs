@@ -40,7 +40,8 @@ pub(crate) struct Scale {
 /// suffix counts in. Fractions are cut, amounts beyond 64 bits refused.
 pub(crate) fn parse_scaled(text: &str, scale: &Scale, bare: u64) -> Result<u64, ParseUnitError> {
     let trimmed = text.trim();
-    let digits_end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+    let digits_end =
+        trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
     let (digits, suffix) = trimmed.split_at(digits_end);
     let suffix = suffix.trim();
     let factor = if suffix.is_empty() {
@@ -52,7 +53,12 @@ pub(crate) fn parse_scaled(text: &str, scale: &Scale, bare: u64) -> Result<u64, 
         return Err(ParseUnitError::NoAmount {
             text: text.to_string(),
             unit: scale.unit,
-            suffixes: scale.suffixes.iter().map(|&(name, _)| name).collect::<alloc::vec::Vec<_>>().join(" "),
+            suffixes: scale
+                .suffixes
+                .iter()
+                .map(|&(name, _)| name)
+                .collect::<alloc::vec::Vec<_>>()
+                .join(" "),
         });
     };
     scaled(whole, fraction, factor).ok_or_else(|| ParseUnitError::TooLarge {
@@ -116,7 +122,8 @@ mod tests {
             ("99999999999999999999999999999999", &BYTES, 1, "18446744073709551615"),
         ] {
             let error = parse_scaled(text, scale, bare).unwrap_err().to_string();
-            let says = format!("`{text}` is too large an amount of {}: the most is {most}", scale.unit);
+            let says =
+                format!("`{text}` is too large an amount of {}: the most is {most}", scale.unit);
             assert_eq!(error, says);
             assert!(parse_scaled(most, scale, bare).is_ok(), "{most}");
         }

@@ -59,7 +59,9 @@ impl EcnCounts {
             _ => return None,
         };
         let mut counts = Self { order, count: 0, fields: [0; MOST] };
-        for (field, &[high, middle, low]) in counts.fields.iter_mut().zip(data.as_chunks::<FIELD>().0) {
+        for (field, &[high, middle, low]) in
+            counts.fields.iter_mut().zip(data.as_chunks::<FIELD>().0)
+        {
             *field = u32::from_be_bytes([0, high, middle, low]);
             counts.count += 1;
         }
@@ -157,14 +159,21 @@ mod tests {
             }
         }
         let all = EcnCounts::new(EcnOrder::One, 0x0100_0001, 2, 3);
-        assert_eq!((all.e0b(), all.ceb(), all.e1b()), (Some(1), Some(2), Some(3)), "24 bits of each");
+        assert_eq!(
+            (all.e0b(), all.ceb(), all.e1b()),
+            (Some(1), Some(2), Some(3)),
+            "24 bits of each"
+        );
     }
 
     /// RFC 9768 §3.2.3: whole fields of other lengths count, and the rest is padding.
     #[test]
     fn of_a_length_that_has_no_meaning_yet_the_whole_fields_are_read() {
         assert_eq!(read(&[172, 4, 9, 9]), EcnCounts::new(EcnOrder::Zero, 0, 0, 0).cut_to(0));
-        assert_eq!(read(&[172, 7, 0, 0, 5, 9, 9]), EcnCounts::new(EcnOrder::Zero, 5, 0, 0).cut_to(1));
+        assert_eq!(
+            read(&[172, 7, 0, 0, 5, 9, 9]),
+            EcnCounts::new(EcnOrder::Zero, 5, 0, 0).cut_to(1)
+        );
         let long = [174, 14, 0, 0, 1, 0, 0, 2, 1, 0, 3, 9, 9, 9];
         assert_eq!(read(&long), EcnCounts::new(EcnOrder::One, 0x01_0003, 2, 1));
     }

@@ -123,8 +123,9 @@ mod tests {
     fn a_question_has_the_bytes_that_rfc_826_draws() {
         let mut bytes = [0xff; 46];
         assert_eq!(ArpPacket::request(MAC, IP, OTHER_IP).emit(&mut bytes), 28);
-        let expected: [u8; 28] =
-            [0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 192, 0, 2, 2];
+        let expected: [u8; 28] = [
+            0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 192, 0, 2, 2,
+        ];
         assert_eq!(bytes[..28], expected);
         assert_eq!(ArpPacket::parse(&bytes), Ok(ArpPacket::request(MAC, IP, OTHER_IP)));
     }

@@ -128,7 +128,8 @@ impl<'a> EthernetFrame<'a> {
     /// [`Malformed`] if the header or a tag reaches beyond `bytes`.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let (fixed, mut payload) = split_fixed::<{ EthernetHeader::LENGTH }>("Ethernet header", bytes)?;
+        let (fixed, mut payload) =
+            split_fixed::<{ EthernetHeader::LENGTH }>("Ethernet header", bytes)?;
         let mut ether_type = EtherType(half(fixed, 12));
         let mut tags = VlanTags::NONE;
         for _ in 0..VlanTags::MOST {
@@ -139,7 +140,8 @@ impl<'a> EthernetFrame<'a> {
             tags.extend(VlanTag::read(ether_type, half(tag, 0)));
             (ether_type, payload) = (EtherType(half(tag, 2)), rest);
         }
-        let (destination, source) = (MacAddress::new(octets(fixed, 0)), MacAddress::new(octets(fixed, 6)));
+        let (destination, source) =
+            (MacAddress::new(octets(fixed, 0)), MacAddress::new(octets(fixed, 6)));
         Ok(Self { header: EthernetHeader { destination, source, tags, ether_type }, payload })
     }
 }
@@ -164,7 +166,10 @@ mod tests {
         let mut bytes = [0; 16];
         assert_eq!(UNTAGGED.emit(&mut bytes), 14);
         assert_eq!(bytes, [255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 0, 0, 0]);
-        assert_eq!(EthernetFrame::parse(&bytes), Ok(EthernetFrame { header: UNTAGGED, payload: &[0, 0] }));
+        assert_eq!(
+            EthernetFrame::parse(&bytes),
+            Ok(EthernetFrame { header: UNTAGGED, payload: &[0, 0] })
+        );
     }
 
     #[test]

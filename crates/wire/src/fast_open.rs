@@ -22,7 +22,8 @@ impl FastOpenCookie {
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let length = bytes.len();
-        if length != 0 && !(Self::LEAST..=Self::MOST).contains(&length) || !length.is_multiple_of(2) {
+        if length != 0 && !(Self::LEAST..=Self::MOST).contains(&length) || !length.is_multiple_of(2)
+        {
             return None;
         }
         let mut cookie = Self { length: u8::try_from(length).ok()?, ..Self::REQUEST };

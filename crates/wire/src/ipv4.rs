@@ -100,16 +100,28 @@ impl Ipv4Header {
     ///
     /// # Panics
     /// Like [`Ipv4Header::emit`], and if `options` is no multiple of four bytes, or more than forty.
-    pub fn emit_with_options(&self, options: &[u8], payload_length: usize, bytes: &mut [u8]) -> usize {
-        assert!(options.len().is_multiple_of(4) && options.len() <= 40, "options fill words, up to ten");
-        assert!(self.fragment_offset.is_multiple_of(8), "fragments begin at multiples of eight bytes");
+    pub fn emit_with_options(
+        &self,
+        options: &[u8],
+        payload_length: usize,
+        bytes: &mut [u8],
+    ) -> usize {
+        assert!(
+            options.len().is_multiple_of(4) && options.len() <= 40,
+            "options fill words, up to ten"
+        );
+        assert!(
+            self.fragment_offset.is_multiple_of(8),
+            "fragments begin at multiples of eight bytes"
+        );
         let header_length = Self::LENGTH + options.len();
         let Ok(total_length) = u16::try_from(header_length + payload_length) else {
             panic!("a packet of {header_length} + {payload_length} bytes exceeds 65,535");
         };
         let words = self.words(total_length, header_length);
         let sum = header_sum(words, options);
-        for (place, word) in room::<{ Self::LENGTH }>(bytes).as_chunks_mut().0.iter_mut().zip(words) {
+        for (place, word) in room::<{ Self::LENGTH }>(bytes).as_chunks_mut().0.iter_mut().zip(words)
+        {
             *place = word.to_be_bytes();
         }
         bytes[10..12].copy_from_slice(&sum.finish().to_be_bytes());
@@ -169,7 +181,11 @@ impl<'a> Ipv4Packet<'a> {
             return Err(field("total length", total_length));
         };
         let Some(payload) = rest.get(..payload_length) else {
-            return Err(Malformed::Truncated { what: "IPv4 packet", needed: total_length, had: bytes.len() });
+            return Err(Malformed::Truncated {
+                what: "IPv4 packet",
+                needed: total_length,
+                had: bytes.len(),
+            });
         };
         check_fragment(&head.header, header_length, payload)?;
         Ok(Self { header: head.header, options: head.options, payload })
@@ -178,7 +194,11 @@ impl<'a> Ipv4Packet<'a> {
 
 /// Can a datagram have this fragment?
 #[inline]
-fn check_fragment(header: &Ipv4Header, header_length: usize, payload: &[u8]) -> Result<(), Malformed> {
+fn check_fragment(
+    header: &Ipv4Header,
+    header_length: usize,
+    payload: &[u8],
+) -> Result<(), Malformed> {
     let end = usize::from(header.fragment_offset) + payload.len();
     if header_length + end > usize::from(u16::MAX) {
         return Err(field("end of fragment", end));
@@ -287,7 +307,10 @@ mod tests {
         let mut bytes = [0xee; 46];
         header().emit(3, &mut bytes);
         let packet = Ipv4Packet::parse(&bytes).unwrap();
-        assert_eq!((packet.header, packet.options, packet.payload), (header(), &[][..], &[0xee; 3][..]));
+        assert_eq!(
+            (packet.header, packet.options, packet.payload),
+            (header(), &[][..], &[0xee; 3][..])
+        );
     }
 
     #[test]
@@ -309,7 +332,8 @@ mod tests {
         assert_eq!(field(&spoilt(|bytes| bytes[0] = 0x65)), "version");
         assert_eq!(field(&spoilt(|bytes| bytes[0] = 0x44)), "header length");
         assert_eq!(field(&spoilt(|bytes| bytes[3] = 19)), "total length");
-        let truncated = |bytes: &[u8]| matches!(Ipv4Packet::parse(bytes), Err(Malformed::Truncated { .. }));
+        let truncated =
+            |bytes: &[u8]| matches!(Ipv4Packet::parse(bytes), Err(Malformed::Truncated { .. }));
         assert!(truncated(&spoilt(|bytes| bytes[3] = 33)));
         assert!(truncated(&spoilt(|bytes| bytes[0] = 0x49)));
         assert!(truncated(&[0x45; 19]) && truncated(&[]));
@@ -321,7 +345,8 @@ mod tests {
         bytes[8] -= 1;
         assert_eq!(Ipv4Packet::parse(&bytes), Err(Malformed::Checksum { what: "IPv4 header" }));
         let old = u16::from_be_bytes([64, 6]);
-        let checksum = checksum::update(u16::from_be_bytes([bytes[10], bytes[11]]), old, old - 0x0100);
+        let checksum =
+            checksum::update(u16::from_be_bytes([bytes[10], bytes[11]]), old, old - 0x0100);
         bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
         assert_eq!(Ipv4Packet::parse(&bytes).unwrap().header.ttl, 63);
     }
@@ -340,8 +365,12 @@ mod tests {
 
     #[test]
     fn a_fragment_says_where_it_belongs() {
-        let part =
-            Ipv4Header { dont_fragment: false, more_fragments: true, fragment_offset: 1_480, ..header() };
+        let part = Ipv4Header {
+            dont_fragment: false,
+            more_fragments: true,
+            fragment_offset: 1_480,
+            ..header()
+        };
         let mut bytes = [0; 28];
         part.emit(8, &mut bytes);
         let packet = Ipv4Packet::parse(&bytes).unwrap();
@@ -352,8 +381,14 @@ mod tests {
     #[test]
     fn a_fragment_that_no_datagram_can_have_is_malformed() {
         let beyond = spoilt(|bytes| bytes[6..8].copy_from_slice(&[0x1f, 0xff]));
-        assert!(matches!(Ipv4Packet::parse(&beyond), Err(Malformed::Field { field: "end of fragment", .. })));
+        assert!(matches!(
+            Ipv4Packet::parse(&beyond),
+            Err(Malformed::Field { field: "end of fragment", .. })
+        ));
         let uneven = spoilt(|bytes| bytes[6..8].copy_from_slice(&[0x20, 0]));
-        assert!(matches!(Ipv4Packet::parse(&uneven), Err(Malformed::Field { field: "fragment length", .. })));
+        assert!(matches!(
+            Ipv4Packet::parse(&uneven),
+            Err(Malformed::Field { field: "fragment length", .. })
+        ));
     }
 }

@@ -86,7 +86,9 @@ impl fmt::Display for Ipv4Cidr {
 
 /// The text is no address with a prefix. The person who typed it can mend it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("this is no IPv4 address with a prefix: write one as in 192.0.2.1/24, with a prefix up to 32")]
+#[error(
+    "this is no IPv4 address with a prefix: write one as in 192.0.2.1/24, with a prefix up to 32"
+)]
 pub struct ParseIpv4CidrError(());
 
 /// `192.0.2.1/24`; an address alone is a network of one.
@@ -119,7 +121,9 @@ mod tests {
     fn people_read_and_write_an_address_and_a_prefix() {
         assert_eq!(cidr("192.0.2.1/24").to_string(), "192.0.2.1/24");
         assert_eq!(cidr("192.0.2.1"), Ipv4Cidr::single(Ipv4Addr::new(192, 0, 2, 1)));
-        for text in ["", "/", "192.0.2.1/", "192.0.2.1/33", "192.0.2/24", "192.0.2.1/-1", "192.0.2.1/+8"] {
+        for text in
+            ["", "/", "192.0.2.1/", "192.0.2.1/33", "192.0.2/24", "192.0.2.1/-1", "192.0.2.1/+8"]
+        {
             assert!(text.parse::<Ipv4Cidr>().is_err(), "{text}");
         }
     }

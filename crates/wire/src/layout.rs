@@ -21,7 +21,10 @@ pub(crate) const fn word<const LENGTH: usize>(fixed: &[u8; LENGTH], at: usize) -
 }
 
 /// The address of `SIZE` octets at `at`.
-pub(crate) fn octets<const SIZE: usize, const LENGTH: usize>(fixed: &[u8; LENGTH], at: usize) -> [u8; SIZE] {
+pub(crate) fn octets<const SIZE: usize, const LENGTH: usize>(
+    fixed: &[u8; LENGTH],
+    at: usize,
+) -> [u8; SIZE] {
     core::array::from_fn(|octet| fixed[at + octet])
 }
 

@@ -95,9 +95,14 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused() {
-        for text in
-            ["", "02:00:5e:10:00", "02:00:5e:10:00:ff:00", "2:0:5e:10:0:ff", "+2:00:5e:10:00:ff", "é:00"]
-        {
+        for text in [
+            "",
+            "02:00:5e:10:00",
+            "02:00:5e:10:00:ff:00",
+            "2:0:5e:10:0:ff",
+            "+2:00:5e:10:00:ff",
+            "é:00",
+        ] {
             assert!(text.parse::<MacAddress>().is_err(), "{text}");
         }
         assert!("02-00:5e-10-00-ff".parse::<MacAddress>().is_err());

@@ -89,7 +89,8 @@ impl NextAck {
     /// `later` is the last one now.
     #[inline(always)]
     pub fn take(&mut self, later: LaterAck) {
-        for (place, word) in self.headers[SEQ..].as_chunks_mut::<8>().0.iter_mut().zip(later.words) {
+        for (place, word) in self.headers[SEQ..].as_chunks_mut::<8>().0.iter_mut().zip(later.words)
+        {
             *place = word.to_ne_bytes();
         }
     }
@@ -115,7 +116,8 @@ mod tests {
     /// An acknowledgement, and six bytes of padding.
     fn packet(ack: u32, window: u16, identification: u16) -> [u8; HEADERS + 6] {
         let [source, destination] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2)];
-        let header = Ipv4Header { identification, ..Ipv4Header::new(source, destination, Protocol::TCP) };
+        let header =
+            Ipv4Header { identification, ..Ipv4Header::new(source, destination, Protocol::TCP) };
         let mut bytes = [0xee; HEADERS + 6];
         header.emit(HEADERS - Ipv4Header::LENGTH, &mut bytes);
         let header = TcpHeader {
@@ -155,12 +157,17 @@ mod tests {
     #[test]
     fn later_acknowledgements_are_read_and_the_last_is_known() {
         let mut next = after(&packet(u32::MAX - 5, 900, 0));
-        for (ack, window, identification) in [(7, 901, 0), (7 + 2 * 1_448, 3, 77), (9_000, 0, u16::MAX)] {
+        for (ack, window, identification) in
+            [(7, 901, 0), (7 + 2 * 1_448, 3, 77), (9_000, 0, u16::MAX)]
+        {
             let later = next.read(&packet(ack, window, identification)).unwrap();
             assert_eq!(later.ack(), SeqNum::new(ack));
             next.take(later);
             let last = next.last_segment().unwrap();
-            assert_eq!((last.ack, last.window, last.seq), (SeqNum::new(ack), window, SeqNum::new(5)));
+            assert_eq!(
+                (last.ack, last.window, last.seq),
+                (SeqNum::new(ack), window, SeqNum::new(5))
+            );
             assert_eq!((last.flags(), last.payload), (TcpFlags::ACK, &[][..]));
         }
     }

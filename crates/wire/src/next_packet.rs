@@ -10,7 +10,8 @@ use crate::plain_packet::{PlainPacket, add, is_valid, low_word};
 use crate::{Ipv4Header, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
 /// Bytes of both headers, with timestamps and no other option.
-pub(crate) const HEADERS: usize = Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
+pub(crate) const HEADERS: usize =
+    Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 /// Where the sequence number and the control bits lie in them.
 const SEQ: usize = Ipv4Header::LENGTH + 4;
 const FLAGS: usize = Ipv4Header::LENGTH + 13;
@@ -94,7 +95,8 @@ impl NextPacket {
     #[inline(always)]
     #[must_use]
     pub fn next_header(&self) -> (SeqNum, u16) {
-        let fixed: &[u8; TcpHeader::LENGTH] = match self.headers[Ipv4Header::LENGTH..].first_chunk() {
+        let fixed: &[u8; TcpHeader::LENGTH] = match self.headers[Ipv4Header::LENGTH..].first_chunk()
+        {
             Some(fixed) => fixed,
             None => unreachable!("both headers are there"),
         };
@@ -146,7 +148,10 @@ impl NextPacket {
 
     #[inline(always)]
     fn data_length(&self) -> u32 {
-        #[allow(clippy::cast_possible_truncation, reason = "the length of a packet has sixteen bits")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "the length of a packet has sixteen bits"
+        )]
         let length = self.length as u32;
         length
     }
@@ -171,7 +176,8 @@ pub(crate) fn words(headers: &[u8; HEADERS]) -> [u64; 6] {
 pub(crate) fn is_like(known: &[u8; HEADERS], found: &[u8; HEADERS], may_differ: &[u64; 5]) -> bool {
     // That of IP hardly ever differs at all.
     let same = [0, 0, may_differ[2], may_differ[3], may_differ[4]];
-    differ_only(known, found, &same) || (differ_only(known, found, may_differ) && is_header_intact(found))
+    differ_only(known, found, &same)
+        || (differ_only(known, found, may_differ) && is_header_intact(found))
 }
 
 /// Do the headers differ in nothing else?
@@ -223,7 +229,8 @@ mod tests {
     /// A packet of a train, with this number and identification, and six bytes of padding.
     fn packet(seq: u32, identification: u16, flags: TcpFlags) -> [u8; LENGTH + 6] {
         let [source, destination] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2)];
-        let header = Ipv4Header { identification, ..Ipv4Header::new(source, destination, Protocol::TCP) };
+        let header =
+            Ipv4Header { identification, ..Ipv4Header::new(source, destination, Protocol::TCP) };
         let mut bytes = [0xee; LENGTH + 6];
         header.emit(LENGTH - Ipv4Header::LENGTH, &mut bytes);
         let segment = &mut bytes[Ipv4Header::LENGTH..LENGTH];
@@ -271,7 +278,8 @@ mod tests {
     #[test]
     fn the_packets_of_a_train_are_read_and_its_last_header_is_known() {
         let mut next = after(&packet(u32::MAX - 39, 0, ACK)).unwrap();
-        for (seq, identification, flags) in [(0, 0, ACK), (40, 77, ACK | TcpFlags::PSH), (80, u16::MAX, ACK)]
+        for (seq, identification, flags) in
+            [(0, 0, ACK), (40, 77, ACK | TcpFlags::PSH), (80, u16::MAX, ACK)]
         {
             let bytes = packet(seq, identification, flags);
             let mut data = [0; DATA];
@@ -294,7 +302,10 @@ mod tests {
         assert!(!read(&packet(101, 0, ACK)), "another number");
         assert!(!read(&packet(100, 0, ACK | TcpFlags::FIN)));
         for length in [LENGTH - 1, LENGTH + 1] {
-            assert!(next.read(&packet(100, 0, ACK)[..length]).is_none(), "cut, or padded by the medium");
+            assert!(
+                next.read(&packet(100, 0, ACK)[..length]).is_none(),
+                "cut, or padded by the medium"
+            );
         }
         let may_differ = |at| matches!(at, 4 | 5 | 10 | 11 | 36 | 37);
         for (at, bit) in (0..HEADERS).flat_map(|at| (0..8).map(move |bit| (at, bit))) {

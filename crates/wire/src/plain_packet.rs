@@ -113,7 +113,11 @@ impl<'a> PlainPacket<'a> {
     pub fn is_intact(&self) -> bool {
         let segment = self.segment();
         // Nobody needs it folded, and a call takes as long as a few words.
-        let sum = if segment.len() < SHORT { sum_short(segment) } else { Sum::of(segment).native().into() };
+        let sum = if segment.len() < SHORT {
+            sum_short(segment)
+        } else {
+            Sum::of(segment).native().into()
+        };
         self.is_right(sum)
     }
 
@@ -141,7 +145,10 @@ impl<'a> PlainPacket<'a> {
     fn is_right(&self, sum: u64) -> bool {
         let (addresses, segment) = (u64::from_ne_bytes(self.addresses()), self.segment());
         // The pseudo-header's length and protocol. A segment has twenty bytes less than sixteen bits can say.
-        #[allow(clippy::cast_possible_truncation, reason = "the length of a packet has sixteen bits")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "the length of a packet has sixteen bits"
+        )]
         let rest = (segment.len() as u16).wrapping_add(Protocol::TCP.number().into());
         is_valid(add(addresses, add(rest.to_be().into(), sum)))
     }
@@ -191,7 +198,10 @@ mod tests {
         let bytes = packet();
         let plain = PlainPacket::read(&bytes).unwrap();
         assert_eq!(plain.ends(), [192, 0, 2, 1, 198, 51, 100, 2, 156, 65, 0, 80]);
-        assert_eq!((plain.addresses(), plain.segment().len()), ([192, 0, 2, 1, 198, 51, 100, 2], 30));
+        assert_eq!(
+            (plain.addresses(), plain.segment().len()),
+            ([192, 0, 2, 1, 198, 51, 100, 2], 30)
+        );
         assert!(plain.is_intact());
         let mut spoilt = bytes;
         spoilt[45] ^= 1;

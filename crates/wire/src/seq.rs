@@ -140,7 +140,11 @@ mod tests {
             (u32::MAX / 2 - 5, 200, false),
             (50, u32::MAX, false),
         ] {
-            assert_eq!((start + offset).all_within(length, start, 100), inside, "{length} from {offset} on");
+            assert_eq!(
+                (start + offset).all_within(length, start, 100),
+                inside,
+                "{length} from {offset} on"
+            );
         }
     }
 

@@ -138,7 +138,8 @@ impl<'a> Segment<'a> {
     /// Bytes of data in the largest of these.
     #[must_use]
     pub fn largest_piece(&self) -> usize {
-        self.joined.map_or(self.payload.len(), |size| self.payload.len().min(usize::from(size.get())))
+        self.joined
+            .map_or(self.payload.len(), |size| self.payload.len().min(usize::from(size.get())))
     }
 
     /// The control bits.
@@ -231,7 +232,10 @@ impl TcpHeader {
     /// If `bytes` is shorter than the fixed part, or `options_length` is no multiple of four or
     /// more than forty.
     pub fn emit(&self, options_length: usize, bytes: &mut [u8]) {
-        assert!(options_length.is_multiple_of(4) && options_length <= 40, "options fill words, up to ten");
+        assert!(
+            options_length.is_multiple_of(4) && options_length <= 40,
+            "options fill words, up to ten"
+        );
         let fixed = room::<{ Self::LENGTH }>(bytes);
         fixed[0..2].copy_from_slice(&self.source_port.to_be_bytes());
         fixed[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
@@ -265,7 +269,8 @@ impl TcpHeader {
     /// If `bytes` is shorter than the 40 bytes.
     #[inline]
     pub fn emit_syn(&self, mss: u16, shift: u8, timestamps: Timestamps, bytes: &mut [u8]) -> Sum {
-        let ([a, b, c, d, e], [f, g, h, i, j]) = (self.words(10), words_of_syn(mss, shift, timestamps));
+        let ([a, b, c, d, e], [f, g, h, i, j]) =
+            (self.words(10), words_of_syn(mss, shift, timestamps));
         emit_words([a, b, c, d, e, f, g, h, i, j], bytes)
     }
 
@@ -301,7 +306,8 @@ impl TcpHeader {
     /// If `bytes` is shorter than the fixed header.
     pub fn fill_checksum(bytes: &mut [u8], pseudo: Sum, sum: Sum) {
         let at = Self::CHECKSUM_OFFSET;
-        room::<{ Self::LENGTH }>(bytes)[at..at + 2].copy_from_slice(&(pseudo + sum).finish().to_be_bytes());
+        room::<{ Self::LENGTH }>(bytes)[at..at + 2]
+            .copy_from_slice(&(pseudo + sum).finish().to_be_bytes());
     }
 
     /// Judges the checksum of the whole segment at `bytes`; `pseudo` is the sum over its
@@ -392,7 +398,11 @@ mod tests {
             TcpHeader { flags, ..HEADER }.emit(0, &mut bytes);
             assert_eq!(bytes[12], 5 << 4 | u8::from(count & 4 != 0));
             bytes[12] |= 0x0e;
-            assert_eq!(Segment::parse(&bytes).unwrap().flags(), flags, "the reserved bits say nothing");
+            assert_eq!(
+                Segment::parse(&bytes).unwrap().flags(),
+                flags,
+                "the reserved bits say nothing"
+            );
         }
     }
 
@@ -404,7 +414,10 @@ mod tests {
         bytes[12] = 4 << 4;
         assert!(matches!(Segment::parse(&bytes), Err(Malformed::Field { value: 4, .. })));
         bytes[12] = 6 << 4;
-        assert!(matches!(Segment::parse(&bytes), Err(Malformed::Truncated { needed: 24, had: 20, .. })));
+        assert!(matches!(
+            Segment::parse(&bytes),
+            Err(Malformed::Truncated { needed: 24, had: 20, .. })
+        ));
     }
 
     #[test]

@@ -235,7 +235,8 @@ impl TcpOptions {
                 (END, _) => break,
                 (NOP, _) => rest = after,
                 (kind, [length, ..]) => {
-                    let Some((option, remainder)) = rest.split_at_checked(usize::from(*length)) else {
+                    let Some((option, remainder)) = rest.split_at_checked(usize::from(*length))
+                    else {
                         break;
                     };
                     let [_, _, data @ ..] = option else { break };
@@ -260,8 +261,11 @@ impl TcpOptions {
                 self.window_scale = Some(low);
                 after
             } else if word == PERMITTED_AND_TIMESTAMPS || word == TIMESTAMPS_PREFIX {
-                let Some((&[a, b, c, d, e, f, g, h], after)) = after.split_first_chunk() else { break };
-                let (value, echo) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+                let Some((&[a, b, c, d, e, f, g, h], after)) = after.split_first_chunk() else {
+                    break;
+                };
+                let (value, echo) =
+                    (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
                 self.sack_permitted |= word == PERMITTED_AND_TIMESTAMPS;
                 self.timestamps = Some(Timestamps { value, echo });
                 after
@@ -366,7 +370,10 @@ impl TcpOptions {
         if let Some(cookie) = self.fast_open {
             let bytes = cookie.as_bytes();
             put(&[NOP, NOP][..cookie.padding()]);
-            #[allow(clippy::cast_possible_truncation, reason = "a cookie has sixteen bytes at the most")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "a cookie has sixteen bytes at the most"
+            )]
             put(&[FAST_OPEN, 2 + bytes.len() as u8]);
             put(bytes);
         }
@@ -376,7 +383,10 @@ impl TcpOptions {
         let taken = put(&[]);
         let sack_length = self.sack_length(taken);
         if let Some(option_length @ 1..) = sack_length.checked_sub(2) {
-            #[allow(clippy::cast_possible_truncation, reason = "four blocks make 34 bytes at the most")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "four blocks make 34 bytes at the most"
+            )]
             put(&[NOP, NOP, SACK, option_length as u8]);
             for block in &self.sack.as_slice()[..(option_length - 2) / 8] {
                 put(&block.left.number().to_be_bytes());
@@ -468,8 +478,10 @@ mod tests {
     #[test]
     fn timestamps_before_blocks_are_read_at_once_as_they_are_one_by_one() {
         for count in 1..=3 {
-            let mut options =
-                TcpOptions { timestamps: Some(Timestamps { value: 7, echo: 9 }), ..TcpOptions::default() };
+            let mut options = TcpOptions {
+                timestamps: Some(Timestamps { value: 7, echo: 9 }),
+                ..TcpOptions::default()
+            };
             (0..count).for_each(|number| options.sack.push(block(number * 100, number * 100 + 50)));
             let mut field = [0; 40];
             let length = options.emit(&mut field);
@@ -504,16 +516,24 @@ mod tests {
                 for bit in 0..8 * length {
                     let mut changed = field[..length].to_vec();
                     changed[bit / 8] ^= 1 << (bit % 8);
-                    assert_eq!(TcpOptions::parse(&changed), TcpOptions::by_octets(&changed), "{changed:?}");
+                    assert_eq!(
+                        TcpOptions::parse(&changed),
+                        TcpOptions::by_octets(&changed),
+                        "{changed:?}"
+                    );
                 }
-                assert_eq!(TcpOptions::parse(&field[..length]), TcpOptions::by_octets(&field[..length]));
+                assert_eq!(
+                    TcpOptions::parse(&field[..length]),
+                    TcpOptions::by_octets(&field[..length])
+                );
             }
         }
     }
 
     #[test]
     fn beside_timestamps_three_blocks_fit() {
-        let mut options = TcpOptions { timestamps: Some(Timestamps::default()), ..TcpOptions::default() };
+        let mut options =
+            TcpOptions { timestamps: Some(Timestamps::default()), ..TcpOptions::default() };
         for left in [10, 30, 50, 70] {
             options.sack.push(block(left, left + 10));
         }
@@ -585,7 +605,9 @@ mod tests {
             let read = TcpOptions::parse(&field[..usize::from(length) + 2]).fast_open;
             let is_possible = length == 0 || ((4..=16).contains(&length) && length % 2 == 0);
             assert_eq!(read.is_some(), is_possible, "{length}");
-            assert!(read.is_none_or(|cookie| cookie.as_bytes() == &field[2..usize::from(length) + 2]));
+            assert!(
+                read.is_none_or(|cookie| cookie.as_bytes() == &field[2..usize::from(length) + 2])
+            );
         }
     }
 
@@ -611,7 +633,10 @@ mod tests {
         let read = |high, low| TcpOptions::parse(&[USER_TIMEOUT, 4, high, low]).user_timeout;
         assert_eq!((read(0, 0), read(0x80, 0)), (None, None));
         assert_eq!(read(0x80, 2), Some(UserTimeout { minutes: true, count: 2 }));
-        assert_eq!(read(0x7f, 0xff), Some(UserTimeout { minutes: false, count: UserTimeout::MOST }));
+        assert_eq!(
+            read(0x7f, 0xff),
+            Some(UserTimeout { minutes: false, count: UserTimeout::MOST })
+        );
     }
 
     /// RFC 9293 MUST-4: the three options that every implementation has.

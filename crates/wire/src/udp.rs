@@ -81,7 +81,11 @@ impl<'a> UdpDatagram<'a> {
             });
         };
         let Some(payload) = bytes.get(UdpHeader::LENGTH..) else {
-            return Err(Malformed::Field { what: "UDP header", field: "length", value: length.into() });
+            return Err(Malformed::Field {
+                what: "UDP header",
+                field: "length",
+                value: length.into(),
+            });
         };
         let header = UdpHeader { source_port: half(fixed, 0), destination_port: half(fixed, 2) };
         Ok(Self { header, payload, bytes })
@@ -124,7 +128,10 @@ mod tests {
         assert_eq!(HEADER.emit(2, &mut bytes), 8);
         assert_eq!(bytes[..9], [0, 19, 0, 9, 0, 10, 0, 0, 0xee]);
         let datagram = UdpDatagram::parse(&bytes).unwrap();
-        assert_eq!((datagram.header, datagram.payload, datagram.length()), (HEADER, &[0xee; 2][..], 10));
+        assert_eq!(
+            (datagram.header, datagram.payload, datagram.length()),
+            (HEADER, &[0xee; 2][..], 10)
+        );
     }
 
     #[test]
@@ -134,7 +141,10 @@ mod tests {
         bytes[5] = 7;
         assert!(matches!(UdpDatagram::parse(&bytes), Err(Malformed::Field { value: 7, .. })));
         bytes[5] = 11;
-        assert!(matches!(UdpDatagram::parse(&bytes), Err(Malformed::Truncated { needed: 11, had: 10, .. })));
+        assert!(matches!(
+            UdpDatagram::parse(&bytes),
+            Err(Malformed::Truncated { needed: 11, had: 10, .. })
+        ));
         assert!(UdpDatagram::parse(&bytes[..7]).is_err());
     }
 

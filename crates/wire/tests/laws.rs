@@ -2,10 +2,10 @@
 
 use linerate_wire::{
     ArpOperation, ArpPacket, Echo, EcnCounts, EcnOrder, EtherType, EthernetFrame, EthernetHeader,
-    FastOpenCookie, FrameLine, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, MacAddress, PacketLine,
-    Protocol, Quote, Redirect, SackBlock, SackBlocks, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions,
-    TimeExceeded, Timestamps, TypeOfService, UdpDatagram, UdpHeader, Unreachable, UserTimeout, VlanTag,
-    VlanTags,
+    FastOpenCookie, FrameLine, IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, MacAddress,
+    PacketLine, Protocol, Quote, Redirect, SackBlock, SackBlocks, Segment, SeqNum, Sum, TcpFlags,
+    TcpHeader, TcpOptions, TimeExceeded, Timestamps, TypeOfService, UdpDatagram, UdpHeader,
+    Unreachable, UserTimeout, VlanTag, VlanTags,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -37,12 +37,10 @@ fn tags() -> impl Strategy<Value = VlanTags> {
 }
 
 fn ethernet_header() -> impl Strategy<Value = EthernetHeader> {
-    let ether_type = any::<u16>().prop_map(EtherType::new).prop_filter("a tag", |kind| !kind.is_vlan());
-    (mac(), mac(), tags(), ether_type).prop_map(|(destination, source, tags, ether_type)| EthernetHeader {
-        destination,
-        source,
-        tags,
-        ether_type,
+    let ether_type =
+        any::<u16>().prop_map(EtherType::new).prop_filter("a tag", |kind| !kind.is_vlan());
+    (mac(), mac(), tags(), ether_type).prop_map(|(destination, source, tags, ether_type)| {
+        EthernetHeader { destination, source, tags, ether_type }
     })
 }
 
@@ -119,8 +117,8 @@ prop_compose! {
 
 /// Options that fit a field together: SACK blocks and those of a SYN do not.
 fn tcp_options() -> impl Strategy<Value = TcpOptions> {
-    let timestamps =
-        option::of(any::<(u32, u32)>()).prop_map(|pair| pair.map(|(value, echo)| Timestamps { value, echo }));
+    let timestamps = option::of(any::<(u32, u32)>())
+        .prop_map(|pair| pair.map(|(value, echo)| Timestamps { value, echo }));
     let blocks = vec(any::<(u32, u32)>(), 0..=3).prop_map(|blocks| {
         let mut sack = SackBlocks::default();
         for (left, right) in blocks {
@@ -135,12 +133,18 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
         .prop_map(|bytes| bytes.and_then(|bytes| FastOpenCookie::new(&bytes)));
     let syn = (option::of(any::<u16>()), option::of(any::<u8>()), any::<bool>(), cookie);
     let order = prop_oneof![Just(EcnOrder::Zero), Just(EcnOrder::One)];
-    let ecn = option::of(
-        (order, any::<[u32; 3]>(), 0..=3_u8)
-            .prop_map(|(order, [e0b, ceb, e1b], count)| EcnCounts::new(order, e0b, ceb, e1b).cut_to(count)),
-    );
+    let ecn = option::of((order, any::<[u32; 3]>(), 0..=3_u8).prop_map(
+        |(order, [e0b, ceb, e1b], count)| EcnCounts::new(order, e0b, ceb, e1b).cut_to(count),
+    ));
     (any::<bool>(), syn, timestamps, user_timeout, blocks, ecn).prop_map(
-        |(is_syn, (mss, window_scale, sack_permitted, fast_open), timestamps, user_timeout, sack, ecn)| {
+        |(
+            is_syn,
+            (mss, window_scale, sack_permitted, fast_open),
+            timestamps,
+            user_timeout,
+            sack,
+            ecn,
+        )| {
             match is_syn {
                 true => TcpOptions {
                     mss,
@@ -320,7 +324,8 @@ fn read_everything(bytes: &[u8], pseudo: u16) {
     let _ = Ipv4Packet::parse(bytes);
     let _ = IcmpMessage::parse(bytes).map(|message| format!("{message:?}"));
     let _ = UdpDatagram::parse(bytes).and_then(|datagram| datagram.verify_checksum(pseudo));
-    let _ = Segment::parse(bytes).map(|segment| format!("{segment:?} {}", segment.sequence_length()));
+    let _ =
+        Segment::parse(bytes).map(|segment| format!("{segment:?} {}", segment.sequence_length()));
     let _ = TcpHeader::verify_checksum(bytes, pseudo);
     let _ = TcpOptions::parse(bytes);
     for quote in [Quote::parse(bytes), Quote::of(bytes)].into_iter().flatten() {

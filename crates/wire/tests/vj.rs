@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_wire::{
-    Ipv4Header, Protocol, SeqNum, Sum, TcpFlags, TcpHeader, VJ_SLOTS, VjCompressor, VjDecompressor, VjTrouble,
+    Ipv4Header, Protocol, SeqNum, Sum, TcpFlags, TcpHeader, VJ_SLOTS, VjCompressor, VjDecompressor,
+    VjTrouble,
 };
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
@@ -29,7 +30,16 @@ impl Spoken {
     fn typed(seq: u32, ack: u32, character: u8) -> Self {
         let flags = (TcpFlags::ACK | TcpFlags::PSH).bits();
         let (window, urgent, identification) = (4_096, 0, 1);
-        Self { connection: 1, seq, ack, flags, window, urgent, identification, data: vec![character] }
+        Self {
+            connection: 1,
+            seq,
+            ack,
+            flags,
+            window,
+            urgent,
+            identification,
+            data: vec![character],
+        }
     }
 
     fn packet(&self) -> Vec<u8> {
@@ -90,7 +100,8 @@ fn a_typed_character_and_its_echo_take_three_bytes_of_header() {
     assert_eq!(line.carry(&first).len(), first.len());
     for (count, character) in (2..).zip(*b"bcdef") {
         (seq, ack) = (seq + 1, ack + 1);
-        let packet = Spoken { identification: count, ..Spoken::typed(seq, ack, character) }.packet();
+        let packet =
+            Spoken { identification: count, ..Spoken::typed(seq, ack, character) }.packet();
         let checksum = [packet[36], packet[37]];
         assert_eq!(line.carry(&packet), [0x9b, checksum[0], checksum[1], character]);
     }
@@ -121,7 +132,8 @@ fn a_transfer_in_one_direction_and_its_acknowledgements_take_three_and_four() {
 #[test]
 fn what_opens_and_ends_a_connection_and_what_is_no_tcp_goes_as_it_is() {
     let mut line = Line::default();
-    for flags in [TcpFlags::SYN, TcpFlags::FIN | TcpFlags::ACK, TcpFlags::RST | TcpFlags::ACK, TcpFlags::PSH]
+    for flags in
+        [TcpFlags::SYN, TcpFlags::FIN | TcpFlags::ACK, TcpFlags::RST | TcpFlags::ACK, TcpFlags::PSH]
     {
         let packet = Spoken { flags: flags.bits(), ..Spoken::typed(1, 1, 0) }.packet();
         assert_eq!(line.carry(&packet), packet);
@@ -147,7 +159,8 @@ fn the_connection_that_was_silent_for_longest_makes_room_for_another() {
         line.carry(&Spoken { connection, ..Spoken::typed(seq, 1, b'a') }.packet())[0]
     };
     let slots = u8::try_from(VJ_SLOTS).unwrap();
-    (0..slots).for_each(|connection| assert_eq!(speak(&mut line, connection, 1) & 0xf0, UNCOMPRESSED));
+    (0..slots)
+        .for_each(|connection| assert_eq!(speak(&mut line, connection, 1) & 0xf0, UNCOMPRESSED));
     assert_ne!(speak(&mut line, 0, 2) & COMPRESSED, 0);
     assert_eq!(speak(&mut line, slots, 1) & 0xf0, UNCOMPRESSED);
     assert_ne!(speak(&mut line, 0, 3) & COMPRESSED, 0);
@@ -182,10 +195,18 @@ fn what_cannot_be_is_refused() {
 
 fn spoken() -> impl Strategy<Value = (u8, u32, u32, u16, u16, u16, u16, usize)> {
     let small = || prop_oneof![Just(0_u32), 0..300_u32, 0..200_000_u32];
-    let flags =
-        prop_oneof![4 => Just(0x10), 4 => Just(0x18), 1 => Just(0x38), 1 => Just(0x30), 1 => 0..0x200_u16];
+    let flags = prop_oneof![4 => Just(0x10), 4 => Just(0x18), 1 => Just(0x38), 1 => Just(0x30), 1 => 0..0x200_u16];
     let step = prop_oneof![Just(0_u16), 0..4_u16, any::<u16>()];
-    (0..3_u8, small(), small(), flags, prop_oneof![Just(0_u16), any::<u16>()], 0..2_u16, step, 0..5_usize)
+    (
+        0..3_u8,
+        small(),
+        small(),
+        flags,
+        prop_oneof![Just(0_u16), any::<u16>()],
+        0..2_u16,
+        step,
+        0..5_usize,
+    )
 }
 
 proptest! {

@@ -42,10 +42,18 @@ impl Crowd {
         let link = MemoryConfig { capacity: BATCH, ..MemoryConfig::default() };
         let limits = Limits { sockets: 2 * (flows.active + flows.idle), ..Limits::default() };
         let (left, right) = pair(link).map_err(sentence)?;
-        let (left, right) =
-            (host_with(LEFT, left, config, BATCH, limits)?, host_with(RIGHT, right, config, BATCH, limits)?);
-        let mut crowd =
-            Self { left, right, active: Vec::new(), next: 0, writes: flows.writes, bytes_an_end: 0 };
+        let (left, right) = (
+            host_with(LEFT, left, config, BATCH, limits)?,
+            host_with(RIGHT, right, config, BATCH, limits)?,
+        );
+        let mut crowd = Self {
+            left,
+            right,
+            active: Vec::new(),
+            next: 0,
+            writes: flows.writes,
+            bytes_an_end: 0,
+        };
         crowd.active = crowd.open(flows.active, FIRST_PORT)?;
         let before = resident();
         drop(crowd.open(flows.idle, FIRST_PORT + 1_000)?);
@@ -64,12 +72,17 @@ impl Crowd {
         Ok(())
     }
 
-    fn open(&mut self, count: usize, first_port: u16) -> Result<Vec<(TcpHandle, TcpHandle)>, String> {
+    fn open(
+        &mut self,
+        count: usize,
+        first_port: u16,
+    ) -> Result<Vec<(TcpHandle, TcpHandle)>, String> {
         let mut opened = Vec::with_capacity(count);
         for (port, start) in (first_port..).zip((0..count).step_by(TO_ONE_PORT)) {
             let address = SocketAddrV4::new(RIGHT, port);
             let options = ListenOptions::default();
-            let listener = self.right.stack_mut().tcp_listen(address, &options).map_err(sentence)?;
+            let listener =
+                self.right.stack_mut().tcp_listen(address, &options).map_err(sentence)?;
             for _ in start..count.min(start + TO_ONE_PORT) {
                 opened.push(self.open_one(address, listener)?);
             }
@@ -83,7 +96,8 @@ impl Crowd {
         listener: ListenHandle,
     ) -> Result<(TcpHandle, TcpHandle), String> {
         let options = ConnectOptions::default();
-        let client = self.left.stack_mut().tcp_connect(now(), address, &options).map_err(sentence)?;
+        let client =
+            self.left.stack_mut().tcp_connect(now(), address, &options).map_err(sentence)?;
         self.no_delay(client)?;
         loop {
             turn(&mut self.left, now())?;
@@ -95,8 +109,10 @@ impl Crowd {
     }
 
     fn no_delay(&mut self, client: TcpHandle) -> Result<(), String> {
-        let configured =
-            self.left.stack_mut().tcp_configure(now(), client, |connection| connection.set_no_delay(true));
+        let configured = self
+            .left
+            .stack_mut()
+            .tcp_configure(now(), client, |connection| connection.set_no_delay(true));
         configured.map_err(sentence)
     }
 
@@ -118,8 +134,11 @@ impl Crowd {
                 (self.next..self.next + self.writes).map(|flow| flow % self.active.len()).collect();
             for &flow in &batch {
                 if written < total {
-                    let count =
-                        self.left.stack_mut().tcp_write(now, self.active[flow].0, &data).map_err(sentence)?;
+                    let count = self
+                        .left
+                        .stack_mut()
+                        .tcp_write(now, self.active[flow].0, &data)
+                        .map_err(sentence)?;
                     written += count as u64;
                 }
             }

@@ -68,11 +68,13 @@ impl Ends {
         let clock = ManualClock::new(Instant::ZERO);
         let link = MemoryConfig { capacity: UNDER_WAY, ..MemoryConfig::default() };
         let (left, right) = pair_with_clock(link, clock.clone()).map_err(sentence)?;
-        let right = Impair::with_clock(right, impairments.parse().map_err(sentence)?, 1, clock.clone());
+        let right =
+            Impair::with_clock(right, impairments.parse().map_err(sentence)?, 1, clock.clone());
         let left = host_with(LEFT, left, config, UNDER_WAY, Limits::default())?;
         let answer_after = Work::Path.frames_before_answer();
         let mut right = host_with(RIGHT, right, config, answer_after, Limits::default())?;
-        let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default()).map_err(sentence)?;
+        let listener =
+            right.stack_mut().tcp_listen(PORT, &ListenOptions::default()).map_err(sentence)?;
         Ok(Self { left, right, listener, clock })
     }
 
@@ -97,7 +99,12 @@ impl Ends {
     }
 
     /// What has arrived; `None` if there is nothing yet.
-    fn read(&mut self, now: Instant, server: TcpHandle, into: &mut [u8]) -> Result<Option<usize>, String> {
+    fn read(
+        &mut self,
+        now: Instant,
+        server: TcpHandle,
+        into: &mut [u8],
+    ) -> Result<Option<usize>, String> {
         match self.right.stack_mut().tcp_read(now, server, into) {
             Ok(0) | Err(Error::WouldBlock) => Ok(None),
             Ok(count) => Ok(Some(count)),

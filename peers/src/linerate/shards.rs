@@ -28,8 +28,8 @@ type ShardHost = Host<ShardLink<MemoryLink>>;
 
 /// Moves the amount over connections of so many shards.
 pub fn bulk(config: Config, shards: usize, run: Run) -> Result<Taken, String> {
-    let (left, right) =
-        queues(MemoryConfig { capacity: BATCH, ..MemoryConfig::default() }, shards).map_err(sentence)?;
+    let (left, right) = queues(MemoryConfig { capacity: BATCH, ..MemoryConfig::default() }, shards)
+        .map_err(sentence)?;
     let (left, right) = (hosts(LEFT, left, config)?, hosts(RIGHT, right, config)?);
     let (open, begin) = (AtomicUsize::new(0), Barrier::new(shards));
     let taken = thread::scope(|scope| {
@@ -49,13 +49,18 @@ pub fn bulk(config: Config, shards: usize, run: Run) -> Result<Taken, String> {
     // From the moment at which all began until the last was done.
     let began = taken.iter().map(|taken| taken.began).min().unwrap_or(Instant::ZERO);
     let ended = taken.iter().map(|taken| taken.ended).max().unwrap_or(began);
-    let frames =
-        taken.iter().fold([0, 0], |[out, back], taken| [out + taken.frames[0], back + taken.frames[1]]);
+    let frames = taken
+        .iter()
+        .fold([0, 0], |[out, back], taken| [out + taken.frames[0], back + taken.frames[1]]);
     Ok(Taken::new(ended.since(began).into(), run.amount, frames))
 }
 
 /// A host's shards, one on each queue.
-fn hosts(address: Ipv4Addr, queues: Vec<MemoryLink>, tcp: Config) -> Result<Vec<ShardHost>, String> {
+fn hosts(
+    address: Ipv4Addr,
+    queues: Vec<MemoryLink>,
+    tcp: Config,
+) -> Result<Vec<ShardHost>, String> {
     let links = share(queues, SEED).map_err(sentence)?;
     links
         .into_iter()
@@ -136,7 +141,12 @@ impl Pair {
         Ok(())
     }
 
-    fn transfer(&mut self, mut transfers: Vec<Transfer>, total: u64, verify: bool) -> Result<(), String> {
+    fn transfer(
+        &mut self,
+        mut transfers: Vec<Transfer>,
+        total: u64,
+        verify: bool,
+    ) -> Result<(), String> {
         let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
         while transfers.iter().any(|transfer| transfer.read < total) {
             for transfer in &mut transfers {

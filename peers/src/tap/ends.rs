@@ -71,7 +71,8 @@ impl<S: OnTap> Ends<S> {
 pub fn set_buffers(listener: &TcpListener) -> Result<(), String> {
     for option in [SEND_BUFFER, RECEIVE_BUFFER] {
         let size = i32::try_from(BUFFER).map_err(sentence)?;
-        kernel_socket::set_option(listener, SOCKET, option, &size.to_ne_bytes()).map_err(sentence)?;
+        kernel_socket::set_option(listener, SOCKET, option, &size.to_ne_bytes())
+            .map_err(sentence)?;
     }
     Ok(())
 }

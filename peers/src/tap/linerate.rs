@@ -93,8 +93,15 @@ impl<L: ToKernel> OnTap for Linerate<L> {
         Ok(())
     }
 
-    fn write(&mut self, pattern: &Pattern, place: u64, left: u64, verify: bool) -> Result<usize, String> {
-        let (handle, now, piece) = (self.connection()?, MonotonicClock.now(), pattern.at(place, left));
+    fn write(
+        &mut self,
+        pattern: &Pattern,
+        place: u64,
+        left: u64,
+        verify: bool,
+    ) -> Result<usize, String> {
+        let (handle, now, piece) =
+            (self.connection()?, MonotonicClock.now(), pattern.at(place, left));
         let stack = self.host.stack_mut();
         match self.hands {
             Hands::Copy => stack.tcp_write(now, handle, piece),
@@ -104,7 +111,9 @@ impl<L: ToKernel> OnTap for Linerate<L> {
                 }
                 room.len()
             }),
-            Hands::Share => stack.tcp_write_shared(now, handle, &mut pattern.shared_at(place, left)),
+            Hands::Share => {
+                stack.tcp_write_shared(now, handle, &mut pattern.shared_at(place, left))
+            }
         }
         .map_err(sentence)
     }

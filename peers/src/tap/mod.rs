@@ -110,7 +110,13 @@ pub trait OnTap: Sized {
     ///
     /// # Errors
     /// The stack's word.
-    fn write(&mut self, pattern: &Pattern, place: u64, left: u64, verify: bool) -> Result<usize, String>;
+    fn write(
+        &mut self,
+        pattern: &Pattern,
+        place: u64,
+        left: u64,
+        verify: bool,
+    ) -> Result<usize, String>;
 
     /// Takes what has arrived, and says how much; nothing, if there is nothing. To `verify` it, it is copied.
     ///
@@ -157,7 +163,8 @@ pub fn smoltcp_lent() -> Candidate {
 }
 
 fn start(name: &'static str) -> Candidate {
-    let own = std::env::current_exe().map_err(|error| format!("this program is not found: {error}"));
+    let own =
+        std::env::current_exe().map_err(|error| format!("this program is not found: {error}"));
     let child = own.and_then(|own| {
         let mut command = Command::new(own);
         command.args([SERVE, name]);

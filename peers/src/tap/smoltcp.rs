@@ -11,7 +11,9 @@ use crate::pattern::Pattern;
 use crate::work::{BATCH, BUFFER, SEGMENT};
 use linerate_link::{Readiness, Tap, TapConfig};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
-use smoltcp::phy::{self, Checksum, ChecksumCapabilities, DeviceCapabilities, Medium, RxToken, TxToken};
+use smoltcp::phy::{
+    self, Checksum, ChecksumCapabilities, DeviceCapabilities, Medium, RxToken, TxToken,
+};
 use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
@@ -63,13 +65,19 @@ impl phy::Device for Driver {
             allow_large_segments(frame);
         }
         let [sent, _] = &mut self.frames;
-        let leaving = Leaving { device: self.tap.fd(), header: self.header, memory: &mut self.leaving, sent };
+        let leaving =
+            Leaving { device: self.tap.fd(), header: self.header, memory: &mut self.leaving, sent };
         Some((Arrived(frame), leaving))
     }
 
     fn transmit(&mut self, _: Instant) -> Option<Leaving<'_>> {
         let [sent, _] = &mut self.frames;
-        Some(Leaving { device: self.tap.fd(), header: self.header, memory: &mut self.leaving, sent })
+        Some(Leaving {
+            device: self.tap.fd(),
+            header: self.header,
+            memory: &mut self.leaving,
+            sent,
+        })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -118,7 +126,8 @@ fn leave_to_the_kernel(header: &mut [u8], frame: &mut [u8]) {
         return;
     }
     let tcp = frame.len() - 34;
-    let words = frame[26..34].chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let words =
+        frame[26..34].chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
     let sum = words.sum::<u32>() + 6 + tcp as u32;
     let folded = (sum & 0xffff) + (sum >> 16);
     let folded = (folded & 0xffff) + (folded >> 16);
@@ -161,7 +170,8 @@ impl Smoltcp {
 
 impl OnTap for Smoltcp {
     fn version() -> String {
-        "0.14.0; as shipped: no timestamps, no congestion control; a driver of this program's".to_owned()
+        "0.14.0; as shipped: no timestamps, no congestion control; a driver of this program's"
+            .to_owned()
     }
 
     fn new(device: Device, hands: Hands) -> Result<Self, String> {
@@ -206,7 +216,13 @@ impl OnTap for Smoltcp {
         Ok(())
     }
 
-    fn write(&mut self, pattern: &Pattern, place: u64, left: u64, verify: bool) -> Result<usize, String> {
+    fn write(
+        &mut self,
+        pattern: &Pattern,
+        place: u64,
+        left: u64,
+        verify: bool,
+    ) -> Result<usize, String> {
         let piece = pattern.at(place, left);
         if self.hands == Hands::Copy {
             return self.socket().send_slice(piece).map_err(sentence);

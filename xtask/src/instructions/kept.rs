@@ -33,7 +33,8 @@ impl Kept {
     /// If the file cannot be read, or is not in its form.
     pub(crate) fn read() -> Result<Self, Error> {
         let path = path();
-        let text = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let text = fs::read_to_string(&path)
+            .map_err(|source| Error::Read { path: path.clone(), source })?;
         toml::from_str(&text).map_err(|source| Error::Counts { path, source })
     }
 

@@ -100,13 +100,20 @@ fn count() -> Result<Kept, Error> {
 /// What is kept of a profile.
 fn counts(profile: &Profile) -> Counts {
     let whole = |instructions: f64| {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rounded count")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rounded count"
+        )]
         let whole = instructions.round() as u64;
         whole
     };
     let mut counts = Counts::new();
     counts.insert("all".to_owned(), whole(sum(profile, |_| true)));
-    counts.insert("protocol".to_owned(), whole(sum(profile, |name| !is_copy(name) && !is_checksum(name))));
+    counts.insert(
+        "protocol".to_owned(),
+        whole(sum(profile, |name| !is_copy(name) && !is_checksum(name))),
+    );
     counts
 }
 
@@ -126,13 +133,15 @@ fn is_checksum(name: &str) -> bool {
 fn print(counted: &Kept, before: &Kept) -> Result<usize, Error> {
     let mut out = io::stdout().lock();
     let mut grown = 0;
-    writeln!(out, "{:<12} {:<10} {:>8} {:>8}", "work", "what", "before", "now").map_err(Error::Write)?;
+    writeln!(out, "{:<12} {:<10} {:>8} {:>8}", "work", "what", "before", "now")
+        .map_err(Error::Write)?;
     for (work, counts) in &counted.works {
         for (what, &now) in counts {
             let before = before.works.get(work).and_then(|counts| counts.get(what)).copied();
             let verdict = before.map_or(String::new(), |before| verdict(before, now, &mut grown));
             let before = before.map_or_else(|| "–".to_owned(), |before| before.to_string());
-            writeln!(out, "{work:<12} {what:<10} {before:>8} {now:>8}{verdict}").map_err(Error::Write)?;
+            writeln!(out, "{work:<12} {what:<10} {before:>8} {now:>8}{verdict}")
+                .map_err(Error::Write)?;
         }
     }
     Ok(grown)
@@ -184,7 +193,9 @@ fn measure(program: &Path, work: &str, amounts: [u64; 2]) -> Result<Profile, Err
 fn run_counted(program: &Path, work: &str, amount: u64) -> Result<(Profile, f64), Error> {
     let path = program.with_file_name("instructions.callgrind");
     let mut command = Command::new("valgrind");
-    command.args(["--quiet", "--tool=callgrind"]).arg(format!("--callgrind-out-file={}", path.display()));
+    command
+        .args(["--quiet", "--tool=callgrind"])
+        .arg(format!("--callgrind-out-file={}", path.display()));
     if work == DATA_ARM {
         command.arg(format!("--toggle-collect={HEARS_DATA}"));
     }
@@ -193,7 +204,8 @@ fn run_counted(program: &Path, work: &str, amount: u64) -> Result<(Profile, f64)
     command.env("GLIBC_TUNABLES", "glibc.cpu.x86_rep_movsb_threshold=1073741824");
     let done = run(&mut command)?;
     let text = fs::read_to_string(&path).map_err(|source| Error::Read { path, source })?;
-    let units = done.trim().parse().map_err(|_| Error::Failed { command: "valgrind".to_owned() })?;
+    let units =
+        done.trim().parse().map_err(|_| Error::Failed { command: "valgrind".to_owned() })?;
     let mut profile = callgrind::parse(&text);
     if work == DATA_ARM {
         // A call and a return, which are the program's own.
@@ -205,10 +217,11 @@ fn run_counted(program: &Path, work: &str, amount: u64) -> Result<(Profile, f64)
 /// What a program prints; what it complains of goes where our complaints go.
 fn run(command: &mut Command) -> Result<String, Error> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.stderr(Stdio::inherit()).output().map_err(|source| match name.as_str() {
-        "valgrind" => Error::Valgrind(source),
-        _ => Error::Start { command: name.clone(), source },
-    })?;
+    let output =
+        command.stderr(Stdio::inherit()).output().map_err(|source| match name.as_str() {
+            "valgrind" => Error::Valgrind(source),
+            _ => Error::Start { command: name.clone(), source },
+        })?;
     if !output.status.success() {
         return Err(Error::Failed { command: name });
     }
@@ -220,7 +233,11 @@ fn machine() -> Result<String, Error> {
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = run(Command::new(compiler).arg("--version"))?;
     let release = version.split(' ').nth(1).unwrap_or("unknown").trim().to_owned();
-    Ok(format!("rustc {release}, {}{}", std::env::consts::ARCH, if has_avx2() { " with AVX2" } else { "" }))
+    Ok(format!(
+        "rustc {release}, {}{}",
+        std::env::consts::ARCH,
+        if has_avx2() { " with AVX2" } else { "" }
+    ))
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -267,7 +284,8 @@ mod tests {
             ("linerate_tcp::input::predict::predict".to_owned(), share(40.4)),
             ("linerate_tcp::output::poll_transmit".to_owned(), share(200.0)),
         ]);
-        let expected = [("all", 1_540), ("protocol", 240)].map(|(what, count)| (what.to_owned(), count));
+        let expected =
+            [("all", 1_540), ("protocol", 240)].map(|(what, count)| (what.to_owned(), count));
         assert_eq!(counts(&profile), Counts::from(expected));
     }
 }

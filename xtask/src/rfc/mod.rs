@@ -53,7 +53,8 @@ fn read() -> Result<Vec<Table>, Error> {
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        let text = fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let text = fs::read_to_string(&path)
+            .map_err(|source| Error::Read { path: path.clone(), source })?;
         tables.push(Table::parse(&text).map_err(|source| Error::Table { path, source })?);
     }
     tables.sort_by_key(|table| table.rfc);

@@ -40,8 +40,11 @@ fn write_table(table: &Table, out: &mut impl Write) -> io::Result<()> {
             section = &row.section;
             writeln!(out, "\n§{section}")?;
         }
-        let level =
-            if row.id.starts_with(char::is_numeric) { format!("{:<4} ", row.level) } else { String::new() };
+        let level = if row.id.starts_with(char::is_numeric) {
+            format!("{:<4} ", row.level)
+        } else {
+            String::new()
+        };
         writeln!(out, "  {:<width$} {level}{:<15} {}", row.id, standing(row), row.says)?;
         let indent = width + level.len() + 16;
         for remark in row.reason.iter().chain(&row.note) {
@@ -63,7 +66,12 @@ fn write_table(table: &Table, out: &mut impl Write) -> io::Result<()> {
 fn write_counts(tables: &[Table], out: &mut impl Write) -> io::Result<()> {
     for table in tables {
         let Some(sentences) = &table.sentences else {
-            writeln!(out, "RFC {:<5} {:>3} requirements by its own summary", table.rfc, table.required())?;
+            writeln!(
+                out,
+                "RFC {:<5} {:>3} requirements by its own summary",
+                table.rfc,
+                table.required()
+            )?;
             continue;
         };
         let mut line = String::new();
@@ -121,7 +129,9 @@ mod tests {
     use super::*;
 
     fn row(id: &str, level: &str, section: &str, rest: &str) -> String {
-        format!("[[requirement]]\nid='{id}'\nlevel='{level}'\nsection='{section}'\nsays='Says.'\n{rest}\n")
+        format!(
+            "[[requirement]]\nid='{id}'\nlevel='{level}'\nsection='{section}'\nsays='Says.'\n{rest}\n"
+        )
     }
 
     #[test]
@@ -130,9 +140,10 @@ mod tests {
             + &row("MAY-2", "MAY", "3.10", "tests = ['a', 'b']")
             + &row("MUST-10", "MUST", "3.9", "tests = ['a']")
             + &row("MUST-9", "MUST", "3.9", "status = 'declined'\nreason = 'Because.'");
-        let sentences = "rfc=99\ntitle='Rest'\nsentences={SHLD=2}\nelsewhere={SHLD=1}\nelsewhere_is='x'\n"
-            .to_owned()
-            + &row("99-2-a", "SHLD", "2", "status = 'not-done'\nreason = 'Later.'");
+        let sentences =
+            "rfc=99\ntitle='Rest'\nsentences={SHLD=2}\nelsewhere={SHLD=1}\nelsewhere_is='x'\n"
+                .to_owned()
+                + &row("99-2-a", "SHLD", "2", "status = 'not-done'\nreason = 'Later.'");
         let tables = [sentences, summary].map(|text| Table::parse(&text).unwrap());
         let mut out = Vec::new();
         write(&tables, &mut out).unwrap();

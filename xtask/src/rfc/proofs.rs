@@ -29,9 +29,11 @@ impl Proofs {
     /// program for its list.
     pub(crate) fn build() -> Result<Self, Error> {
         let packages = workspace::read()?;
-        let messages = output(cargo().args(["test", "--workspace", "--no-run", "--message-format", "json"]))?;
+        let messages =
+            output(cargo().args(["test", "--workspace", "--no-run", "--message-format", "json"]))?;
         let mut proofs = Self::default();
-        for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        {
             let Some(path) = test_program(&message) else { continue };
             let manifest = Path::new(message["manifest_path"].as_str().unwrap_or_default());
             let package = packages.iter().find(|package| package.manifest == manifest);
@@ -113,7 +115,8 @@ fn prefix(package: &str, target: &Value) -> String {
 }
 
 fn output(command: &mut Command) -> Result<String, Error> {
-    let output = command.stderr(Stdio::inherit()).output().map_err(|source| start(command, source))?;
+    let output =
+        command.stderr(Stdio::inherit()).output().map_err(|source| start(command, source))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {

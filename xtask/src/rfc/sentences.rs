@@ -102,17 +102,19 @@ fn heading(line: &str) -> Option<&str> {
     };
     let (number, title) = line.split_once(' ')?;
     let number = number.trim_end_matches(['.', ':']);
-    let is_digits =
-        |part: &str| (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_digits = |part: &str| {
+        (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
     let is_letter = |part: &str| matches!(part.as_bytes(), [letter] if letter.is_ascii_uppercase());
     let mut parts = number.split('.');
     let first = parts.next().unwrap_or_default();
     let rest: Vec<_> = parts.collect();
     let is_first = is_digits(first) || is_letter(first) && (is_appendix || !rest.is_empty());
-    let is_title =
-        title.trim().starts_with(|first: char| first.is_ascii_uppercase() || first.is_ascii_digit())
-            && !title.contains("..")
-            && !title.contains(". . ");
+    let is_title = title
+        .trim()
+        .starts_with(|first: char| first.is_ascii_uppercase() || first.is_ascii_digit())
+        && !title.contains("..")
+        && !title.contains(". . ");
     (is_first && rest.iter().all(|part| is_digits(part)) && is_title).then_some(number)
 }
 
@@ -192,9 +194,14 @@ Appendix A.  Fate
     #[test]
     fn a_sentence_counts_once_as_its_strongest_word_wherever_pages_end() {
         let found = of(TEXT);
-        let places: Vec<_> = found.iter().map(|found| (found.section.as_str(), found.level)).collect();
-        let expected =
-            [("2.1", Level::Must), ("2.1", Level::Should), ("2.1", Level::Should), ("A", Level::May)];
+        let places: Vec<_> =
+            found.iter().map(|found| (found.section.as_str(), found.level)).collect();
+        let expected = [
+            ("2.1", Level::Must),
+            ("2.1", Level::Should),
+            ("2.1", Level::Should),
+            ("A", Level::May),
+        ];
         assert_eq!(places, expected);
         assert_eq!(found[1].text, "It must hope, e.g. for rain, and SHOULD NOT do so aloud.");
     }
@@ -204,7 +211,9 @@ Appendix A.  Fate
         assert_eq!(heading("3.10.7.4.  Other States"), Some("3.10.7.4"));
         assert_eq!(heading("4. Phase 1"), Some("4"));
         assert_eq!(heading("A.1.  More"), Some("A.1"));
-        for other in ["   2.  Set In", "1.  Introduction ..... 3", "2010 was wet", "A rule", "2. is two"] {
+        for other in
+            ["   2.  Set In", "1.  Introduction ..... 3", "2010 was wet", "A rule", "2. is two"]
+        {
             assert_eq!(heading(other), None, "{other}");
         }
     }

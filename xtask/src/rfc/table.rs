@@ -142,7 +142,9 @@ pub(crate) enum Fault {
     #[error("{0} is no identifier of RFC {1}, or its level or section is another")]
     Unknown(String, u32),
     /// The head does not say what there is to account for.
-    #[error("the table of RFC {0} must have either a summary or sentences, and say what is elsewhere")]
+    #[error(
+        "the table of RFC {0} must have either a summary or sentences, and say what is elsewhere"
+    )]
     Headless(u32),
     /// Rows are missing, or there are too many.
     #[error("RFC {rfc} has {required} {level} to account for, and {rows} rows")]
@@ -263,7 +265,9 @@ impl Table {
         let Some(head) = &self.sentences else { return Vec::new() };
         let levels = LEVELS.into_iter().filter(|&level| level != Level::Recommended);
         levels
-            .map(|level| (level, sentences.iter().filter(|sentence| sentence.level == level).count()))
+            .map(|level| {
+                (level, sentences.iter().filter(|sentence| sentence.level == level).count())
+            })
             .filter(|&(level, text)| text != head.of(level))
             .map(|(level, text)| Fault::Count { rfc: self.rfc, level, text, head: head.of(level) })
             .collect()
@@ -290,12 +294,15 @@ mod tests {
     use super::*;
 
     fn row(id: &str, level: &str, rest: &str) -> String {
-        format!("[[requirement]]\nid = '{id}'\nlevel = '{level}'\nsection = '3.1'\nsays = 'x'\n{rest}\n")
+        format!(
+            "[[requirement]]\nid = '{id}'\nlevel = '{level}'\nsection = '3.1'\nsays = 'x'\n{rest}\n"
+        )
     }
 
     /// A table in which every requirement is proven, but for the rows that `change` gives.
     fn table(change: impl Fn(&str) -> Option<String>) -> Table {
-        let head = "rfc = 9293\ntitle = 'x'\nsummary = { MUST = 69, SHLD = 31, MAY = 18, REC = 1 }\n";
+        let head =
+            "rfc = 9293\ntitle = 'x'\nsummary = { MUST = 69, SHLD = 31, MAY = 18, REC = 1 }\n";
         let levels = LEVELS.into_iter().zip([69, 31, 18, 1]);
         let ids = levels.flat_map(|(level, count)| (1..=count).map(move |n| (level, n)));
         let rows = ids.map(|(level, number)| {
@@ -315,7 +322,10 @@ mod tests {
         assert_eq!(twice.faults(), [Fault::Twice("MAY-1".to_owned())]);
         let of_another_level = table(|id| (id == "REC-1").then(|| row(id, "MAY", "tests = ['a']")));
         let id = "REC-1".to_owned();
-        assert_eq!(of_another_level.faults(), [Fault::Missing(id.clone()), Fault::Unknown(id, 9293)]);
+        assert_eq!(
+            of_another_level.faults(),
+            [Fault::Missing(id.clone()), Fault::Unknown(id, 9293)]
+        );
     }
 
     #[test]
@@ -349,7 +359,8 @@ mod tests {
 
     #[test]
     fn without_a_summary_there_are_as_many_rows_as_sentences_that_bind_a_tcp() {
-        let head = "sentences = { MUST = 2, MAY = 1 }\nelsewhere = { MUST = 1 }\nelsewhere_is = 'routers'";
+        let head =
+            "sentences = { MUST = 2, MAY = 1 }\nelsewhere = { MUST = 1 }\nelsewhere_is = 'routers'";
         let proven = |id, level| row(id, level, "tests = ['a::b']");
         let rows = [proven("99-3.1-a", "MUST"), proven("99-3.1-b", "MAY")];
         assert_eq!((counted(head, &rows).faults(), counted(head, &rows).required()), (vec![], 2));
@@ -377,8 +388,14 @@ mod tests {
     fn a_head_says_what_the_text_has() {
         let sentence = |level| Sentence { section: "1".to_owned(), level, text: String::new() };
         let text = [sentence(Level::Must), sentence(Level::May)];
-        assert_eq!(counted("sentences = { MUST = 1, MAY = 1, REC = 4 }", &[]).faults_of_text(&text), []);
+        assert_eq!(
+            counted("sentences = { MUST = 1, MAY = 1, REC = 4 }", &[]).faults_of_text(&text),
+            []
+        );
         let fault = Fault::Count { rfc: 99, level: Level::May, text: 1, head: 2 };
-        assert_eq!(counted("sentences = { MUST = 1, MAY = 2 }", &[]).faults_of_text(&text), [fault]);
+        assert_eq!(
+            counted("sentences = { MUST = 1, MAY = 2 }", &[]).faults_of_text(&text),
+            [fault]
+        );
     }
 }

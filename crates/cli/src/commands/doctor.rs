@@ -24,7 +24,8 @@ pub(crate) fn run(_args: &DoctorArgs, interrupt: &Interrupt) -> Result<(), Failu
 
 fn lines(finding: &Finding) -> String {
     let verdict = if finding.good { "OK" } else { "NO" };
-    let mut text = format!("{verdict}  {:<11} {}: {}\n", finding.subject, finding.found, finding.meaning);
+    let mut text =
+        format!("{verdict}  {:<11} {}: {}\n", finding.subject, finding.found, finding.meaning);
     if let Some(remedy) = &finding.remedy {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{:16}→ {remedy}", "");

@@ -89,7 +89,9 @@ impl fmt::Display for Line<'_> {
         match packet.link_type {
             LinkType::Ethernet => FrameLine(packet.bytes).fmt(f)?,
             LinkType::Ip => PacketLine(packet.bytes).fmt(f)?,
-            LinkType::Other(number) => write!(f, "link type {number}, length {}", packet.bytes.len())?,
+            LinkType::Other(number) => {
+                write!(f, "link type {number}, length {}", packet.bytes.len())?
+            }
         }
         if packet.bytes.len() as u64 != u64::from(packet.original_length) {
             write!(f, " [{} of {} bytes captured]", packet.bytes.len(), packet.original_length)?;
@@ -99,7 +101,11 @@ impl fmt::Display for Line<'_> {
 }
 
 /// Seconds since the first packet, to the nanosecond; captures of several interfaces may step back.
-fn write_time(f: &mut fmt::Formatter<'_>, time: Option<Duration>, first: Option<Duration>) -> fmt::Result {
+fn write_time(
+    f: &mut fmt::Formatter<'_>,
+    time: Option<Duration>,
+    first: Option<Duration>,
+) -> fmt::Result {
     let (Some(time), Some(first)) = (time, first) else {
         return f.write_str("            -");
     };
@@ -129,7 +135,8 @@ mod tests {
             bytes: &[0; 3],
         };
         assert_eq!(line(&packet), "  0.000001500 < link type 147, length 3");
-        let earlier = Packet { time: Some(Duration::from_millis(9_999)), direction: None, ..packet };
+        let earlier =
+            Packet { time: Some(Duration::from_millis(9_999)), direction: None, ..packet };
         assert_eq!(line(&earlier), " -0.001000000   link type 147, length 3");
         let cut = Packet { time: None, original_length: 60, interface: 2, ..packet };
         assert_eq!(

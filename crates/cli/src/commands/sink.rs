@@ -75,7 +75,10 @@ fn service(served: &Served) -> String {
                 Some(true) => ", every byte right",
                 Some(false) => ", BYTES WRONG",
             };
-            format!("run: {took}, receive buffer {receive_granted} bytes{}{verified}", ending(*ended))
+            format!(
+                "run: {took}, receive buffer {receive_granted} bytes{}{verified}",
+                ending(*ended)
+            )
         }
     }
 }
@@ -93,7 +96,9 @@ const fn ending(ended: Ended) -> &'static str {
 fn sum(summary: &Summary) -> String {
     let Summary { connections, sessions, turned_away, bytes, .. } = *summary;
     let took = taken(bytes, summary.span().into());
-    format!("in all: {took}, over {connections} connections; {sessions} sweeps, {turned_away} turned away\n")
+    format!(
+        "in all: {took}, over {connections} connections; {sessions} sweeps, {turned_away} turned away\n"
+    )
 }
 
 /// How much came in which time; one read has no rate.

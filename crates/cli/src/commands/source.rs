@@ -28,7 +28,11 @@ that knows each byte's place.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SourceArgs {
     /// Whom to send to: a `linerate sink`, `nc -l`, `ttcp -r`, a discard service
-    #[arg(value_name = "HOST[:PORT]", required_unless_present = "listen", conflicts_with = "listen")]
+    #[arg(
+        value_name = "HOST[:PORT]",
+        required_unless_present = "listen",
+        conflicts_with = "listen"
+    )]
     peer: Option<Peer>,
 
     /// Send to whoever connects here: ADDR:PORT (IPv6 in brackets), or a port of all addresses
@@ -84,13 +88,20 @@ pub(crate) fn run(args: &SourceArgs, interrupt: &Interrupt) -> Result<(), Failur
     outcome
 }
 
-fn serve(network: &Network, place: ListenAt, supply: Supply, interrupt: &Interrupt) -> Result<(), Failure> {
+fn serve(
+    network: &Network,
+    place: ListenAt,
+    supply: Supply,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
     let fountain = Fountain::bind(network, place, supply)?;
     let broken = |error| Failure::running(format!("the listening socket broke ({error})"));
     print(&format!("listening at {}\n", fountain.local_addr().map_err(broken)?))?;
     let tell = |event: &Event| {
         let line = match event {
-            Event::Drawn(drawn) => format!("{} drew {}\n", drawn.peer, taken(drawn.bytes, drawn.time.into())),
+            Event::Drawn(drawn) => {
+                format!("{} drew {}\n", drawn.peer, taken(drawn.bytes, drawn.time.into()))
+            }
             Event::TurnedAway(peer) => format!("{peer} turned away: too many at a time\n"),
         };
         // Whoever no longer reads the lines may still want the service.
@@ -103,9 +114,13 @@ fn report(delivered: Result<Delivered, SourceError>) -> Result<(), Failure> {
     let delivered = delivered?;
     let what = match (delivered.verified, delivered.confirmed) {
         (Some(true), _) => "read by the sink, every byte right",
-        (Some(false), _) => return Err(Failure::running("the sink got other bytes than were sent")),
+        (Some(false), _) => {
+            return Err(Failure::running("the sink got other bytes than were sent"));
+        }
         (None, true) => "until the peer had read the last and closed",
-        (None, false) => "until the last was written; whether the peer has read it, it does not say",
+        (None, false) => {
+            "until the last was written; whether the peer has read it, it does not say"
+        }
     };
     print(&format!("{}, {what}\n", taken(delivered.bytes, delivered.time.into())))
 }

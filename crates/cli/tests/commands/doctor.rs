@@ -5,7 +5,8 @@ use crate::support::run;
 #[test]
 fn every_line_is_a_verdict_or_a_remedy_and_the_exit_code_is_their_sum() {
     let (code, stdout, stderr) = run(&["doctor"]);
-    for subject in ["cores", "AVX2", "kernel", "namespaces", "TAP", "buffers", "congestion", "clock", "load"]
+    for subject in
+        ["cores", "AVX2", "kernel", "namespaces", "TAP", "buffers", "congestion", "clock", "load"]
     {
         assert!(stdout.contains(subject), "{subject} is missing: {stdout}");
     }

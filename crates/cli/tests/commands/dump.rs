@@ -44,7 +44,10 @@ fn each_packet_is_a_line_with_its_time() {
     let folder = tempfile::tempdir().unwrap();
     let expected = "  0.000000000   ARP who-has 192.0.2.2 tell 192.0.2.1\n  \
                       0.001000000   ARP who-has 192.0.2.2 tell 192.0.2.1\n";
-    assert_eq!(run(&["dump", &kept(folder.path(), &capture(2))]), (0, expected.into(), String::new()));
+    assert_eq!(
+        run(&["dump", &kept(folder.path(), &capture(2))]),
+        (0, expected.into(), String::new())
+    );
     assert_eq!(finished(&through_standard_input(&capture(2))), (0, expected.into(), String::new()));
 }
 
@@ -72,7 +75,8 @@ fn what_is_no_capture_is_one_line_and_exit_code_2() {
 fn a_reader_that_leaves_is_no_failure() {
     let folder = tempfile::tempdir().unwrap();
     let file = kept(folder.path(), &capture(50_000));
-    let mut child = linerate(&["dump", &file]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        linerate(&["dump", &file]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let (code, _, stderr) = finished(&child.wait_with_output().unwrap());
     assert_eq!((code, stderr.as_str()), (0, ""));

@@ -48,11 +48,19 @@ fn a_sweep_crosses_the_cable_to_a_sink() {
             let receive = &run["receive_buffer"];
             let asked = receive["requested_bytes"].as_u64().unwrap();
             assert_eq!(receive["granted_bytes"].as_u64().unwrap(), 2 * asked, "{run}");
-            assert!(run["counters"]["receiver"]["bytes_received"].as_u64().unwrap() >= 300_000, "{run}");
+            assert!(
+                run["counters"]["receiver"]["bytes_received"].as_u64().unwrap() >= 300_000,
+                "{run}"
+            );
         }
-        assert!(json["facts"]["bench"]["settings"]["sink"].as_str().unwrap().starts_with("linerate "));
+        assert!(
+            json["facts"]["bench"]["settings"]["sink"].as_str().unwrap().starts_with("linerate ")
+        );
         let (lines, code) = sink.interrupt();
-        assert_eq!((code, lines.iter().filter(|line| line.contains("every byte right")).count()), (0, 8));
+        assert_eq!(
+            (code, lines.iter().filter(|line| line.contains("every byte right")).count()),
+            (0, 8)
+        );
         assert!(lines.iter().any(|line| line.contains("sweep: over after 8 runs")), "{lines:?}");
     });
 }
@@ -67,7 +75,10 @@ fn a_buffer_that_the_far_kernel_does_not_grant_is_refused_before_the_first_run()
         let directory = TempDir::new().unwrap();
         let words = ["sweep", &address, "--send-buffers", "64KiB", "--receive-buffers", "900MiB"];
         let line = fail(directory.path(), &words, 2);
-        assert!(line.contains("a receive buffer of") && line.contains("net.core.rmem_max"), "{line}");
+        assert!(
+            line.contains("a receive buffer of") && line.contains("net.core.rmem_max"),
+            "{line}"
+        );
         assert!(line.contains("on 10.88.0.2"), "{line}");
     });
 }
@@ -88,7 +99,11 @@ fn peers_that_are_no_sink_are_told_apart() {
             let directory = TempDir::new().unwrap();
             let line = fail(directory.path(), &["sweep", peer], 2);
             assert!(line.contains(says) && line.trim_end().lines().count() == 1, "{peer}: {line}");
-            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{peer} left something behind");
+            assert_eq!(
+                fs::read_dir(directory.path()).unwrap().count(),
+                0,
+                "{peer} left something behind"
+            );
         }
         hangs_up.join().unwrap();
     });
@@ -103,14 +118,15 @@ fn kernels_sink(far: &Network) -> Background {
 /// A sweep by linerate's TCP on `link` to the sink at `address`; what it has written to its JSON file.
 fn sweep_on(link: &str, address: &str, further: &[&str]) -> Value {
     let directory = TempDir::new().unwrap();
+    let words = "--send-buffers 1,40 --receive-buffers 2,40 --repeat 1 --bytes 2000000 --verify --json r.json";
     let words =
-        "--send-buffers 1,40 --receive-buffers 2,40 --repeat 1 --bytes 2000000 --verify --json r.json";
-    let words = ["sweep", address, "--on", link, "--address", OURS].into_iter().chain(words.split(' '));
+        ["sweep", address, "--on", link, "--address", OURS].into_iter().chain(words.split(' '));
     let words: Vec<&str> = words.chain(further.iter().copied()).collect();
     let (code, report, errors) = finished(&within(directory.path(), &words).output().unwrap());
     assert_eq!(code, 0, "{errors}");
     assert!(report.contains("Every byte of every run was compared"), "{report}");
-    let json: Value = serde_json::from_slice(&fs::read(directory.path().join("r.json")).unwrap()).unwrap();
+    let json: Value =
+        serde_json::from_slice(&fs::read(directory.path().join("r.json")).unwrap()).unwrap();
     let runs = json["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 4);
     for run in runs {
@@ -135,8 +151,12 @@ fn a_sweep_of_our_tcp_crosses_the_cable_by_a_packet_socket() {
         let bench = &json["facts"]["bench"];
         assert_eq!(bench["settings"]["link"], "a packet socket");
         assert_eq!(bench["settings"]["link.offloads"], "on");
-        assert_eq!(bench["settings"]["sink"].as_str().unwrap().matches("linerate's TCP").count(), 0);
-        let json = sweep_on("packet:left", &address, &["--offloads", "off", "--impair", "tx.delay=100us"]);
+        assert_eq!(
+            bench["settings"]["sink"].as_str().unwrap().matches("linerate's TCP").count(),
+            0
+        );
+        let json =
+            sweep_on("packet:left", &address, &["--offloads", "off", "--impair", "tx.delay=100us"]);
         assert_eq!(json["facts"]["bench"]["settings"]["link.offloads"], "off");
         let (lines, code) = sink.interrupt();
         assert_eq!(code, 0);
@@ -145,7 +165,8 @@ fn a_sweep_of_our_tcp_crosses_the_cable_by_a_packet_socket() {
             2,
             "{lines:?}"
         );
-        let from_ours = lines.iter().filter(|line| line.starts_with("10.88.0.11:") && line.contains("run: "));
+        let from_ours =
+            lines.iter().filter(|line| line.starts_with("10.88.0.11:") && line.contains("run: "));
         assert_eq!(from_ours.count(), 8, "{lines:?}");
     });
 }
@@ -193,7 +214,9 @@ fn an_interface_that_goes_down_ends_a_sweep_with_a_line_about_it_and_not_about_t
     isolated_test(|| {
         let line = told_after(|left| left.set_down());
         assert!(
-            line.contains("`left` carries nothing any more: the link is down: bring the interface up"),
+            line.contains(
+                "`left` carries nothing any more: the link is down: bring the interface up"
+            ),
             "{line}"
         );
     });
@@ -225,14 +248,25 @@ fn our_tcp_sweeps_to_our_tcp() {
         let address = sink.address().to_string();
         assert_eq!(address, "10.88.0.12:1988");
         let json = sweep_on("packet:left", &address, &[]);
-        assert!(json["facts"]["bench"]["settings"]["sink"].as_str().unwrap().ends_with("by linerate's TCP"));
+        assert!(
+            json["facts"]["bench"]["settings"]["sink"]
+                .as_str()
+                .unwrap()
+                .ends_with("by linerate's TCP")
+        );
         for run in json["runs"].as_array().unwrap() {
             let receive = &run["receive_buffer"];
             assert_eq!(receive["granted_bytes"], receive["requested_bytes"], "{run}");
-            assert!(run["counters"]["receiver"]["fast_path"]["hits"].as_u64().unwrap() > 0, "{run}");
+            assert!(
+                run["counters"]["receiver"]["fast_path"]["hits"].as_u64().unwrap() > 0,
+                "{run}"
+            );
         }
         let (lines, code) = sink.interrupt();
-        assert_eq!((code, lines.iter().filter(|line| line.contains("every byte right")).count()), (0, 4));
+        assert_eq!(
+            (code, lines.iter().filter(|line| line.contains("every byte right")).count()),
+            (0, 4)
+        );
     });
 }
 
@@ -255,16 +289,27 @@ fn sinks_and_sources_of_our_tcp_serve_the_kernel_and_each_other() {
             code == 0 && said.contains("3 MiB in ") && said.contains("read the last and closed"),
             "{said}{errors}"
         );
-        let words =
-            [&["source", &address, "--bytes", "100kB", "--verify", "--send-buffer", "4KiB"], &ours[..]]
-                .concat();
+        let words = [
+            &["source", &address, "--bytes", "100kB", "--verify", "--send-buffer", "4KiB"],
+            &ours[..],
+        ]
+        .concat();
         let (code, said, errors) = run(&words);
         assert!(code == 0 && said.contains("every byte right"), "{said}{errors}");
         let (lines, code) = sink.interrupt();
         assert!(code == 0 && lines.iter().any(|line| line.contains("plain: 3 MiB")), "{lines:?}");
 
-        let words =
-            ["source", "--on", "packet:right", "--address", OURS_FAR, "--listen", "0", "--bytes", "500000"];
+        let words = [
+            "source",
+            "--on",
+            "packet:right",
+            "--address",
+            OURS_FAR,
+            "--listen",
+            "0",
+            "--bytes",
+            "500000",
+        ];
         let mut source = far.run(move || Background::start(&words));
         let mut bytes = Vec::new();
         TcpStream::connect(source.address()).unwrap().read_to_end(&mut bytes).unwrap();
@@ -278,11 +323,16 @@ fn sinks_and_sources_of_our_tcp_serve_the_kernel_and_each_other() {
 fn what_an_interface_cannot_be_is_one_line() {
     isolated_test(|| {
         let _far = far_network();
-        let on = |link, further: &[&'static str]| [&["sweep", "10.88.0.2", "--on", link], further].concat();
+        let on = |link, further: &[&'static str]| {
+            [&["sweep", "10.88.0.2", "--on", link], further].concat()
+        };
         for (words, says) in [
             (on("packet:left", &[]), "needs an address behind left: give --address"),
             (on("packet:none0", &["--address", OURS]), "no interface `none0`"),
-            (on("packet:left", &["--address", OURS, "--mtu", "9000"]), "left has 1500; give --mtu 1500"),
+            (
+                on("packet:left", &["--address", OURS, "--mtu", "9000"]),
+                "left has 1500; give --mtu 1500",
+            ),
             (on("packet:left", &["--address", OURS]), "10.88.0.2:1988 cannot be reached"),
             (
                 on("xdp:left", &["--address", OURS, "--offloads", "on"]),
@@ -292,8 +342,14 @@ fn what_an_interface_cannot_be_is_one_line() {
                 vec!["sweep", "--on", "packet:left", "--address", OURS],
                 "name the HOST where `linerate sink` runs",
             ),
-            (vec!["sweep", "--address", OURS], "--address is that of linerate's host on an interface"),
-            (vec!["sink", "--gateway", "10.88.0.1"], "--gateway is for linerate's host on an interface"),
+            (
+                vec!["sweep", "--address", OURS],
+                "--address is that of linerate's host on an interface",
+            ),
+            (
+                vec!["sink", "--gateway", "10.88.0.1"],
+                "--gateway is for linerate's host on an interface",
+            ),
             (vec!["sink", "--on", "packet:left"], "give --address ADDR/LENGTH"),
             (
                 vec!["sink", "--on", "packet:left", "--address", OURS, "--listen", "10.88.0.1:7"],
@@ -315,7 +371,10 @@ fn what_an_interface_cannot_be_is_one_line() {
         ] {
             let directory = TempDir::new().unwrap();
             let line = fail(directory.path(), &words, 2);
-            assert!(line.contains(says) && line.trim_end().lines().count() == 1, "{words:?}: {line}");
+            assert!(
+                line.contains(says) && line.trim_end().lines().count() == 1,
+                "{words:?}: {line}"
+            );
         }
     });
 }

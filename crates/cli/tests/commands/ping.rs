@@ -2,7 +2,9 @@
 
 use super::support::{Background, linerate, run};
 use linerate_link::capture_file::CaptureReader;
-use linerate_link::namespace::{Isolation, Network, isolated_test, isolated_test_of_root, probe, skip_test};
+use linerate_link::namespace::{
+    Isolation, Network, isolated_test, isolated_test_of_root, probe, skip_test,
+};
 use linerate_link::{KernelInterface, Tap, TapConfig};
 use std::fs::File;
 use std::io::Read;
@@ -34,7 +36,8 @@ fn the_kernel_answers_in_a_private_network() {
     let words: Vec<&str> = words.into_iter().chain(pcap.to_str()).collect();
     let (code, stdout, stderr) = run(&words);
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
-    let replies = stdout.lines().filter(|line| line.starts_with("1008 bytes from 10.1.2.3: icmp_seq="));
+    let replies =
+        stdout.lines().filter(|line| line.starts_with("1008 bytes from 10.1.2.3: icmp_seq="));
     assert_eq!(replies.count(), 5, "{stdout}");
     assert!(stdout.contains("5 packets transmitted, 5 received, 0% packet loss"), "{stdout}");
     assert!(stdout.contains("rtt min/avg/max/mdev = "), "{stdout}");
@@ -52,7 +55,9 @@ fn an_endless_ping_ends_with_its_sum() {
         return;
     }
     let mut ping = Background::start(&["ping", "10.1.2.3", "--interval", "1ms"]);
-    assert!(ping.line().starts_with("PING 10.1.2.3 (10.1.2.3), 56 bytes of data, from 10.1.2.4 on lr0"));
+    assert!(
+        ping.line().starts_with("PING 10.1.2.3 (10.1.2.3), 56 bytes of data, from 10.1.2.4 on lr0")
+    );
     assert!(ping.line().starts_with("64 bytes from 10.1.2.3: icmp_seq=1 ttl=64 time="));
     let (lines, code) = ping.interrupt();
     assert!(lines.iter().any(|line| line.contains("packets transmitted")), "{lines:?}");
@@ -64,7 +69,8 @@ fn an_endless_ping_ends_with_its_reader() {
     if !has_tap() {
         return;
     }
-    let mut ping = linerate(&["ping", "10.1.2.3", "--interval", "0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ping =
+        linerate(&["ping", "10.1.2.3", "--interval", "0"]).stdout(Stdio::piped()).spawn().unwrap();
     ping.stdout.take().unwrap().read_exact(&mut [0; 4]).unwrap();
     assert_eq!(ping.wait().unwrap().code(), Some(0));
 }
@@ -76,17 +82,22 @@ fn a_host_that_no_route_leads_to_needs_a_gateway() {
         let words = ["ping", "192.0.2.1", "--on", "packet:near0", "--address", "10.9.0.7/24"];
         let (code, stdout, stderr) = run(&words);
         assert_eq!((code, stdout.as_str()), (2, ""));
-        assert_eq!(stderr, "error: no route leads to 192.0.2.1: name the way there by --gateway ADDR\n");
+        assert_eq!(
+            stderr,
+            "error: no route leads to 192.0.2.1: name the way there by --gateway ADDR\n"
+        );
     });
 }
 
 #[test]
 fn an_interface_that_exists_is_used_and_left_as_it_was() {
     isolated_test(|| {
-        let Ok(tap) = Tap::open(&TapConfig { name: "lab0".to_owned(), ..TapConfig::default() }) else {
+        let Ok(tap) = Tap::open(&TapConfig { name: "lab0".to_owned(), ..TapConfig::default() })
+        else {
             return skip_test(&"no TAP device can be made");
         };
-        let words = ["ping", "10.9.0.1", "--on", "tap:lab0", "--address", "10.9.0.7/24", "--count", "1"];
+        let words =
+            ["ping", "10.9.0.1", "--on", "tap:lab0", "--address", "10.9.0.7/24", "--count", "1"];
         let busy = run(&words);
         assert!(busy.0 == 2 && busy.2.contains("in use by another program"), "{busy:?}");
         drop(tap);
@@ -103,8 +114,18 @@ fn cable() -> Network {
 
 /// Asks the kernel at the far end of the cable three times.
 fn ping_over(link: &str) -> (i32, String, String) {
-    let words =
-        ["ping", "10.9.0.1", "--on", link, "--address", "10.9.0.7/24", "--count", "3", "--interval", "0"];
+    let words = [
+        "ping",
+        "10.9.0.1",
+        "--on",
+        link,
+        "--address",
+        "10.9.0.7/24",
+        "--count",
+        "3",
+        "--interval",
+        "0",
+    ];
     run(&words)
 }
 
@@ -144,7 +165,8 @@ fn who_is_refused_at_the_first_question_reads_nothing_but_why() {
         (["--pcap", "/"], "/ cannot be written (Is a directory"),
         (["--size", "65507"], "the datagram is too long: 1472 bytes fit"),
     ] {
-        let (code, stdout, stderr) = run(&[&["ping", "10.1.2.3", "--count", "1"][..], &words].concat());
+        let (code, stdout, stderr) =
+            run(&[&["ping", "10.1.2.3", "--count", "1"][..], &words].concat());
         assert_eq!((code, stdout.as_str()), (2, ""), "{words:?}: {stderr}");
         assert!(stderr.contains(says), "{words:?}: {stderr}");
     }
@@ -184,6 +206,9 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
     ] {
         let (code, stdout, stderr) = run(words);
         assert_eq!((code, stdout.as_str()), (2, ""), "{words:?}: {stderr}");
-        assert!(stderr.contains(says) && stderr.trim_end().lines().count() == 1, "{words:?}: {stderr}");
+        assert!(
+            stderr.contains(says) && stderr.trim_end().lines().count() == 1,
+            "{words:?}: {stderr}"
+        );
     }
 }

@@ -24,7 +24,11 @@ fn refused(words: &[&str], says: &str) {
     let line = fail(directory.path(), words, 2);
     assert_eq!(line.lines().count(), 1, "{words:?}: {line}");
     assert!(line.starts_with("error: ") && line.contains(says), "{words:?}: {line}");
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{words:?} left something behind");
+    assert_eq!(
+        fs::read_dir(directory.path()).unwrap().count(),
+        0,
+        "{words:?} left something behind"
+    );
 }
 
 #[test]
@@ -56,7 +60,10 @@ fn flags_that_are_wrong_by_themselves() {
     refused(&["sim", "night", "--threads", "0"], "write a whole number from 1 to 1024");
     refused(&["sim", "controls", "--repeat", "4294967295"], "write a whole number from 1 to 1024");
     refused(&["ping", "192.0.2.1", "--patience", "0"], "no time at all");
-    refused(&["sim", "run", "crowd", "--timeline", "x.svg", "--timeline-for", "0s"], "no time at all");
+    refused(
+        &["sim", "run", "crowd", "--timeline", "x.svg", "--timeline-for", "0s"],
+        "no time at all",
+    );
 }
 
 #[test]
@@ -138,7 +145,11 @@ fn a_sweep_that_is_refused_harms_no_file_and_leaves_none() {
         fs::write(&kept, "of great worth").unwrap();
         let words = [&SMALL[..], &["--json", json, "--pcap", capture, "--out", "kept"]].concat();
         assert!(fail(directory.path(), &words, 2).contains("kept cannot be written"));
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "{words:?} left something behind");
+        assert_eq!(
+            fs::read_dir(directory.path()).unwrap().count(),
+            1,
+            "{words:?} left something behind"
+        );
         assert_eq!(fs::read_to_string(&kept).unwrap(), "of great worth", "{words:?}");
     }
 }
@@ -154,7 +165,10 @@ fn no_result_is_written_over_another_or_over_what_it_is_made_of() {
     for (words, says) in [
         (&["sweep", "--json", "x", "--svg", "x"][..], "x would get two results"),
         (&["sweep", "--csv", "x", "--pcap", "./x"], "./x would get two results"),
-        (&["sweep", "--resume", "night", "--json", "night/runs.jsonl"], "night/runs.jsonl is needed"),
+        (
+            &["sweep", "--resume", "night", "--json", "night/runs.jsonl"],
+            "night/runs.jsonl is needed",
+        ),
         (
             &["sim", "run", "crowd", "--json", "x.json", "--timeline", "x.json"],
             "x.json would get two results",
@@ -183,11 +197,16 @@ fn files_of_simulations_that_cannot_be_written() {
         &["script", "run", "x.pkt", "--json", "nowhere/x.json"],
         &["script", "run", "x.pkt", "--pcap", "nowhere/x.json"],
     ] {
-        fs::write(directory.path().join("x.pkt"), "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n").unwrap();
+        fs::write(directory.path().join("x.pkt"), "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n")
+            .unwrap();
         let output = within(directory.path(), words).output().unwrap();
         let line = String::from_utf8(output.stderr).unwrap();
         assert!(line.contains("nowhere/x.json cannot be written"), "{words:?}: {line}");
-        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{words:?}");
+        assert_eq!(
+            (output.status.code(), output.stdout.as_slice()),
+            (Some(2), &b""[..]),
+            "{words:?}"
+        );
     }
     for words in [
         &["sim", "run", "crowd", "--json", "/dev/full"][..],
@@ -195,7 +214,10 @@ fn files_of_simulations_that_cannot_be_written() {
         &["script", "run", "x.pkt", "--pcap", "/dev/full"],
     ] {
         let line = fail(directory.path(), words, 2);
-        assert!(line.contains("cannot be written (No space left") && !line.contains("--resume"), "{line}");
+        assert!(
+            line.contains("cannot be written (No space left") && !line.contains("--resume"),
+            "{line}"
+        );
     }
 }
 

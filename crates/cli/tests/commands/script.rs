@@ -23,18 +23,21 @@ fn a_script_that_passes_is_counted() {
 #[test]
 fn a_script_that_fails_says_where_what_was_expected_and_what_came() {
     let folder = tempfile::tempdir().unwrap();
-    let file = kept(folder.path(), "bad.pkt", &format!("{LISTEN}+.1 > S. 0:0(0) ack 2 win 5 <mss 9>\n"));
+    let file =
+        kept(folder.path(), "bad.pkt", &format!("{LISTEN}+.1 > S. 0:0(0) ack 2 win 5 <mss 9>\n"));
     let json = folder.path().join("results");
     let (code, told, error) =
         run(&["script", "run", folder.path().to_str().unwrap(), "--json", json.to_str().unwrap()]);
     let mut lines = told.lines();
     assert_eq!(code, 1, "{error}");
-    let first = format!("{file}:5: another segment was sent: acknowledgement, window, options differ");
+    let first =
+        format!("{file}:5: another segment was sent: acknowledgement, window, options differ");
     assert_eq!(lines.next(), Some(first.as_str()));
     assert_eq!(lines.next(), Some("  expected  +0.1 > S. 0:0(0) ack 2 win 5 <mss 9>"));
     assert!(lines.next().unwrap().starts_with("  came      0 > S. 0:0(0) ack 1 win "), "{told}");
     assert_eq!(lines.next(), Some("1 script: 0 passed, 1 failed"));
-    let json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
     assert_eq!((json["verdict"].as_str(), json["line"].as_u64()), (Some("failed"), Some(5)));
 }
 
@@ -67,7 +70,10 @@ fn the_packets_of_a_script_can_be_read_again() {
     assert_eq!(run(&["script", "run", &file, "--pcap", capture]).0, 0);
     let (code, lines, _) = run(&["dump", capture]);
     assert_eq!((code, lines.lines().count()), (0, 3), "{lines}");
-    assert!(lines.contains("  0.500000000 < IP 192.0.2.1.40001 > 192.168.0.2.8080: Flags [R]"), "{lines}");
+    assert!(
+        lines.contains("  0.500000000 < IP 192.0.2.1.40001 > 192.168.0.2.8080: Flags [R]"),
+        "{lines}"
+    );
 }
 
 #[test]
@@ -76,10 +82,14 @@ fn both_hosts_are_compared() {
         let folder = tempfile::tempdir().unwrap();
         kept(folder.path(), "good.pkt", &format!("{LISTEN}* > S. 0:0(0) ack 1 <...>\n"));
         kept(folder.path(), "wrong.pkt", &format!("{LISTEN}* > S. 0:0(0) ack 7 <...>\n"));
-        let (code, told, _) = run(&["script", "compare", "--untimed", folder.path().to_str().unwrap()]);
+        let (code, told, _) =
+            run(&["script", "compare", "--untimed", folder.path().to_str().unwrap()]);
         let lines: Vec<_> = told.lines().collect();
         assert_eq!((code, lines.len()), (1, 3), "{told}");
-        assert!(lines[1].contains("wrong.pkt") && lines[1].contains("line 5        line 5"), "{told}");
+        assert!(
+            lines[1].contains("wrong.pkt") && lines[1].contains("line 5        line 5"),
+            "{told}"
+        );
         assert_eq!(
             lines[2],
             "2 scripts: 1 passed on both, 0 on the stack only, 0 on the kernel only, 1 on neither"

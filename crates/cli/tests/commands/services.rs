@@ -16,7 +16,10 @@ fn a_sink_takes_a_plain_peers_bytes_and_counts_them() {
     let line = sink.line();
     assert!(line.contains("plain: 97.7 KiB"), "{line}");
     let (rest, code) = sink.interrupt();
-    assert!(rest[0].starts_with("in all: 97.7 KiB") && rest[0].contains("1 connections"), "{rest:?}");
+    assert!(
+        rest[0].starts_with("in all: 97.7 KiB") && rest[0].contains("1 connections"),
+        "{rest:?}"
+    );
     assert_eq!(code, 0);
 }
 
@@ -26,8 +29,12 @@ fn a_source_gives_a_sink_what_it_asks_for() {
     let address = sink.address().to_string();
     let (code, said, _) = run(&["source", &address, "--bytes", "3MiB", "--write-size", "10000"]);
     assert!(code == 0 && said.starts_with("3 MiB in ") && said.contains("closed"), "{said}");
-    let (code, said, _) = run(&["source", &address, "--bytes", "3MiB", "--verify", "--send-buffer", "64KiB"]);
-    assert!(code == 0 && said.starts_with("3 MiB in ") && said.contains("every byte right"), "{said}");
+    let (code, said, _) =
+        run(&["source", &address, "--bytes", "3MiB", "--verify", "--send-buffer", "64KiB"]);
+    assert!(
+        code == 0 && said.starts_with("3 MiB in ") && said.contains("every byte right"),
+        "{said}"
+    );
     let (code, said, _) = run(&["source", &address, "--seconds", "1ms", "--verify"]);
     assert!(code == 0 && said.contains("every byte right"), "{said}");
     let (lines, _) = sink.interrupt();
@@ -42,12 +49,16 @@ fn a_sink_and_a_source_speak_ipv6_as_well() {
     let mut sink = Background::start(&["sink", "--listen", "[::1]:0"]);
     let address = sink.address().to_string();
     let (code, said, _) = run(&["source", &address, "--bytes", "100000", "--verify"]);
-    assert!(code == 0 && address.starts_with("[::1]:") && said.contains("every byte right"), "{said}");
+    assert!(
+        code == 0 && address.starts_with("[::1]:") && said.contains("every byte right"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_source_that_listens_gives_whoever_connects_its_characters() {
-    let mut source = Background::start(&["source", "--listen", "127.0.0.1:0", "--bytes", "1000000"]);
+    let mut source =
+        Background::start(&["source", "--listen", "127.0.0.1:0", "--bytes", "1000000"]);
     let mut peer = TcpStream::connect(source.address()).unwrap();
     let mut bytes = Vec::new();
     peer.read_to_end(&mut bytes).unwrap();
@@ -81,7 +92,10 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
     ] {
         let (code, stdout, stderr) = run(words);
         assert_eq!((code, stdout.as_str()), (2, ""), "{words:?}: {stderr}");
-        assert!(stderr.contains(says) && stderr.trim_end().lines().count() == 1, "{words:?}: {stderr}");
+        assert!(
+            stderr.contains(says) && stderr.trim_end().lines().count() == 1,
+            "{words:?}: {stderr}"
+        );
     }
 }
 

@@ -38,8 +38,9 @@ fn a_run_prints_and_writes_what_its_parts_counted() {
     }
     let record = json(&folder, "run.json");
     let wire = &record["wires"][0];
-    let sum =
-        |name: &str| wire[name].as_array().unwrap().iter().filter_map(serde_json::Value::as_u64).sum::<u64>();
+    let sum = |name: &str| {
+        wire[name].as_array().unwrap().iter().filter_map(serde_json::Value::as_u64).sum::<u64>()
+    };
     assert_eq!(sum("backoffs_by_slots"), wire["collisions"].as_u64().unwrap());
     assert_eq!(sum("frames_by_collisions"), wire["frames"].as_u64().unwrap());
     assert!(record["machines"][0]["idle_share"].as_f64().unwrap() > 0.0);
@@ -48,8 +49,17 @@ fn a_run_prints_and_writes_what_its_parts_counted() {
 #[test]
 fn a_run_says_what_each_of_several_processors_did_and_what_its_queue_counted() {
     let folder = TempDir::new().unwrap();
-    let words =
-        ["sim", "run", "rss", "--set", "limit.time=0.001", "--json", "run.json", "--timeline", "lanes.svg"];
+    let words = [
+        "sim",
+        "run",
+        "rss",
+        "--set",
+        "limit.time=0.001",
+        "--json",
+        "run.json",
+        "--timeline",
+        "lanes.svg",
+    ];
     let text = succeed(folder.path(), &words);
     for says in ["4 processors", "processor 3", "its queue: "] {
         assert!(text.contains(says), "{says}: {text}");
@@ -62,12 +72,15 @@ fn a_run_says_what_each_of_several_processors_did_and_what_its_queue_counted() {
     for (name, count) in [("receiver", 4), ("sender", 8)] {
         let (machine, packets) = (machine(name), "receive_packets");
         let processors = machine["processors"].as_array().unwrap();
-        let received: u64 = processors.iter().map(|one| one["queue"][packets].as_u64().unwrap()).sum();
+        let received: u64 =
+            processors.iter().map(|one| one["queue"][packets].as_u64().unwrap()).sum();
         assert_eq!((processors.len(), received), (count, machine[packets].as_u64().unwrap()));
         assert!(processors.iter().all(|one| one["idle_share"].as_f64().unwrap() <= 1.0));
     }
     let picture = fs::read_to_string(folder.path().join("lanes.svg")).unwrap();
-    assert!(picture.contains("receiver: processor 3") && picture.contains("receiver: receive area 3"));
+    assert!(
+        picture.contains("receiver: processor 3") && picture.contains("receiver: receive area 3")
+    );
 }
 
 #[test]
@@ -76,14 +89,22 @@ fn a_timeline_is_a_picture_or_spans_of_the_window_that_was_asked_for() {
     short(&folder, &["--timeline", "wire.svg"]);
     let picture = fs::read_to_string(folder.path().join("wire.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("sender: processor"), "{picture:.200}");
-    short(&folder, &["--timeline", "part.json", "--timeline-from", "150ms", "--timeline-for", "50ms"]);
+    short(
+        &folder,
+        &["--timeline", "part.json", "--timeline-from", "150ms", "--timeline-for", "50ms"],
+    );
     let record = json(&folder, "part.json");
-    assert_eq!((record["from_seconds"].as_f64(), record["until_seconds"].as_f64()), (Some(0.15), Some(0.2)));
+    assert_eq!(
+        (record["from_seconds"].as_f64(), record["until_seconds"].as_f64()),
+        (Some(0.15), Some(0.2))
+    );
     assert_eq!(record["left_out"], 0);
     let lanes = record["lanes"].as_array().unwrap();
     let held = lanes.iter().flat_map(|lane| lane["held"].as_array().unwrap());
     let spans: Vec<(f64, f64)> = held
-        .map(|held| (held["from_seconds"].as_f64().unwrap(), held["until_seconds"].as_f64().unwrap()))
+        .map(|held| {
+            (held["from_seconds"].as_f64().unwrap(), held["until_seconds"].as_f64().unwrap())
+        })
         .collect();
     assert!(spans.len() > 100 && spans.iter().all(|&(from, until)| 0.15 <= from && until <= 0.2));
 }
@@ -101,7 +122,10 @@ fn what_cannot_be_run_or_drawn_is_one_line_and_exit_code_2() {
     refused(&[&SHORT[..], &["--timeline", "wire.png"]].concat(), "ends in .svg or .json");
     refused(&[&SHORT[..], &["--timeline-for", "1s"]].concat(), "--timeline");
     refused(&[&SHORT[..], &["--set", "sender.nic.transmit.start=1e9"]].concat(), "cannot be");
-    refused(&[&SHORT[..], &["--pcap", "x.pcapng", "--wire", "left"]].concat(), "choose one of wire");
+    refused(
+        &[&SHORT[..], &["--pcap", "x.pcapng", "--wire", "left"]].concat(),
+        "choose one of wire",
+    );
     let rss = |change| ["sim", "run", "rss", "--set", change];
     refused(&rss("receiver.nic.queues=0"), "it lies between 1 and 32 queues");
     refused(&rss("receiver.nic.queues=1.5"), "it must be a whole number from 1 to 32");
@@ -111,8 +135,10 @@ fn what_cannot_be_run_or_drawn_is_one_line_and_exit_code_2() {
     let (before, bridge) = text.split_once("[bridges.bridge]").unwrap();
     let (bridge, after) = bridge.split_once("[programs.first]").unwrap();
     let both = [bridge, &bridge.replace("bridges.bridge", "bridges.other")].map(str::to_owned);
-    let ring =
-        format!("{before}[bridges.bridge]{}[bridges.other]{}[programs.first]{after}", both[0], both[1]);
+    let ring = format!(
+        "{before}[bridges.bridge]{}[bridges.other]{}[programs.first]{after}",
+        both[0], both[1]
+    );
     fs::write(folder.path().join("ring.toml"), ring).unwrap();
     refused(&["sim", "run", "ring.toml"], "other, left, bridge, right are a ring");
 }
@@ -123,7 +149,8 @@ fn a_timeline_that_begins_after_the_end_is_none() {
     let words = [&SHORT[..], &["--timeline", "late.svg", "--timeline-from", "1000s"]].concat();
     let line = fail(folder.path(), &words, 2);
     assert!(line.contains("the world has ended at") && line.contains("--timeline-from"), "{line}");
-    let never = [&SHORT[..], &["--timeline", "late.svg", "--timeline-from", "18446744073s"]].concat();
+    let never =
+        [&SHORT[..], &["--timeline", "late.svg", "--timeline-from", "18446744073s"]].concat();
     assert!(fail(folder.path(), &never, 2).contains("the world has ended at"));
     assert!(!folder.path().join("late.svg").exists(), "nothing was drawn");
 }
@@ -135,7 +162,10 @@ fn more_threads_than_worlds_are_not_made() {
     let night = |threads| {
         let text = succeed(folder.path(), &[&words[..], &[threads]].concat());
         // The line that says how long it took differs.
-        text.lines().filter(|line| !line.ends_with("frames a second")).map(str::to_owned).collect::<Vec<_>>()
+        text.lines()
+            .filter(|line| !line.ends_with("frames a second"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     assert_eq!(night("1"), night("1024"));
 }
@@ -145,7 +175,8 @@ fn more_threads_than_worlds_are_not_made() {
 fn ctrl_c_ends_a_run_at_once() {
     let folder = TempDir::new().unwrap();
     let pipe = folder.path().join("frames");
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+        .unwrap();
     let words = ["sim", "run", "sun-3-50-gigabyte", "--pcap", "frames", "--json", "run.json"];
     let mut run = within(folder.path(), &words);
     let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

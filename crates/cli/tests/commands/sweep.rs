@@ -26,8 +26,12 @@ fn json(path: &Path) -> Value {
 fn measures(on: &str) {
     let directory = TempDir::new().unwrap();
     let report = succeed(directory.path(), &small(on));
-    for part in ["4 cells × 4 runs of 64 KiB", "Equal buffers", "All cells, in per cent", "The best cell is"]
-    {
+    for part in [
+        "4 cells × 4 runs of 64 KiB",
+        "Equal buffers",
+        "All cells, in per cent",
+        "The best cell is",
+    ] {
         assert!(report.contains(part), "{part}: {report}");
     }
     assert!(report.contains("Every byte of every run was compared"), "{report}");
@@ -57,7 +61,8 @@ fn linerate_is_measured_against_the_kernel_in_both_directions() {
     }
     for direction in ["to-kernel", "from-kernel"] {
         let directory = TempDir::new().unwrap();
-        let words = [&small("tap")[..], &["--direction", direction, "--pcap", "all.pcapng"]].concat();
+        let words =
+            [&small("tap")[..], &["--direction", direction, "--pcap", "all.pcapng"]].concat();
         let (code, report, errors) = finished(&within(directory.path(), &words).output().unwrap());
         if errors.contains("/dev/net/tun") {
             return skip_test(&errors);
@@ -127,7 +132,8 @@ fn begin_endless(directory: &Path, on: &str) -> (Child, BufReader<impl Read + us
         "--out",
         "night",
     ];
-    let mut child = within(directory, &words).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut child =
+        within(directory, &words).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains(" runs, ") {
@@ -161,7 +167,10 @@ fn ctrl_c_leaves_a_folder_that_goes_on() {
     assert!(last.starts_with(&format!("interrupted: {before} of 4000 runs are kept")), "{last}");
     assert!(last.ends_with("go on with `linerate sweep --resume night`"), "{last}");
     let (mut child, line) = resume(directory.path());
-    assert!(line.starts_with(&format!("{} runs to make", figures::count(4_000 - before as u64))), "{line}");
+    assert!(
+        line.starts_with(&format!("{} runs to make", figures::count(4_000 - before as u64))),
+        "{line}"
+    );
     signal(&child, rustix::process::Signal::TERM);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(kept(directory.path()) >= before);

@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn counts_beyond_all_measure_are_the_largest() {
-        let mut path = FastPath { hits: u64::MAX, misses: BTreeMap::from([("hole".to_owned(), u64::MAX)]) };
+        let mut path =
+            FastPath { hits: u64::MAX, misses: BTreeMap::from([("hole".to_owned(), u64::MAX)]) };
         path.add(&path.clone());
         assert_eq!((path.segments(), path.misses["hole"]), (u64::MAX, u64::MAX));
     }

@@ -40,7 +40,9 @@ pub enum BenchError {
         remedy: String,
     },
     /// The kernel or the stack grants less than the plan asks for.
-    #[error("a {which} buffer of {requested} bytes is not to be had, {granted} are granted: {remedy}")]
+    #[error(
+        "a {which} buffer of {requested} bytes is not to be had, {granted} are granted: {remedy}"
+    )]
     BufferTooLarge {
         /// `send` or `receive`.
         which: &'static str,
@@ -66,7 +68,9 @@ pub enum BenchError {
         port: u16,
     },
     /// The peer does not answer.
-    #[error("{peer} cannot be reached ({source}): see that the machine is up and `linerate sink` runs on it")]
+    #[error(
+        "{peer} cannot be reached ({source}): see that the machine is up and `linerate sink` runs on it"
+    )]
     Unreachable {
         /// Its address.
         peer: String,
@@ -88,7 +92,9 @@ pub enum BenchError {
         what: String,
     },
     /// The connection ended before its bytes were through.
-    #[error("the connection ended after {bytes} bytes ({what}): run it again, with --pcap to see why")]
+    #[error(
+        "the connection ended after {bytes} bytes ({what}): run it again, with --pcap to see why"
+    )]
     ConnectionLost {
         /// Bytes that the sink had read.
         bytes: u64,

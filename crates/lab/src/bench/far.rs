@@ -60,7 +60,8 @@ impl Far {
         let ready = remote.await_ready().map_err(|error| error.at(peer))?;
         let max_time = Duration::from(request.max_time);
         let late = |began, now: Instant| now.saturating_duration_since(began) >= max_time;
-        let given = outflow(request).give(&stream, |began, now| interrupt.is_raised() || late(began, now));
+        let given =
+            outflow(request).give(&stream, |began, now| interrupt.is_raised() || late(began, now));
         let (report, heard) = await_report(remote, peer, given.began + max_time, interrupt)?;
         judge(&report, &given)?;
         let report = report.checked(given.bytes, request.bytes).map_err(|error| error.at(peer))?;

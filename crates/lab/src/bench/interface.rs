@@ -79,7 +79,8 @@ impl InterfaceBench {
         let network = Network::on(host, mac, dressed, rules.usual(), epilogue)
             .map_err(|error| failed("beginning a host of linerate's own", error))?;
         let way = Way { interface: kernel_interface, mtu: plan.mtu, network };
-        let mut far = Far::connect(way.network.clone(), peer, plan.mtu).map_err(|error| way.blame(error))?;
+        let mut far =
+            Far::connect(way.network.clone(), peer, plan.mtu).map_err(|error| way.blame(error))?;
         let interface = Interface { name: name.clone() };
         let mut settings = rules.settings();
         settings.append(&mut buffers::receiver_at(&mut far, plan, rules.payload())?);
@@ -123,7 +124,11 @@ impl Bench for InterfaceBench {
         Ok(None)
     }
 
-    fn run(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<RunOutcome, BenchError> {
+    fn run(
+        &mut self,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<RunOutcome, BenchError> {
         let gone = || BenchError::ConnectionLost { bytes: 0, what: "the night is over".to_owned() };
         let far = self.far.as_mut().ok_or_else(gone)?;
         let options = Options {

@@ -41,7 +41,11 @@ pub trait Bench {
     ///
     /// # Errors
     /// As [`Bench::run`].
-    fn floor(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<Option<Floor>, BenchError>;
+    fn floor(
+        &mut self,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Floor>, BenchError>;
 
     /// One transfer, over a connection of its own, from the first write to the sink having read the
     /// last byte. Ends at its bytes or after its time, whichever is first.
@@ -49,7 +53,11 @@ pub trait Bench {
     /// # Errors
     /// What kept the transfer from happening; [`BenchError::Interrupted`] soon after `interrupt` is
     /// raised.
-    fn run(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<RunOutcome, BenchError>;
+    fn run(
+        &mut self,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<RunOutcome, BenchError>;
 
     /// All runs have been made: ends what was kept between them.
     ///

@@ -1,8 +1,8 @@
 //! linerate's TCP at both ends, on the machines and the wire of a scenario, in virtual time.
 
 use super::{
-    Bench, BenchError, BenchFacts, Counters, EndCounters, Floor, Framing, LineRate, RunOutcome, RunRequest,
-    names,
+    Bench, BenchError, BenchFacts, Counters, EndCounters, Floor, Framing, LineRate, RunOutcome,
+    RunRequest, names,
 };
 use crate::Interrupt;
 use crate::plan::Plan;
@@ -37,27 +37,41 @@ impl SimBench {
         let scenario = load(&name, &plan.set)?;
         let blueprint = scenario.blueprint().map_err(ScenarioError::from)?;
         let transfer = blueprint.transfer().ok_or_else(|| {
-            ScenarioError::Unfit(format!("{name} has no bulk transfer: use `linerate sim run {name}`"))
+            ScenarioError::Unfit(format!(
+                "{name} has no bulk transfer: use `linerate sim run {name}`"
+            ))
         })?;
         let mut config = transfer.config;
         if let Some(name) = &plan.profile {
-            config = name.parse::<Profile>().map_err(|_| unknown("profile", name, &Profile::ALL))?.config();
+            config = name
+                .parse::<Profile>()
+                .map_err(|_| unknown("profile", name, &Profile::ALL))?
+                .config();
         }
         if let Some(name) = &plan.congestion {
             let all = linerate_tcp::CongestionName::ALL;
-            config.congestion = name.parse().map_err(|_| unknown("congestion control", name, &all))?;
+            config.congestion =
+                name.parse().map_err(|_| unknown("congestion control", name, &all))?;
         }
-        let settings =
-            scenario.settings().iter().map(|(key, setting)| (format!("sim.{key}"), setting.to_string()));
-        let bench = Self { settings: settings.collect(), blueprint, name, config, mtu: plan.mtu, capture };
+        let settings = scenario
+            .settings()
+            .iter()
+            .map(|(key, setting)| (format!("sim.{key}"), setting.to_string()));
+        let bench =
+            Self { settings: settings.collect(), blueprint, name, config, mtu: plan.mtu, capture };
         bench.refuse_large_buffers(plan)?;
         Ok(bench)
     }
 
     /// Without window scaling a receiver can offer no more than 65,535 bytes.
     fn refuse_large_buffers(&self, plan: &Plan) -> Result<(), BenchError> {
-        let largest =
-            plan.receive_buffers.sizes().iter().map(|size| size.bytes(self.payload())).max().unwrap_or(0);
+        let largest = plan
+            .receive_buffers
+            .sizes()
+            .iter()
+            .map(|size| size.bytes(self.payload()))
+            .max()
+            .unwrap_or(0);
         if self.config.window_scaling || largest <= u64::from(u16::MAX) {
             return Ok(());
         }
@@ -65,7 +79,8 @@ impl SimBench {
             which: "receive",
             requested: largest,
             granted: u16::MAX.into(),
-            remedy: "the profile has no window scaling; ask for less, or take --profile modern".to_owned(),
+            remedy: "the profile has no window scaling; ask for less, or take --profile modern"
+                .to_owned(),
         })
     }
 
@@ -99,16 +114,27 @@ impl Bench for SimBench {
             ),
             segment_payload: self.payload(),
             framing: self.framing(),
-            line_rate: Some(LineRate { bits_per_second: rate, source: format!("scenario {}", self.name) }),
+            line_rate: Some(LineRate {
+                bits_per_second: rate,
+                source: format!("scenario {}", self.name),
+            }),
             settings: self.settings.clone(),
         }
     }
 
-    fn floor(&mut self, _request: &RunRequest, _interrupt: &Interrupt) -> Result<Option<Floor>, BenchError> {
+    fn floor(
+        &mut self,
+        _request: &RunRequest,
+        _interrupt: &Interrupt,
+    ) -> Result<Option<Floor>, BenchError> {
         Ok(None)
     }
 
-    fn run(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<RunOutcome, BenchError> {
+    fn run(
+        &mut self,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<RunOutcome, BenchError> {
         if interrupt.is_raised() {
             return Err(BenchError::Interrupted);
         }
@@ -127,8 +153,10 @@ impl Bench for SimBench {
         };
         let keep = Keep { frames: self.capture.is_some(), timeline: None };
         let run = format!("seed {}", request.seed);
-        let mut capture =
-            self.capture.as_mut().map(|capture| FrameWriter::new(capture, &self.blueprint, &run, None));
+        let mut capture = self
+            .capture
+            .as_mut()
+            .map(|capture| FrameWriter::new(capture, &self.blueprint, &run, None));
         let mut watch = |frame| capture.iter_mut().for_each(|capture| capture.handle_frame(&frame));
         let outcome = self.blueprint.run_watched(request.seed, &options, keep, &mut watch);
         capture.map_or(Ok(()), FrameWriter::finish)?;
@@ -138,7 +166,8 @@ impl Bench for SimBench {
 
 impl SimBench {
     fn outcome(&self, request: &RunRequest, outcome: &Outcome) -> Result<RunOutcome, BenchError> {
-        let (source, sink) = ends(&self.blueprint, outcome).ok_or_else(|| lost(0, "there is none"))?;
+        let (source, sink) =
+            ends(&self.blueprint, outcome).ok_or_else(|| lost(0, "there is none"))?;
         let began = source.began.ok_or_else(|| lost(0, "there was no connection"))?;
         let ended = sink.ended.unwrap_or(outcome.time);
         if outcome.complete && !sink.complete {
@@ -151,13 +180,19 @@ impl SimBench {
             verified: request.verify.then_some(sink.wrong_at.is_none()),
             send_granted: request.send_buffer.bytes,
             receive_granted: request.receive_buffer.bytes,
-            counters: Counters { sender: counters(source, outcome), receiver: counters(sink, outcome) },
+            counters: Counters {
+                sender: counters(source, outcome),
+                receiver: counters(sink, outcome),
+            },
         })
     }
 }
 
 /// Both ends of the first transfer.
-fn ends<'a>(blueprint: &Blueprint, outcome: &'a Outcome) -> Option<(&'a ProgramReport, &'a ProgramReport)> {
+fn ends<'a>(
+    blueprint: &Blueprint,
+    outcome: &'a Outcome,
+) -> Option<(&'a ProgramReport, &'a ProgramReport)> {
     let name = blueprint.transfer()?.name;
     Some((outcome.program(&format!("{name}: source"))?, outcome.program(&format!("{name}: sink"))?))
 }
@@ -185,7 +220,10 @@ fn counters(program: &ProgramReport, outcome: &Outcome) -> EndCounters {
         let card = &machine.card;
         end.set("collisions", card.collisions);
         end.set("interrupts", card.interrupts);
-        end.set(names::DROPPED_FRAMES, card.receive_drops + card.receive_fifo + card.transmit_drops);
+        end.set(
+            names::DROPPED_FRAMES,
+            card.receive_drops + card.receive_fifo + card.transmit_drops,
+        );
         end.set("cpu_busy_micros", machine.busy.as_picos() / 1_000_000);
     }
     end

@@ -137,7 +137,9 @@ impl Remote {
     /// The sink refuses, or the conversation broke off.
     pub fn await_done(&mut self, deadline: Instant) -> Result<Option<Report>, ControlError> {
         match self.lines.next_message(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Reply::Done(report)) => Ok(Some(Report { counters: named(report.counters), ..report })),
+            Ok(Reply::Done(report)) => {
+                Ok(Some(Report { counters: named(report.counters), ..report }))
+            }
             Ok(other) => Err(out_of_turn(other)),
             Err(LineError::TimedOut) => Ok(None),
             Err(error) => Err(error.into()),
@@ -197,7 +199,8 @@ fn named(counters: EndCounters) -> EndCounters {
     let names = |counts: BTreeMap<String, u64>| {
         counts.into_iter().map(|(name, count)| (printable(&name), count)).collect()
     };
-    let fast_path = counters.fast_path.map(|path| FastPath { misses: names(path.misses), hits: path.hits });
+    let fast_path =
+        counters.fast_path.map(|path| FastPath { misses: names(path.misses), hits: path.hits });
     EndCounters { counts: names(counters.counts), fast_path }
 }
 
@@ -233,7 +236,8 @@ mod tests {
             stream.write_all(words).unwrap();
         });
         let error =
-            Remote::connect(&Network::Kernel, &Peer { host: "127.0.0.1".into(), port }, 1_500).unwrap_err();
+            Remote::connect(&Network::Kernel, &Peer { host: "127.0.0.1".into(), port }, 1_500)
+                .unwrap_err();
         stranger.join().unwrap();
         error
     }
@@ -244,7 +248,10 @@ mod tests {
             ControlError::Stranger { said } => said,
             other => panic!("{other:?}"),
         };
-        assert_eq!(said(answered(b"SSH-2.0-OpenSSH_9.6\r\n")).as_deref(), Some("SSH-2.0-OpenSSH_9.6"));
+        assert_eq!(
+            said(answered(b"SSH-2.0-OpenSSH_9.6\r\n")).as_deref(),
+            Some("SSH-2.0-OpenSSH_9.6")
+        );
         assert_eq!(said(answered(b"\x1b[31m\n")).as_deref(), Some("\u{fffd}[31m"));
         assert_eq!(said(answered(b"")), None);
         assert_eq!(said(answered(&LONG)).unwrap().len(), SHOWN);
@@ -256,7 +263,9 @@ mod tests {
         assert!(
             matches!(answered(b"LINERATE/2 SINK\n"), ControlError::OtherVersion(version) if version == "2")
         );
-        assert!(matches!(answered(b"LINERATE/1 BUSY no\n"), ControlError::Busy(reason) if reason == "no"));
+        assert!(
+            matches!(answered(b"LINERATE/1 BUSY no\n"), ControlError::Busy(reason) if reason == "no")
+        );
         let raw = answered(b"LINERATE/1 BUSY \x1b[2J\n");
         assert!(matches!(raw, ControlError::Busy(reason) if reason == "\u{fffd}[2J"));
         let lies = answered(b"LINERATE/1 SINK\n{\"granted\":{\"granted_bytes\":1}}\n");
@@ -268,8 +277,8 @@ mod tests {
         let (_socket, address) = socket::deaf_port();
         let port = address.port();
         for host in ["127.0.0.1", "no-such-host.invalid"] {
-            let error =
-                Remote::connect(&Network::Kernel, &Peer { host: host.into(), port }, 1_500).unwrap_err();
+            let error = Remote::connect(&Network::Kernel, &Peer { host: host.into(), port }, 1_500)
+                .unwrap_err();
             assert!(matches!(error, ControlError::Unreachable(_)), "{host}: {error:?}");
         }
     }

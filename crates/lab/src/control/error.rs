@@ -19,7 +19,9 @@ pub enum ControlError {
         said: Option<String>,
     },
     /// A linerate of another release listens there.
-    #[error("it speaks version {0} of the control connection and this program version 1: use one release")]
+    #[error(
+        "it speaks version {0} of the control connection and this program version 1: use one release"
+    )]
     OtherVersion(String),
     /// The sink serves others already.
     #[error("it is busy: {0}")]

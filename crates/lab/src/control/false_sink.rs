@@ -26,7 +26,9 @@ fn serve(listener: &TcpListener, report: &Report) {
     for line in lines {
         match serde_json::from_str(&line).unwrap() {
             Request::Describe {} => say(Reply::Description(description())),
-            Request::Grant { receive_buffer } => say(Reply::Granted { granted_bytes: receive_buffer * 2 }),
+            Request::Grant { receive_buffer } => {
+                say(Reply::Granted { granted_bytes: receive_buffer * 2 })
+            }
             Request::Time {} => say(Reply::Time { nanos: 0 }),
             Request::Open(_) => {
                 say(Reply::Opened(Opened { token: Token(7), granted_bytes: 1 }));

@@ -153,7 +153,9 @@ mod tests {
         let mut endless = PRODUCT.as_bytes().to_vec();
         endless.resize(LONGEST, b'x');
         assert_eq!(judge(&endless), Opening::Foreign);
-        for line in ["LINERATE/2 CONTROL\n", "LINERATE/1 DATA 12\n", "LINERATE/1 \n", "LINERATE/1\n"] {
+        for line in
+            ["LINERATE/2 CONTROL\n", "LINERATE/1 DATA 12\n", "LINERATE/1 \n", "LINERATE/1\n"]
+        {
             assert_eq!(judge(line.as_bytes()), Opening::Foreign, "{line}");
         }
         assert_eq!(judge(b"LINERATE/\xff\xff\n"), Opening::Foreign);

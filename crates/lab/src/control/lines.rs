@@ -62,7 +62,10 @@ impl Lines {
     }
 
     /// The next line as a message.
-    pub(crate) fn next_message<M: DeserializeOwned>(&mut self, patience: Duration) -> Result<M, LineError> {
+    pub(crate) fn next_message<M: DeserializeOwned>(
+        &mut self,
+        patience: Duration,
+    ) -> Result<M, LineError> {
         let line = self.next(patience)?;
         serde_json::from_str(&line).map_err(|_| LineError::NoMessage(line))
     }

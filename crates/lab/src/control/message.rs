@@ -179,11 +179,16 @@ mod token_text {
     use super::Token;
     use serde::{Deserialize, Deserializer, Serializer, de};
 
-    pub(super) fn serialize<S: Serializer>(token: &Token, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        token: &Token,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.collect_str(token)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Token, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Token, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(|()| de::Error::custom("no token"))
     }
@@ -197,7 +202,10 @@ mod tests {
     fn messages_look_as_the_protocol_says() {
         let opened = Reply::Opened(Opened { token: Token(0x9f), granted_bytes: 2_920 });
         let text = serde_json::to_string(&opened).unwrap();
-        assert_eq!(text, r#"{"opened":{"token":"0000000000000000000000000000009f","granted_bytes":2920}}"#);
+        assert_eq!(
+            text,
+            r#"{"opened":{"token":"0000000000000000000000000000009f","granted_bytes":2920}}"#
+        );
         assert_eq!(serde_json::from_str::<Reply>(&text).unwrap(), opened);
         assert_eq!(serde_json::to_string(&Request::Describe {}).unwrap(), r#"{"describe":{}}"#);
     }
@@ -206,7 +214,9 @@ mod tests {
     fn a_sink_cannot_have_read_what_was_not_sent_or_all_and_yet_less() {
         let report = |ended, bytes| {
             let counters = EndCounters::default();
-            Report { ended, bytes, span_nanos: 1, wrong_at: None, counters }.checked(60, 100).is_ok()
+            Report { ended, bytes, span_nanos: 1, wrong_at: None, counters }
+                .checked(60, 100)
+                .is_ok()
         };
         assert_eq!([59, 60, 61].map(|bytes| report(Ended::TimeUp, bytes)), [true, true, false]);
         assert_eq!([60, 100, u64::MAX].map(|bytes| report(Ended::Complete, bytes)), [false; 3]);

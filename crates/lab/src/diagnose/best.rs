@@ -43,7 +43,9 @@ fn finding(evidence: &Evidence<'_>, best: &CellSummary<'_>) -> Finding {
 /// drawn for.
 fn is_worse(cell: &CellSummary<'_>, best: &CellSummary<'_>, seed: u64) -> bool {
     let apart = cell.rates.max() < best.rates.values()[0];
-    apart || interval(&[&cell.rates, &best.rates], seed, |medians| medians[0] - medians[1]).is_below(0.0)
+    apart
+        || interval(&[&cell.rates, &best.rates], seed, |medians| medians[0] - medians[1])
+            .is_below(0.0)
 }
 
 #[cfg(test)]
@@ -55,7 +57,8 @@ mod tests {
     /// What is said of a table whose cells have these four rates, by the packets of both buffers.
     fn best(rates: impl Fn(u32, u32) -> [f64; 4]) -> Finding {
         let rate = |cell: Cell, repeat| {
-            rates(cell.send.packets().unwrap(), cell.receive.packets().unwrap())[repeat as usize] * 1e6
+            rates(cell.send.packets().unwrap(), cell.receive.packets().unwrap())[repeat as usize]
+                * 1e6
         };
         findings_of(3, rate, findings).remove(0)
     }
@@ -76,7 +79,10 @@ mod tests {
         assert!(found.text.starts_with("The best cell is 2 × 3 packets: "), "{}", found.text);
         assert!(found.text.ends_with("; every other cell is below it."), "{}", found.text);
         let [low, median, high] = ["low", "median", "high"].map(|name| found.figures[name]);
-        assert!(low < median && median < high && (low - 4.9e6).abs() < 1e3, "{low} {median} {high}");
+        assert!(
+            low < median && median < high && (low - 4.9e6).abs() < 1e3,
+            "{low} {median} {high}"
+        );
     }
 
     #[test]

@@ -22,11 +22,13 @@ pub(super) fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let (first, second) = residuals.split_at(residuals.len() / 2);
-    let (Some(first), Some(second)) = (Sample::new(first.to_vec()), Sample::new(second.to_vec())) else {
+    let (Some(first), Some(second)) = (Sample::new(first.to_vec()), Sample::new(second.to_vec()))
+    else {
         return Vec::new();
     };
     let drift = second.median() - first.median();
-    let interval = interval(&[&first, &second], evidence.plan.seed, |medians| medians[1] - medians[0]);
+    let interval =
+        interval(&[&first, &second], evidence.plan.seed, |medians| medians[1] - medians[0]);
     if drift.abs() < NEGLIGIBLE || !(interval.is_below(0.0) || interval.is_above(0.0)) {
         return Vec::new();
     }
@@ -61,8 +63,9 @@ mod tests {
     /// fast as the first.
     fn drift(buffers: u32, amplitude: f64, times: f64) -> Option<Finding> {
         let plan = square_plan(buffers);
-        let rate =
-            |cell: Cell, repeat| 1e4 * as_f64(cell.send.bytes(1).pow(3)) * noise(cell, repeat, amplitude);
+        let rate = |cell: Cell, repeat| {
+            1e4 * as_f64(cell.send.bytes(1).pow(3)) * noise(cell, repeat, amplitude)
+        };
         let mut runs = made_up_runs(&plan, rate);
         let half = runs.len() / 2;
         runs[half..].iter_mut().for_each(|run| run.bytes_per_second *= times);
@@ -71,7 +74,8 @@ mod tests {
 
     #[test]
     fn a_machine_that_becomes_slower_or_faster_is_noticed_whatever_its_cells_are() {
-        for (times, says) in [(0.8, "second half differ by −"), (1.25, "second half differ by +")] {
+        for (times, says) in [(0.8, "second half differ by −"), (1.25, "second half differ by +")]
+        {
             let found = drift(6, 0.01, times).unwrap();
             assert!(found.text.contains(says), "{}", found.text);
             let percent = found.figures["percent"];

@@ -128,7 +128,8 @@ fn notch<'a>(
     if depth > threshold {
         return None;
     }
-    let interval = interval(&cells.map(|cell| &cell.rates), seed, |medians| residual(medians, place));
+    let interval =
+        interval(&cells.map(|cell| &cell.rates), seed, |medians| residual(medians, place));
     interval.is_below(0.0).then_some(Notch { varies, cells, depth, interval })
 }
 
@@ -174,9 +175,14 @@ mod tests {
     #[test]
     fn noise_alone_makes_no_notch() {
         for amplitude in [0.005, 0.05, 0.2] {
-            let rate = |cell: Cell, repeat| 1e6 * smaller(cell).min(4.0) * noise(cell, repeat, amplitude);
+            let rate =
+                |cell: Cell, repeat| 1e6 * smaller(cell).min(4.0) * noise(cell, repeat, amplitude);
             let found = findings_of(12, rate, findings);
-            assert!(found[0].text.starts_with("There are no notches"), "{amplitude}: {}", found[0].text);
+            assert!(
+                found[0].text.starts_with("There are no notches"),
+                "{amplitude}: {}",
+                found[0].text
+            );
         }
     }
 
@@ -223,14 +229,19 @@ mod tests {
     #[test]
     fn a_hole_in_a_plateau_is_found_in_row_and_column() {
         let hole = |cell: Cell| cell.send.packets() == Some(5) && cell.receive.packets() == Some(9);
-        let rate = |cell: Cell, repeat| 1e9 * if hole(cell) { 0.5 } else { 1.0 } * noise(cell, repeat, 0.02);
+        let rate = |cell: Cell, repeat| {
+            1e9 * if hole(cell) { 0.5 } else { 1.0 } * noise(cell, repeat, 0.02)
+        };
         let found = findings_of(12, rate, findings);
         assert_eq!(found.len(), 2, "{found:?}");
         for notch in found {
             assert!(notch.text.contains("at 5 × 9 packets: −"), "{}", notch.text);
             let [low, depth, high] =
                 ["percent_low", "percent", "percent_high"].map(|name| notch.figures[name]);
-            assert!(low < depth && depth < high && (depth + 50.0).abs() < 3.0, "{low} {depth} {high}");
+            assert!(
+                low < depth && depth < high && (depth + 50.0).abs() < 3.0,
+                "{low} {depth} {high}"
+            );
         }
     }
 

@@ -26,8 +26,9 @@ fn cut_short(evidence: &Evidence<'_>) -> Option<Finding> {
         evidence.plan.max_time,
     );
     let payload = evidence.start.facts.bench.segment_payload;
-    (runs > 0)
-        .then(|| Finding::new(FindingKind::CutShort, text).about(cells, payload).with("runs", as_f64(runs)))
+    (runs > 0).then(|| {
+        Finding::new(FindingKind::CutShort, text).about(cells, payload).with("runs", as_f64(runs))
+    })
 }
 
 fn verified(evidence: &Evidence<'_>) -> Option<Finding> {
@@ -42,8 +43,12 @@ fn verified(evidence: &Evidence<'_>) -> Option<Finding> {
     let (unseen, _) = runs_where(evidence, |run| run.verified.is_none());
     let text = match (right, unseen) {
         (0, _) => return None,
-        (_, 0) => "Every byte of every run was compared with what was sent, and was right.".to_owned(),
-        (right, unseen) => format!("{} compared and right, {unseen} were not compared.", was(right)),
+        (_, 0) => {
+            "Every byte of every run was compared with what was sent, and was right.".to_owned()
+        }
+        (right, unseen) => {
+            format!("{} compared and right, {unseen} were not compared.", was(right))
+        }
     };
     Some(Finding::new(FindingKind::Verified, text).with("wrong_runs", 0.0))
 }
@@ -54,16 +59,19 @@ fn damaged(evidence: &Evidence<'_>) -> Option<Finding> {
         ends.iter().any(|end| end.get(names::BAD_CHECKSUMS).is_some_and(|count| count > 0))
     };
     let (runs, cells) = runs_where(evidence, bad);
-    let text = format!("In {} segments arrived with a wrong checksum.", figures::plural(runs, "run"));
+    let text =
+        format!("In {} segments arrived with a wrong checksum.", figures::plural(runs, "run"));
     let payload = evidence.start.facts.bench.segment_payload;
-    (runs > 0)
-        .then(|| Finding::new(FindingKind::Caution, text).about(cells, payload).with("runs", as_f64(runs)))
+    (runs > 0).then(|| {
+        Finding::new(FindingKind::Caution, text).about(cells, payload).with("runs", as_f64(runs))
+    })
 }
 
 fn granted(evidence: &Evidence<'_>) -> Option<Finding> {
     let differs = |buffer: &BufferRecord| buffer.granted_bytes != buffer.requested_bytes;
     let doubled = |buffer: &BufferRecord| buffer.granted_bytes == buffer.requested_bytes * 2;
-    let (runs, cells) = runs_where(evidence, |run| differs(&run.send_buffer) || differs(&run.receive_buffer));
+    let (runs, cells) =
+        runs_where(evidence, |run| differs(&run.send_buffer) || differs(&run.receive_buffer));
     let buffers = || evidence.runs.iter().flat_map(|run| [run.send_buffer, run.receive_buffer]);
     let other = buffers().find(|buffer| differs(buffer) && !doubled(buffer));
     let text = match (other, buffers().any(|buffer| doubled(&buffer))) {
@@ -92,20 +100,24 @@ fn above_maximum(evidence: &Evidence<'_>) -> Option<Finding> {
          hour.",
         if above == 1 { "1 cell is".to_owned() } else { format!("{above} cells are") },
     );
-    (above > 0).then(|| Finding::new(FindingKind::Caution, text).with("cells_above_maximum", as_f64(above)))
+    (above > 0).then(|| {
+        Finding::new(FindingKind::Caution, text).with("cells_above_maximum", as_f64(above))
+    })
 }
 
 fn few_runs(evidence: &Evidence<'_>) -> Option<Finding> {
     let repeat = evidence.plan.repeat.get();
     let text = match repeat {
-        1 => "With one run a cell there is no telling how sure a figure is: raise --repeat.".to_owned(),
+        1 => "With one run a cell there is no telling how sure a figure is: raise --repeat."
+            .to_owned(),
         _ => format!(
             "Of {repeat} runs a cell, an interval reaches at most from the smallest to the largest: it covers the \
              true median in {} of the cases, not in 95 %; --repeat {ENOUGH_RUNS} is enough.",
             figures::percent(1.0 - 2.0 * 0.5_f64.powf(f64::from(repeat))),
         ),
     };
-    (repeat < ENOUGH_RUNS).then(|| Finding::new(FindingKind::Caution, text).with("repeat", f64::from(repeat)))
+    (repeat < ENOUGH_RUNS)
+        .then(|| Finding::new(FindingKind::Caution, text).with("repeat", f64::from(repeat)))
 }
 
 fn debug_build(evidence: &Evidence<'_>) -> Option<Finding> {
@@ -115,7 +127,10 @@ fn debug_build(evidence: &Evidence<'_>) -> Option<Finding> {
 }
 
 /// The runs for which something is true: how many, and in which cells.
-fn runs_where(evidence: &Evidence<'_>, is_true: impl Fn(&RunRecord) -> bool) -> (u64, BTreeSet<Cell>) {
+fn runs_where(
+    evidence: &Evidence<'_>,
+    is_true: impl Fn(&RunRecord) -> bool,
+) -> (u64, BTreeSet<Cell>) {
     let planned = schedule(evidence.plan);
     let runs = planned.iter().zip(evidence.runs).filter(|(_, run)| is_true(run));
     let cells: Vec<Cell> = runs.map(|(planned, _)| planned.cell).collect();
@@ -168,7 +183,10 @@ mod tests {
             of_changed(7, right)[0].text,
             "Every byte of every run was compared with what was sent, and was right."
         );
-        assert_eq!(of_changed(1, right)[0].text, "2 runs were compared and right, 6 were not compared.");
+        assert_eq!(
+            of_changed(1, right)[0].text,
+            "2 runs were compared and right, 6 were not compared."
+        );
         assert!(of_changed(0, |_| ()).iter().all(|finding| finding.kind != FindingKind::Verified));
     }
 
@@ -180,7 +198,8 @@ mod tests {
         ] {
             let found = of_changed(0, change).remove(0);
             assert!(
-                found.text.starts_with("In 1 run a buffer") && found.text.contains("1,000 bytes instead of ")
+                found.text.starts_with("In 1 run a buffer")
+                    && found.text.contains("1,000 bytes instead of ")
             );
             assert_eq!(found.cells.len(), 1, "{found:?}");
         }
@@ -191,14 +210,21 @@ mod tests {
         let plan = small_plan();
         let above = |rate: fn(Cell, u32) -> f64| {
             let found = findings_of_runs(&plan, &made_up_runs(&plan, rate), findings);
-            found.into_iter().map(|finding| finding.text).find(|text| text.contains("above the maximum"))
+            found
+                .into_iter()
+                .map(|finding| finding.text)
+                .find(|text| text.contains("above the maximum"))
         };
         // The floor of these tests is about 10.6 GB/s.
         assert_eq!(above(|_, _| 1e10), None);
         assert_eq!(above(|_, repeat| if repeat == 0 { 1e10 } else { 2e10 }), None, "by chance");
-        let one = above(|cell, _| if cell.send.bytes(1) + cell.receive.bytes(1) == 2 { 2e10 } else { 1e10 });
+        let one = above(
+            |cell, _| if cell.send.bytes(1) + cell.receive.bytes(1) == 2 { 2e10 } else { 1e10 },
+        );
         assert!(one.unwrap().starts_with("1 cell is significantly above the maximum"));
-        assert!(above(|_, _| 2e10).unwrap().starts_with("4 cells are significantly above the maximum"));
+        assert!(
+            above(|_, _| 2e10).unwrap().starts_with("4 cells are significantly above the maximum")
+        );
     }
 
     #[test]
@@ -222,7 +248,8 @@ mod tests {
         let table = Table::new(&plan, &runs);
         for debug_build in [true, false] {
             start.facts.versions.debug_build = debug_build;
-            let found = findings(&Evidence { plan: &plan, start: &start, runs: &runs, table: &table });
+            let found =
+                findings(&Evidence { plan: &plan, start: &start, runs: &runs, table: &table });
             assert_eq!(found.iter().any(|finding| finding.text.contains("--release")), debug_build);
         }
     }
@@ -230,6 +257,10 @@ mod tests {
     #[test]
     fn two_runs_a_cell_are_said_to_be_few() {
         let texts = texts(|_| ());
-        assert!(texts[0].starts_with("Of 2 runs a cell") && texts[0].contains("in 50 % of"), "{}", texts[0]);
+        assert!(
+            texts[0].starts_with("Of 2 runs a cell") && texts[0].contains("in 50 % of"),
+            "{}",
+            texts[0]
+        );
     }
 }

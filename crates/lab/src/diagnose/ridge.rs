@@ -57,7 +57,12 @@ struct Effect {
 impl Effect {
     fn text(&self) -> String {
         let Interval { low, high } = self.interval;
-        format!("{} (95 %: {} … {})", figures::change(self.mean), figures::change(low), figures::change(high))
+        format!(
+            "{} (95 %: {} … {})",
+            figures::change(self.mean),
+            figures::change(low),
+            figures::change(high)
+        )
     }
 
     fn noted_in(&self, finding: Finding, name: &str) -> Finding {
@@ -78,7 +83,9 @@ fn side_effect(table: &Table<'_>, side: Ordering, seed: u64) -> Option<Effect> {
         samples.push(&cell.rates);
     }
     let mut pairs = Vec::new();
-    for summary in table.iter().filter(|summary| summary.cell.send.cmp(&summary.cell.receive) == side) {
+    for summary in
+        table.iter().filter(|summary| summary.cell.send.cmp(&summary.cell.receive) == side)
+    {
         if let Some(&equal) = diagonal.get(&summary.cell.send.min(summary.cell.receive)) {
             pairs.push((samples.len(), equal));
             samples.push(&summary.rates);
@@ -88,7 +95,8 @@ fn side_effect(table: &Table<'_>, side: Ordering, seed: u64) -> Option<Effect> {
         return None;
     }
     let statistic = |medians: &[f64]| {
-        let gains = pairs.iter().map(|&(cell, equal)| logarithm(medians[cell]) - logarithm(medians[equal]));
+        let gains =
+            pairs.iter().map(|&(cell, equal)| logarithm(medians[cell]) - logarithm(medians[equal]));
         gains.sum::<f64>() / as_f64(pairs.len() as u64)
     };
     let medians: Vec<f64> = samples.iter().map(|sample| sample.median()).collect();
@@ -128,10 +136,18 @@ fn verdict(receive: Interval, send: Interval) -> &'static str {
     match (Sign::of(receive), Sign::of(send)) {
         (Sign::Loses, Sign::Loses) => "The ridge is where both buffers are equal",
         (Sign::Gains, Sign::Gains) => "There is no ridge, throughput grows with either buffer",
-        (Sign::Gains, _) => "The ridge is not at equal buffers, the receive buffer should be the larger one",
-        (_, Sign::Gains) => "The ridge is not at equal buffers, the send buffer should be the larger one",
-        (Sign::Loses, Sign::Nothing) => "There is half a ridge, only a larger receive buffer does harm",
-        (Sign::Nothing, Sign::Loses) => "There is half a ridge, only a larger send buffer does harm",
+        (Sign::Gains, _) => {
+            "The ridge is not at equal buffers, the receive buffer should be the larger one"
+        }
+        (_, Sign::Gains) => {
+            "The ridge is not at equal buffers, the send buffer should be the larger one"
+        }
+        (Sign::Loses, Sign::Nothing) => {
+            "There is half a ridge, only a larger receive buffer does harm"
+        }
+        (Sign::Nothing, Sign::Loses) => {
+            "There is half a ridge, only a larger send buffer does harm"
+        }
         (Sign::Nothing, Sign::Nothing) => {
             "There is no ridge, the smaller buffer decides and the larger one does not matter"
         }
@@ -145,7 +161,8 @@ fn verdict(receive: Interval, send: Interval) -> &'static str {
 fn rows_best_on_diagonal(table: &Table<'_>, seed: u64) -> (u64, u64) {
     let diagonal = table.diagonal();
     let ties = diagonal.iter().filter(|equal| {
-        let row = table.receives().iter().filter_map(|&receive| table.get(equal.cell.send, receive));
+        let row =
+            table.receives().iter().filter_map(|&receive| table.get(equal.cell.send, receive));
         let best = row.max_by(|one, other| one.median().total_cmp(&other.median()));
         best.is_none_or(|best| !is_better(best, equal, seed))
     });
@@ -174,9 +191,14 @@ mod tests {
 
     #[test]
     fn a_ridge_is_where_both_sides_fall() {
-        let text = verdict_of(|send, receive| 1e6 * send.min(receive) / (1.0 + 0.1 * (send - receive).abs()));
+        let text = verdict_of(|send, receive| {
+            1e6 * send.min(receive) / (1.0 + 0.1 * (send - receive).abs())
+        });
         assert!(text.starts_with("The ridge is where both buffers are equal"), "{text}");
-        assert!(text.ends_with("in 6 of 6 rows no cell is better than that with equal buffers."), "{text}");
+        assert!(
+            text.ends_with("in 6 of 6 rows no cell is better than that with equal buffers."),
+            "{text}"
+        );
     }
 
     #[test]
@@ -189,7 +211,10 @@ mod tests {
     fn a_ridge_beside_the_diagonal_is_told() {
         let text = verdict_of(|send, receive| 1e6 * send.min(receive / 2.0));
         assert!(text.contains("the receive buffer should be the larger one"), "{text}");
-        assert!(text.ends_with("in 1 of 6 rows no cell is better than that with equal buffers."), "{text}");
+        assert!(
+            text.ends_with("in 1 of 6 rows no cell is better than that with equal buffers."),
+            "{text}"
+        );
     }
 
     #[test]
@@ -237,8 +262,9 @@ mod tests {
 
     #[test]
     fn half_a_ridge_is_told() {
-        let text =
-            verdict_of(|send, receive| 1e6 * send.min(receive) / (1.0 + 0.1 * (send - receive).max(0.0)));
+        let text = verdict_of(|send, receive| {
+            1e6 * send.min(receive) / (1.0 + 0.1 * (send - receive).max(0.0))
+        });
         assert!(text.contains("only a larger send buffer does harm"), "{text}");
     }
 }

@@ -19,21 +19,22 @@ pub(super) fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
     if diagonal.len() < FEWEST {
         return Vec::new();
     }
-    let enough = (0..diagonal.len() - 1)
-        .find(|&index| diagonal[index + 1..].iter().all(|larger| !gains(larger, diagonal[index], seed)));
+    let enough = (0..diagonal.len() - 1).find(|&index| {
+        diagonal[index + 1..].iter().all(|larger| !gains(larger, diagonal[index], seed))
+    });
     let payload = evidence.start.facts.bench.segment_payload;
     let finding = match enough.map(|index| diagonal[index]) {
-        Some(cell) => {
-            Finding::new(FindingKind::Saturation, saturated(cell, &diagonal)).about([cell.cell], payload)
-        }
+        Some(cell) => Finding::new(FindingKind::Saturation, saturated(cell, &diagonal))
+            .about([cell.cell], payload),
         None => Finding::new(FindingKind::Saturation, unsaturated(&diagonal)),
     };
     vec![finding]
 }
 
 fn saturated(cell: &CellSummary<'_>, diagonal: &[&CellSummary<'_>]) -> String {
-    let higher =
-        |other: &&&CellSummary<'_>| other.cell.send > cell.cell.send && other.median() > cell.median() * GAIN;
+    let higher = |other: &&&CellSummary<'_>| {
+        other.cell.send > cell.cell.send && other.median() > cell.median() * GAIN
+    };
     let reserve = match diagonal.iter().find(higher) {
         Some(_) => " by more than chance would",
         None => "",
@@ -78,7 +79,10 @@ mod tests {
     #[test]
     fn the_knee_of_the_diagonal_is_found() {
         let text = of_diagonal(|packets| 1_024_000.0 * packets.min(4.0));
-        assert!(text.starts_with("With equal buffers it saturates at 4 packets, 4,018 KB/s"), "{text}");
+        assert!(
+            text.starts_with("With equal buffers it saturates at 4 packets, 4,018 KB/s"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -96,7 +100,10 @@ mod tests {
         };
         let text = findings_of(8, rate, findings).remove(0).text;
         assert!(text.starts_with("With equal buffers it saturates at 4 packets"), "{text}");
-        assert!(text.ends_with("no larger buffer gains more than 5 % by more than chance would."), "{text}");
+        assert!(
+            text.ends_with("no larger buffer gains more than 5 % by more than chance would."),
+            "{text}"
+        );
         let text = of_diagonal(|packets| 1e6 * packets.min(4.0));
         assert!(text.ends_with("no larger buffer gains more than 5 %."), "{text}");
     }

@@ -19,7 +19,8 @@ const SHARE: f64 = 0.5;
 
 /// Timers that run no longer than this each time, by RFC 9293 (an acknowledgement, 3.8.6.3) and by RFC 1122
 /// (small segments, 4.2.3.4). Others may run for a minute.
-const SHORT: [(&str, f64); 2] = [(names::DELAYED_ACK_TIMEOUTS, 0.5), (names::SMALL_WINDOW_TIMEOUTS, 1.0)];
+const SHORT: [(&str, f64); 2] =
+    [(names::DELAYED_ACK_TIMEOUTS, 0.5), (names::SMALL_WINDOW_TIMEOUTS, 1.0)];
 const LONG: f64 = 60.0;
 
 /// What besides timers may keep a cell back, and what a person calls an event of it.
@@ -55,10 +56,12 @@ struct Compared<'a> {
 
 fn compare<'a>(evidence: &'a Evidence<'a>, cell: &'a CellSummary<'a>) -> Option<Compared<'a>> {
     let neighbours = evidence.table.neighbours(cell.cell);
-    let neighbour = neighbours.into_iter().max_by(|one, other| one.median().total_cmp(&other.median()))?;
+    let neighbour =
+        neighbours.into_iter().max_by(|one, other| one.median().total_cmp(&other.median()))?;
     let part = cell.median() / neighbour.median().max(f64::MIN_POSITIVE);
-    let times =
-        |of: fn(Cell) -> BufferSize| as_f64(of(neighbour.cell).bytes(1)) / as_f64(of(cell.cell).bytes(1));
+    let times = |of: fn(Cell) -> BufferSize| {
+        as_f64(of(neighbour.cell).bytes(1)) / as_f64(of(cell.cell).bytes(1))
+    };
     let larger = times(|cell| cell.send).max(times(|cell| cell.receive));
     Some(Compared { cell, neighbour, part, larger })
 }
@@ -123,8 +126,10 @@ fn limit(cell: &CellSummary<'_>, payload: u32) -> String {
 
 /// May timers have run for most of a cell's time?
 fn timers_may_limit(cell: &CellSummary<'_>) -> bool {
-    let longest = |name: &str| SHORT.iter().find(|(short, _)| *short == name).map_or(LONG, |&(_, time)| time);
-    let waits = TIMERS.iter().map(|(name, _)| as_f64(cell.counted(name).unwrap_or(0)) * longest(name));
+    let longest =
+        |name: &str| SHORT.iter().find(|(short, _)| *short == name).map_or(LONG, |&(_, time)| time);
+    let waits =
+        TIMERS.iter().map(|(name, _)| as_f64(cell.counted(name).unwrap_or(0)) * longest(name));
     waits.sum::<f64>() >= SHARE * cell.runs.iter().map(|run| run.seconds).sum::<f64>()
 }
 
@@ -176,10 +181,18 @@ fn timers(evidence: &Evidence<'_>) -> Option<Finding> {
         "No retransmission, delayed-ACK or persist timer went off in any run.".to_owned()
     } else {
         let runs = figures::plural(evidence.runs.len() as u64, "run");
-        format!("Timers went off in {}: {} in {runs}.", figures::plural(cells, "cell"), list.join(", "))
+        format!(
+            "Timers went off in {}: {} in {runs}.",
+            figures::plural(cells, "cell"),
+            list.join(", ")
+        )
     };
     let finding = Finding::new(FindingKind::Timers, text);
-    Some(counted.iter().fold(finding, |finding, &(name, _, amount)| finding.with(name, as_f64(amount))))
+    Some(
+        counted
+            .iter()
+            .fold(finding, |finding, &(name, _, amount)| finding.with(name, as_f64(amount))),
+    )
 }
 
 #[cfg(test)]
@@ -213,7 +226,10 @@ mod tests {
             "1 × 3 packets reaches 1/27,397 of 2 × 3 packets: a timer limits it, 22,984 delayed-ACK timeouts in 4 runs, \
              a packet takes 39.7 ms."
         );
-        assert_eq!(found[1].text, "Timers went off in 1 cell: 22,984 delayed-ACK timeouts in 36 runs.");
+        assert_eq!(
+            found[1].text,
+            "Timers went off in 1 cell: 22,984 delayed-ACK timeouts in 36 runs."
+        );
         assert_eq!(found[0].figures[names::DELAYED_ACK_TIMEOUTS], 22_984.0);
         assert_eq!(found[0].figures[names::DROPPED_FRAMES], 0.0);
     }
@@ -232,8 +248,7 @@ mod tests {
             run.counters.receiver.set(names::DELAYED_ACK_TIMEOUTS, 1);
         }
         let seldom = &findings_of_runs(&plan, &runs, findings)[0].text;
-        let says =
-            "its timers went off too seldom to limit it: 4 delayed-ACK timeouts in 4 runs, a packet takes";
+        let says = "its timers went off too seldom to limit it: 4 delayed-ACK timeouts in 4 runs, a packet takes";
         assert!(seldom.contains(says), "{seldom}");
         for run in &mut runs {
             run.counters.sender.set(names::RETRANSMISSION_TIMEOUTS, 2);
@@ -256,12 +271,18 @@ mod tests {
         let mut runs = made_up_runs(&plan, rate);
         let harmless = text(&runs);
         assert!(harmless.starts_with("No cell waits for a timer"), "{harmless}");
-        assert!(harmless.contains("in proportion to the buffers; the least is 6.2 % of"), "{harmless}");
+        assert!(
+            harmless.contains("in proportion to the buffers; the least is 6.2 % of"),
+            "{harmless}"
+        );
         for run in runs.iter_mut().filter(|run| run.send_buffer.requested_bytes == 4 << 10) {
             run.bytes_per_second /= 20.0;
         }
         let limited = text(&runs);
-        assert!(limited.starts_with("4 KiB × 64 KiB reaches 1/320 of 64 KiB × 64 KiB: "), "{limited}");
+        assert!(
+            limited.starts_with("4 KiB × 64 KiB reaches 1/320 of 64 KiB × 64 KiB: "),
+            "{limited}"
+        );
     }
 
     #[test]

@@ -13,9 +13,11 @@ pub(super) fn packet_sockets() -> Finding {
 fn judge_packet_sockets(probed: Result<(), PacketError>) -> Finding {
     const SUBJECT: &str = "packets";
     match probed {
-        Ok(()) => {
-            Finding::good(SUBJECT, "packet sockets open", "ping --on packet:NAME can share an interface")
-        }
+        Ok(()) => Finding::good(
+            SUBJECT,
+            "packet sockets open",
+            "ping --on packet:NAME can share an interface",
+        ),
         Err(error) => Finding {
             subject: SUBJECT,
             good: true,
@@ -33,7 +35,11 @@ pub(super) fn xdp() -> Finding {
 fn judge_xdp(probed: Result<(), XdpError>) -> Finding {
     const SUBJECT: &str = "AF_XDP";
     match probed {
-        Ok(()) => Finding::good(SUBJECT, "programs are taken", "ping --on xdp:NAME can go past the kernel"),
+        Ok(()) => Finding::good(
+            SUBJECT,
+            "programs are taken",
+            "ping --on xdp:NAME can go past the kernel",
+        ),
         Err(error) => Finding {
             subject: SUBJECT,
             good: true,

@@ -76,17 +76,23 @@ fn judge_buffers(send: Option<u64>, receive: Option<u64>) -> Finding {
 
 pub(super) fn port() -> Finding {
     judge_port(
-        Listener::bind(&Network::Kernel, ListenAt::Everywhere(Peer::DEFAULT_PORT), &Options::default())
-            .map(|_| ()),
+        Listener::bind(
+            &Network::Kernel,
+            ListenAt::Everywhere(Peer::DEFAULT_PORT),
+            &Options::default(),
+        )
+        .map(|_| ()),
     )
 }
 
 fn judge_port(bound: Result<(), ListenError>) -> Finding {
     let port = Peer::DEFAULT_PORT;
     match bound {
-        Ok(()) => {
-            Finding::good("port", format!("{port} is free"), "sink can listen where a sweep looks for it")
-        }
+        Ok(()) => Finding::good(
+            "port",
+            format!("{port} is free"),
+            "sink can listen where a sweep looks for it",
+        ),
         Err(error) => Finding::bad(
             "port",
             format!("{port} cannot be had"),

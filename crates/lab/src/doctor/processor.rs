@@ -63,9 +63,11 @@ fn judge_avx2(architecture: &str, present: bool) -> Finding {
             "linerate's TCP takes its portable checksum, which a sweep --on stack shows",
             "in a virtual machine, pass the host's processor through",
         ),
-        (other, false) => {
-            Finding::good("AVX2", format!("none on {other}"), "linerate's TCP takes its portable checksum")
-        }
+        (other, false) => Finding::good(
+            "AVX2",
+            format!("none on {other}"),
+            "linerate's TCP takes its portable checksum",
+        ),
     }
 }
 
@@ -89,7 +91,8 @@ fn judge_governor(governor: Option<&str>) -> Finding {
 }
 
 pub(super) fn clock() -> Finding {
-    let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let source =
+        fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let source = source.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned());
     judge_clock(&source, cost_of_reading())
 }
@@ -111,7 +114,8 @@ fn cost_of_reading() -> Duration {
     let readings: Vec<Instant> = (0..READINGS).map(|_| Instant::now()).collect();
     let steps = readings.windows(2).map(|pair| pair[1] - pair[0]);
     // A coarse clock stands still between its ticks; the whole of the readings still tells their cost.
-    let whole = (readings[READINGS - 1] - readings[0]) / u32::try_from(READINGS).unwrap_or(u32::MAX);
+    let whole =
+        (readings[READINGS - 1] - readings[0]) / u32::try_from(READINGS).unwrap_or(u32::MAX);
     steps.filter(|step| !step.is_zero()).min().unwrap_or(whole).min(whole)
 }
 

@@ -8,18 +8,21 @@ use std::io;
 const DEVICE: &str = "/dev/net/tun";
 
 pub(super) fn namespaces() -> Finding {
-    let probed =
-        namespace::probe(Isolation::UserAndNetwork).or_else(|_| namespace::probe(Isolation::Network));
+    let probed = namespace::probe(Isolation::UserAndNetwork)
+        .or_else(|_| namespace::probe(Isolation::Network));
     judge_namespaces(probed)
 }
 
 fn judge_namespaces(probed: Result<(), NamespaceError>) -> Finding {
     match probed {
-        Ok(()) => {
-            Finding::good("namespaces", "allowed", "sweep --on tap and ping make a network of their own")
-        }
+        Ok(()) => Finding::good(
+            "namespaces",
+            "allowed",
+            "sweep --on tap and ping make a network of their own",
+        ),
         Err(error) => {
-            let meaning = "sweep --on tap and ping cannot make a network of their own; tests are skipped";
+            let meaning =
+                "sweep --on tap and ping cannot make a network of their own; tests are skipped";
             Finding::bad("namespaces", "forbidden", meaning, error.to_string())
         }
     }

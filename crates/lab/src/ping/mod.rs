@@ -111,7 +111,12 @@ pub fn ping<L: Link + Readiness>(
 }
 
 /// Sends a request; one for which the host has no room counts as sent and lost, as on any full link.
-fn ask<L: Link>(host: &mut Host<L>, tally: &mut Tally, now: Instant, data: &[u8]) -> Result<(), PingError> {
+fn ask<L: Link>(
+    host: &mut Host<L>,
+    tally: &mut Tally,
+    now: Instant,
+    data: &[u8],
+) -> Result<(), PingError> {
     let Questions { destination, identifier, .. } = *tally.questions();
     let sequence = tally.ask(now);
     match host.stack_mut().echo_send(now, destination, identifier, sequence, data) {
@@ -134,7 +139,12 @@ fn answer(tally: &mut Tally, event: Event, turned: &Range<Instant>, data: &[u8])
     }
 }
 
-fn reply_to(tally: &mut Tally, reply: &EchoReply, turned: &Range<Instant>, data: &[u8]) -> Option<Answer> {
+fn reply_to(
+    tally: &mut Tally,
+    reply: &EchoReply,
+    turned: &Range<Instant>,
+    data: &[u8],
+) -> Option<Answer> {
     /// Type, code, checksum, identifier and sequence number.
     const ICMP_HEADER: usize = 8;
     // To a host nothing happens later than its turn began. What came while it turned, perhaps to a request of the same

@@ -73,7 +73,11 @@ impl Tally {
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a share, for people")]
     pub fn loss_percent(&self) -> f64 {
-        if self.sent == 0 { 0.0 } else { (self.sent - self.received) as f64 * 100.0 / self.sent as f64 }
+        if self.sent == 0 {
+            0.0
+        } else {
+            (self.sent - self.received) as f64 * 100.0 / self.sent as f64
+        }
     }
 
     /// Is it time for another request?
@@ -238,8 +242,9 @@ mod tests {
         assert_eq!(tally.answer(1, at(0)), None);
         tally.ask(at(0));
         tally.ask(at(100));
-        let met =
-            |number, millis, again| Some(Met { number, round_trip: Duration::from_millis(millis), again });
+        let met = |number, millis, again| {
+            Some(Met { number, round_trip: Duration::from_millis(millis), again })
+        };
         assert_eq!(tally.answer(1, at(150)), met(1, 150, false));
         assert_eq!(tally.answer(1, at(160)), met(1, 160, true));
         assert_eq!(tally.answer(3, at(170)), None, "it was never asked");

@@ -12,7 +12,10 @@ const ANSWERING: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 fn host(address: Ipv4Addr, link: MemoryLink) -> Host<MemoryLink> {
     let mac = MacAddress::new([2, 0, 0, 0, 0, address.octets()[3]]);
     let cidr = Ipv4Cidr::new(address, 24).unwrap();
-    Host::new(Stack::new(StackConfig::new(mac, cidr), address.octets().repeat(8).try_into().unwrap()), link)
+    Host::new(
+        Stack::new(StackConfig::new(mac, cidr), address.octets().repeat(8).try_into().unwrap()),
+        link,
+    )
 }
 
 fn questions(destination: Ipv4Addr, count: u64) -> Questions {
@@ -67,7 +70,8 @@ fn every_request_is_answered_with_its_own_data() {
 fn silence_is_loss() {
     let (near, _far) = memory::pair(MemoryConfig::default()).unwrap();
     let hurried = Questions { patience: Duration::from_millis(1), ..questions(ANSWERING, 3) };
-    let tally = ping(&mut host(ASKING, near), &hurried, &Interrupt::default(), || (), |_| ()).unwrap();
+    let tally =
+        ping(&mut host(ASKING, near), &hurried, &Interrupt::default(), || (), |_| ()).unwrap();
     assert_eq!((tally.sent, tally.received, tally.loss_percent()), (3, 0, 100.0));
 }
 
@@ -102,15 +106,25 @@ fn an_answer_within_one_turn_is_there_when_the_turn_is_over() {
     let round_trip = |arrived, turned| {
         let mut tally = Tally::new(questions(ANSWERING, 1), at(0));
         let sequence = tally.ask(at(10));
-        let reply =
-            EchoReply { source: ANSWERING, identifier: 7, sequence, data: data(56), ttl: 64, arrived };
+        let reply = EchoReply {
+            source: ANSWERING,
+            identifier: 7,
+            sequence,
+            data: data(56),
+            ttl: 64,
+            arrived,
+        };
         match reply_to(&mut tally, &reply, &turned, &reply.data) {
             Some(Answer::Reply { round_trip, .. }) => round_trip,
             other => panic!("{other:?}"),
         }
     };
     assert_eq!(round_trip(at(10), at(10)..at(17)), Duration::from_micros(7));
-    assert_eq!(round_trip(at(15), at(30)..at(40)), Duration::from_micros(5), "the link's stamp is nearer");
+    assert_eq!(
+        round_trip(at(15), at(30)..at(40)),
+        Duration::from_micros(5),
+        "the link's stamp is nearer"
+    );
 }
 
 /// What comes back to a request is not always what was sent, nor to this one who asks.
@@ -122,7 +136,14 @@ fn an_answer_to_somebody_else_is_none_and_one_with_other_data_is_told_where_it_d
     let whole = data(56);
     let reply = |identifier, data: &[u8]| {
         let data = data.to_vec();
-        Event::EchoReply(EchoReply { source: ANSWERING, identifier, sequence, data, ttl: 64, arrived: at(1) })
+        Event::EchoReply(EchoReply {
+            source: ANSWERING,
+            identifier,
+            sequence,
+            data,
+            ttl: 64,
+            arrived: at(1),
+        })
     };
     let problem = |identifier| {
         let error = IcmpError::FragmentationNeeded { next_hop_mtu: 0 };

@@ -13,7 +13,9 @@ pub enum PlanError {
     #[error("`{0}` is no peer: write HOST or HOST:PORT, with a port from 1 to 65535")]
     NotAPeer(String),
     /// Both ends are on this machine.
-    #[error("a HOST cannot be reached --on {0}: leave HOST out, or measure --on kernel or --on packet:NAME")]
+    #[error(
+        "a HOST cannot be reached --on {0}: leave HOST out, or measure --on kernel or --on packet:NAME"
+    )]
     PeerNeedsKernel(BenchKind),
     /// An interface leads to another machine.
     #[error("--on {0} sends to another machine: name the HOST where `linerate sink` runs")]
@@ -24,7 +26,9 @@ pub enum PlanError {
     )]
     HostNeedsInterface,
     /// Nothing is left to a link there.
-    #[error("--offloads has no meaning --on {0}: leave it out, or measure --on tap or --on packet:NAME")]
+    #[error(
+        "--offloads has no meaning --on {0}: leave it out, or measure --on tap or --on packet:NAME"
+    )]
     NoOffloads(String),
     /// Both ends are the same, so there is no direction to choose.
     #[error("--direction has no meaning --on {0}: leave it out, or measure --on tap")]
@@ -33,7 +37,9 @@ pub enum PlanError {
     #[error("--profile chooses rules of linerate's TCP, there is none --on kernel: leave it out")]
     ProfileNeedsOurs,
     /// Only frames of linerate's own are in reach.
-    #[error("--impair mistreats frames of linerate's TCP, there are none --on kernel: leave it out")]
+    #[error(
+        "--impair mistreats frames of linerate's TCP, there are none --on kernel: leave it out"
+    )]
     ImpairNeedsOurs,
     /// The cables of a scenario are its own.
     #[error(
@@ -41,7 +47,9 @@ pub enum PlanError {
     )]
     ImpairOnSim,
     /// A simulation is one of a scenario.
-    #[error("--on sim needs a scenario: write --on sim:NAME or sim:FILE.toml, see `linerate sim list`")]
+    #[error(
+        "--on sim needs a scenario: write --on sim:NAME or sim:FILE.toml, see `linerate sim list`"
+    )]
     NoScenario,
     /// Only scenarios have parameters.
     #[error(

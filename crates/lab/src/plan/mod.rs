@@ -43,7 +43,9 @@ impl Plan {
                 return Err(PlanError::NoPeer(host.link.clone()));
             }
             (Some(_), BenchKind::Interface) => {}
-            (None, BenchKind::Interface) | (Some(_), _) => return Err(PlanError::HostNeedsInterface),
+            (None, BenchKind::Interface) | (Some(_), _) => {
+                return Err(PlanError::HostNeedsInterface);
+            }
             (None, _) => {}
         }
         settle_offloads(&mut draft)?;
@@ -88,7 +90,8 @@ impl Plan {
     /// Cells of the experiment: pairs of a send buffer and a receive buffer.
     #[must_use]
     pub fn cells(&self) -> u64 {
-        let (sends, receives) = (self.send_buffers.sizes().len(), self.receive_buffers.sizes().len());
+        let (sends, receives) =
+            (self.send_buffers.sizes().len(), self.receive_buffers.sizes().len());
         let cells = if self.diagonal { sends } else { sends * receives };
         cells as u64
     }
@@ -107,7 +110,10 @@ impl Plan {
             _ => serde_json::Map::new(),
         };
         let theirs = fields(other);
-        fields(self).into_iter().find(|(name, value)| theirs.get(name) != Some(value)).map(|(name, _)| name)
+        fields(self)
+            .into_iter()
+            .find(|(name, value)| theirs.get(name) != Some(value))
+            .map(|(name, _)| name)
     }
 
     /// What is done to the frames of linerate's host, if anything is.
@@ -206,7 +212,10 @@ mod tests {
     #[test]
     fn parts_that_do_not_fit_together_are_refused() {
         let peer = "192.0.2.1".parse::<Peer>().unwrap();
-        assert_eq!(refused(|draft| draft.peer = Some(peer)), PlanError::PeerNeedsKernel(BenchKind::Stack));
+        assert_eq!(
+            refused(|draft| draft.peer = Some(peer)),
+            PlanError::PeerNeedsKernel(BenchKind::Stack)
+        );
         assert_eq!(
             refused(|draft| draft.direction = Some(Direction::ToKernel)),
             PlanError::DirectionNeedsTap(BenchKind::Stack)

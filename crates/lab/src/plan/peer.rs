@@ -72,11 +72,13 @@ mod tests {
     fn a_peer_is_a_host_and_perhaps_a_port() {
         assert_eq!("sun.example".parse(), Ok(Peer { host: "sun.example".into(), port: 1988 }));
         assert_eq!("192.0.2.1:7000".parse(), Ok(Peer { host: "192.0.2.1".into(), port: 7000 }));
-        for (text, shown) in [("::1", "[::1]:1988"), ("[::1]", "[::1]:1988"), ("[fe80::7]:9", "[fe80::7]:9")]
+        for (text, shown) in
+            [("::1", "[::1]:1988"), ("[::1]", "[::1]:1988"), ("[fe80::7]:9", "[fe80::7]:9")]
         {
             assert_eq!(text.parse::<Peer>().unwrap().to_string(), shown);
         }
-        for text in ["", ":7", "a:", "a:0", "a:70000", "a b", "[::1]9", "[a]:9", "[::1]:", "::1:x"] {
+        for text in ["", ":7", "a:", "a:0", "a:70000", "a b", "[::1]9", "[a]:9", "[::1]:", "::1:x"]
+        {
             assert_eq!(text.parse::<Peer>(), Err(PlanError::NotAPeer(text.into())));
         }
     }

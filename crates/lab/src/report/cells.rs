@@ -22,7 +22,8 @@ pub(super) fn text(report: &Report<'_>, style: Style) -> String {
         if report.plan.diagonal { "common" } else { "receive" },
         unit.name
     );
-    let entry_width = report.table.iter().map(|cell| entry(cell, &unit).chars().count()).max().unwrap_or(0);
+    let entry_width =
+        report.table.iter().map(|cell| entry(cell, &unit).chars().count()).max().unwrap_or(0);
     let rows = rows(report);
     let label_width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
     let per_line = (style.width.saturating_sub(label_width) / (entry_width + 2)).max(1);
@@ -43,7 +44,8 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<(String, Vec<&'a CellSummary<'a>>)> {
         return vec![("both".to_owned(), report.table.diagonal())];
     }
     let row = |&send: &BufferSize| {
-        let cells = report.table.receives().iter().filter_map(|&receive| report.table.get(send, receive));
+        let cells =
+            report.table.receives().iter().filter_map(|&receive| report.table.get(send, receive));
         (format!("send {send}"), cells.collect())
     };
     report.table.sends().iter().map(row).collect()

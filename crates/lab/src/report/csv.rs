@@ -26,8 +26,11 @@ impl Report<'_> {
     /// The rows, with a line of names above them; counters that some run has are columns of all.
     #[must_use]
     pub fn csv(&self) -> String {
-        let counters: BTreeSet<String> =
-            self.runs.iter().flat_map(|run| counters(run).into_iter().map(|(name, _)| name)).collect();
+        let counters: BTreeSet<String> = self
+            .runs
+            .iter()
+            .flat_map(|run| counters(run).into_iter().map(|(name, _)| name))
+            .collect();
         let names = COLUMNS.iter().map(ToString::to_string).chain(counters.iter().cloned());
         let mut text = line(names);
         for run in self.runs {
@@ -40,7 +43,8 @@ impl Report<'_> {
 
 /// The values of the columns that every run has.
 fn fixed(run: &RunRecord) -> [String; 14] {
-    let optional = |packets: Option<u32>| packets.map(|packets| packets.to_string()).unwrap_or_default();
+    let optional =
+        |packets: Option<u32>| packets.map(|packets| packets.to_string()).unwrap_or_default();
     [
         run.order.to_string(),
         run.repeat.to_string(),
@@ -62,10 +66,12 @@ fn fixed(run: &RunRecord) -> [String; 14] {
 /// All that a run counted, by column.
 fn counters(run: &RunRecord) -> Vec<(String, u64)> {
     let of_end = |name: &str, end: &EndCounters| {
-        let counts = end.counts.iter().map(|(counter, &count)| (format!("{name}.{counter}"), count));
+        let counts =
+            end.counts.iter().map(|(counter, &count)| (format!("{name}.{counter}"), count));
         let path = end.fast_path.iter().flat_map(|path| {
             let misses = path.misses.iter();
-            let misses = misses.map(|(reason, &count)| (format!("{name}.fast_path_misses.{reason}"), count));
+            let misses =
+                misses.map(|(reason, &count)| (format!("{name}.fast_path_misses.{reason}"), count));
             std::iter::once((format!("{name}.fast_path_hits"), path.hits)).chain(misses)
         });
         counts.chain(path).collect::<Vec<_>>()
@@ -85,7 +91,11 @@ fn counters_of_row(run: &RunRecord, columns: &BTreeSet<String>) -> Vec<String> {
 /// A line of the file. Values with a comma or a quote in them are quoted (RFC 4180).
 fn line(values: impl Iterator<Item = String>) -> String {
     let quoted = values.map(|value| {
-        if value.contains([',', '"', '\n']) { format!("\"{}\"", value.replace('"', "\"\"")) } else { value }
+        if value.contains([',', '"', '\n']) {
+            format!("\"{}\"", value.replace('"', "\"\""))
+        } else {
+            value
+        }
     });
     quoted.collect::<Vec<_>>().join(",") + "\n"
 }

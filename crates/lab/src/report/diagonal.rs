@@ -33,5 +33,9 @@ fn row(report: &Report<'_>, summary: &CellSummary<'_>) -> String {
         None => "–".to_owned(),
     };
     let size = summary.cell.send.to_string();
-    format!("{size:>10} {:>12} {:>12} {share:>15}", figures::kilobytes(median), figures::megabits(wire))
+    format!(
+        "{size:>10} {:>12} {:>12} {share:>15}",
+        figures::kilobytes(median),
+        figures::megabits(wire)
+    )
 }

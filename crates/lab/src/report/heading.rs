@@ -10,7 +10,12 @@ pub(super) fn text(report: &Report<'_>) -> String {
     let lines = [
         format!("linerate sweep: {}", facts.bench.description),
         runs(report),
-        format!("{}, {}, {}", facts.cpu.model, figures::plural(facts.cpu.cores as u64, "core"), facts.kernel),
+        format!(
+            "{}, {}, {}",
+            facts.cpu.model,
+            figures::plural(facts.cpu.cores as u64, "core"),
+            facts.kernel
+        ),
         format!("{}, begun {}", facts.versions.text(), facts.started),
         maximum(&report.start.maximum),
     ];
@@ -22,7 +27,8 @@ pub(super) fn text(report: &Report<'_>) -> String {
 fn runs(report: &Report<'_>) -> String {
     let plan = report.plan;
     let (done, all) = (report.runs.len() as u64, plan.runs());
-    let some = if done < all { format!("; {} of them made", figures::count(done)) } else { String::new() };
+    let some =
+        if done < all { format!("; {} of them made", figures::count(done)) } else { String::new() };
     format!(
         "{} × {} of {}, in the random order of seed {}{some}; KB = 1,024 bytes, medians with 95 % intervals",
         figures::plural(plan.cells(), "cell"),

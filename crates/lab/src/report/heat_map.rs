@@ -45,8 +45,13 @@ struct Map<'a> {
 impl<'a> Map<'a> {
     fn new(report: &'a Report<'a>, style: Style, best: f64) -> Self {
         let receives = report.table.receives();
-        let label =
-            report.table.sends().iter().map(|size| size.to_string().chars().count()).max().unwrap_or(0);
+        let label = report
+            .table
+            .sends()
+            .iter()
+            .map(|size| size.to_string().chars().count())
+            .max()
+            .unwrap_or(0);
         let margin = label.max("send".len()) + 2;
         let room = style.width.saturating_sub(margin).max(1);
         let every = receives.len().div_ceil(room);
@@ -62,7 +67,10 @@ impl<'a> Map<'a> {
         } else {
             ""
         };
-        format!("All cells, in per cent of the best one ({} KB/s){skipped}\n", figures::kilobytes(self.best))
+        format!(
+            "All cells, in per cent of the best one ({} KB/s){skipped}\n",
+            figures::kilobytes(self.best)
+        )
     }
 
     /// The receive buffers above the columns, as many as can be told apart.
@@ -74,8 +82,11 @@ impl<'a> Map<'a> {
         for group in labels.chunks(every) {
             let room = self.cell * group.len();
             // A label stands over the first column of its group, at the right where cells are wide.
-            let label =
-                if self.cell > widest { format!("{:>1$}", group[0], self.cell) } else { group[0].clone() };
+            let label = if self.cell > widest {
+                format!("{:>1$}", group[0], self.cell)
+            } else {
+                group[0].clone()
+            };
             line.push_str(&format!("{label:<room$}"));
         }
         let unit = match self.shown.first().and_then(|size| size.packets()) {

@@ -83,7 +83,9 @@ impl<'a> Report<'a> {
 fn findings_text(findings: &[Finding], style: Style) -> String {
     let mut text = "What it means\n".to_owned();
     for finding in findings {
-        for (index, line) in paint::wrapped(&finding.text, style.width.saturating_sub(4)).iter().enumerate() {
+        for (index, line) in
+            paint::wrapped(&finding.text, style.width.saturating_sub(4)).iter().enumerate()
+        {
             let bullet = if index == 0 { "•" } else { " " };
             // Writing to a string does not fail.
             let _ = writeln!(text, "  {bullet} {line}");
@@ -156,7 +158,8 @@ mod tests {
     fn a_report_on_a_narrow_terminal() {
         let plan = square_plan(17);
         let runs = made_up_runs(&plan, |cell, repeat| {
-            1e9 * f64::from(cell.send.min(cell.receive).packets().unwrap()) * noise(cell, repeat, 0.02)
+            1e9 * f64::from(cell.send.min(cell.receive).packets().unwrap())
+                * noise(cell, repeat, 0.02)
         });
         let start = start();
         let report = Report::new(&plan, &start, &runs);
@@ -172,8 +175,9 @@ mod tests {
         draft.diagonal = true;
         draft.repeat = 6.try_into().unwrap();
         let plan = Plan::new(draft).unwrap();
-        let runs =
-            made_up_runs(&plan, |cell, repeat| cell.send.bytes(1) as f64 * 1e5 * noise(cell, repeat, 0.01));
+        let runs = made_up_runs(&plan, |cell, repeat| {
+            cell.send.bytes(1) as f64 * 1e5 * noise(cell, repeat, 0.01)
+        });
         insta::assert_snapshot!(Report::new(&plan, &start(), &runs).text(Style::PLAIN));
     }
 
@@ -205,7 +209,8 @@ mod tests {
         }
         let start = start();
         let report = Report::new(&plan, &start, &runs);
-        let texts = [Style::PLAIN, Style { colour: true, width: 80 }].map(|style| report.text(style));
+        let texts =
+            [Style::PLAIN, Style { colour: true, width: 80 }].map(|style| report.text(style));
         for text in texts.into_iter().chain([report.json(), report.csv(), report.picture()]) {
             let mut words = text.split(|c: char| !c.is_alphanumeric());
             assert!(words.all(|word| !["NaN", "inf"].contains(&word)), "{text}");
@@ -216,16 +221,27 @@ mod tests {
     fn the_commonest_misses_are_named_and_the_others_summed() {
         let plan = square_plan(1);
         let mut runs = made_up_runs(&plan, rate);
-        let misses =
-            [("a", 9), ("b", 8), ("c", 7), ("d", 6), ("e", 5), ("f", 4), ("g", 2), ("h", 1), ("i", 0)];
+        let misses = [
+            ("a", 9),
+            ("b", 8),
+            ("c", 7),
+            ("d", 6),
+            ("e", 5),
+            ("f", 4),
+            ("g", 2),
+            ("h", 1),
+            ("i", 0),
+        ];
         let misses = misses.map(|(reason, count)| (reason.to_owned(), count)).into();
         runs[0].counters.sender.fast_path = Some(FastPath { hits: 58, misses });
         runs[0].counters.receiver.fast_path =
             Some(FastPath { hits: 1, misses: [("a".to_owned(), 0)].into() });
         let text = Report::new(&plan, &start(), &runs).text(Style::PLAIN);
-        let sender = "sender: 58.00 % of 100 segments; misses: 9 a, 8 b, 7 c, 6 d, 5 e, 4 f, 3 others\n";
+        let sender =
+            "sender: 58.00 % of 100 segments; misses: 9 a, 8 b, 7 c, 6 d, 5 e, 4 f, 3 others\n";
         assert!(
-            text.contains(sender) && text.contains("receiver: 100.00 % of 1 segments; misses: none\n"),
+            text.contains(sender)
+                && text.contains("receiver: 100.00 % of 1 segments; misses: none\n"),
             "{text}"
         );
     }
@@ -235,8 +251,13 @@ mod tests {
         let plan = square_plan(2);
         let json = Report::new(&plan, &ethernet(), &runs(&plan)).json();
         let document: serde_json::Value = serde_json::from_str(&json).unwrap();
-        let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-        assert_eq!(keys(&document), ["cells", "facts", "fast_path", "findings", "maximum", "plan", "runs"]);
+        let keys = |value: &serde_json::Value| {
+            value.as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(
+            keys(&document),
+            ["cells", "facts", "fast_path", "findings", "maximum", "plan", "runs"]
+        );
         for name in [
             "order",
             "repeat",
@@ -250,9 +271,14 @@ mod tests {
             assert!(document["runs"][0].get(name).is_some(), "{name}");
         }
         for buffer in ["send_buffer", "receive_buffer"] {
-            assert_eq!(keys(&document["runs"][0][buffer]), ["granted_bytes", "packets", "requested_bytes"]);
+            assert_eq!(
+                keys(&document["runs"][0][buffer]),
+                ["granted_bytes", "packets", "requested_bytes"]
+            );
         }
-        for name in ["send_packets", "receive_packets", "median", "low", "high", "percent_of_maximum"] {
+        for name in
+            ["send_packets", "receive_packets", "median", "low", "high", "percent_of_maximum"]
+        {
             assert!(document["cells"][0].get(name).is_some(), "{name}");
         }
         for name in ["machine", "kernel", "cpu", "versions", "options"] {

@@ -17,8 +17,8 @@ const BOTTOM: usize = 40;
 /// Colours from nothing to all: dark violet over blue and green to yellow. Brightness rises all the
 /// way, so that it reads in grey and without a sense of red and green too.
 const COLOURS: [&str; 10] = [
-    "#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b",
-    "#fde725",
+    "#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58",
+    "#b5de2b", "#fde725",
 ];
 
 impl Report<'_> {
@@ -27,7 +27,8 @@ impl Report<'_> {
     pub fn picture(&self) -> String {
         let best = self.table.iter().map(CellSummary::median).fold(f64::MIN_POSITIVE, f64::max);
         let (rows, columns) = (self.table.sends(), self.table.receives());
-        let (width, height) = (LEFT + columns.len() * CELL + RIGHT, TOP + rows.len() * CELL + BOTTOM);
+        let (width, height) =
+            (LEFT + columns.len() * CELL + RIGHT, TOP + rows.len() * CELL + BOTTOM);
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} \
              {height}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n<rect width=\"{width}\" \
@@ -54,7 +55,8 @@ impl Report<'_> {
         let packets = |size: Option<&BufferSize>| size.is_some_and(|size| size.packets().is_some());
         let unit = |size| if packets(size) { ", packets" } else { "" };
         let title = format!("Per cent of the best cell, {} KB/s", figures::kilobytes(best));
-        let bench = format!("{}; {}", self.start.facts.bench.description, self.start.facts.cpu.model);
+        let bench =
+            format!("{}; {}", self.start.facts.bench.description, self.start.facts.cpu.model);
         let receive = format!("receive buffer{} →", unit(self.table.receives().first()));
         let send = format!("send buffer{} ↓", unit(self.table.sends().first()));
         let mut text = format!(
@@ -107,14 +109,25 @@ fn legend(x: usize) -> String {
     for (step, colour) in COLOURS.iter().enumerate() {
         let y = TOP + (COLOURS.len() - 1 - step) * 18;
         // Writing to a string does not fail.
-        let _ = writeln!(text, "<rect x=\"{x}\" y=\"{y}\" width=\"16\" height=\"17\" fill=\"{colour}\"/>");
-        text.push_str(&label(x + 24, y + 13, "start", &format!("{}–{} %", step * 10, step * 10 + 10)));
+        let _ = writeln!(
+            text,
+            "<rect x=\"{x}\" y=\"{y}\" width=\"16\" height=\"17\" fill=\"{colour}\"/>"
+        );
+        text.push_str(&label(
+            x + 24,
+            y + 13,
+            "start",
+            &format!("{}–{} %", step * 10, step * 10 + 10),
+        ));
     }
     text
 }
 
 fn label(x: usize, y: usize, anchor: &str, words: &str) -> String {
-    format!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"#1a1a1a\">{}</text>\n", escaped(words))
+    format!(
+        "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"#1a1a1a\">{}</text>\n",
+        escaped(words)
+    )
 }
 
 /// Words as XML has them.

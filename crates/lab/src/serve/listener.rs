@@ -48,7 +48,9 @@ impl fmt::Display for ListenAt {
 #[derive(Debug, Error)]
 pub enum ListenError {
     /// The text is no address.
-    #[error("`{0}` is nowhere to listen: write ADDR:PORT, such as 127.0.0.1:1988 or [::1]:1988, or a port")]
+    #[error(
+        "`{0}` is nowhere to listen: write ADDR:PORT, such as 127.0.0.1:1988 or [::1]:1988, or a port"
+    )]
     NotAnAddress(String),
     /// Somebody else has the port.
     #[error(
@@ -59,7 +61,9 @@ pub enum ListenError {
     #[error("no permission to listen at {0}: choose a port above 1023 with --listen")]
     NoPermission(SocketAddr),
     /// The address belongs to another machine.
-    #[error("{0} is no address of this machine: choose one that `ip addr` shows, or a port alone for all")]
+    #[error(
+        "{0} is no address of this machine: choose one that `ip addr` shows, or a port alone for all"
+    )]
     NotOurs(SocketAddr),
     /// A host of linerate's own has one address.
     #[error("{0} is no address of linerate's host: listen at {1}, or at a port alone")]
@@ -75,7 +79,11 @@ pub(crate) struct Listener(Listening);
 
 impl Listener {
     /// Listens at `place` of `network`, for connections with `options`.
-    pub(crate) fn bind(network: &Network, place: ListenAt, options: &Options) -> Result<Self, ListenError> {
+    pub(crate) fn bind(
+        network: &Network,
+        place: ListenAt,
+        options: &Options,
+    ) -> Result<Self, ListenError> {
         let port = match (network, place) {
             (Network::Own(own), ListenAt::Address(address)) if address.ip() != own.address() => {
                 return Err(ListenError::NotOfHost(address, own.address()));
@@ -87,7 +95,9 @@ impl Listener {
         match network {
             Network::Own(own) => at(own.address().into()),
             Network::Kernel => match at(Ipv6Addr::UNSPECIFIED.into()) {
-                Err(ListenError::Io(..) | ListenError::NotOurs(_)) => at(Ipv4Addr::UNSPECIFIED.into()),
+                Err(ListenError::Io(..) | ListenError::NotOurs(_)) => {
+                    at(Ipv4Addr::UNSPECIFIED.into())
+                }
                 other => other,
             },
         }
@@ -123,7 +133,11 @@ impl Listener {
         Ok(())
     }
 
-    fn bind_one(network: &Network, address: SocketAddr, options: &Options) -> Result<Self, ListenError> {
+    fn bind_one(
+        network: &Network,
+        address: SocketAddr,
+        options: &Options,
+    ) -> Result<Self, ListenError> {
         let listening = Listening::at(network, address, options);
         listening.map(Self).map_err(|error| explain(address, error))
     }
@@ -156,7 +170,10 @@ mod tests {
             assert_eq!(text.parse::<ListenAt>().unwrap(), ListenAt::Address(text.parse().unwrap()));
         }
         for text in ["", "localhost:7", "127.0.0.1", "70000", "::1", "127.0.0.1:"] {
-            assert!(matches!(text.parse::<ListenAt>(), Err(ListenError::NotAnAddress(_))), "{text}");
+            assert!(
+                matches!(text.parse::<ListenAt>(), Err(ListenError::NotAnAddress(_))),
+                "{text}"
+            );
         }
     }
 
@@ -164,7 +181,8 @@ mod tests {
     fn an_address_that_cannot_be_had_is_explained() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let refused = |address: SocketAddr| {
-            Listener::bind(&Network::Kernel, ListenAt::Address(address), &Options::default()).unwrap_err()
+            Listener::bind(&Network::Kernel, ListenAt::Address(address), &Options::default())
+                .unwrap_err()
         };
         assert!(matches!(refused(taken.local_addr().unwrap()), ListenError::InUse(_)));
         assert!(matches!(refused("192.0.2.1:0".parse().unwrap()), ListenError::NotOurs(_)));

@@ -120,7 +120,8 @@ impl ControlOutcome {
         for control in CONTROLS {
             let mut columns = Vec::new();
             for column in COLUMNS {
-                let Some(made) = measure(column.scenario, &control, (repeat, bytes), threads, interrupt)?
+                let Some(made) =
+                    measure(column.scenario, &control, (repeat, bytes), threads, interrupt)?
                 else {
                     return Ok(None);
                 };
@@ -156,7 +157,9 @@ fn measure(
     let Some(made) = make(&jobs, threads, interrupt, &|_| ()) else { return Ok(None) };
     let each = made.chunks(repeat.max(1) as usize);
     let mean = |what: fn(&super::transfers::Made) -> f64| {
-        each.clone().map(|runs| runs.iter().map(what).sum::<f64>() / f64::from(repeat.max(1))).collect()
+        each.clone()
+            .map(|runs| runs.iter().map(what).sum::<f64>() / f64::from(repeat.max(1)))
+            .collect()
     };
     Ok(Some(ControlColumn {
         kilobytes: mean(|made| made.kilobytes),

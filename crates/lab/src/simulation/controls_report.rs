@@ -83,10 +83,15 @@ fn notch_text(
 ) {
     let notch = base.columns[index].notch();
     if notch > -LEAST_NOTCH {
-        let _ = writeln!(text, "{title}: the model has no notch at 3 packets ({:+.1} %).", notch * 100.0);
+        let _ = writeln!(
+            text,
+            "{title}: the model has no notch at 3 packets ({:+.1} %).",
+            notch * 100.0
+        );
         return;
     }
-    let _ = writeln!(text, "{title}: the model has a notch of {:+.1} % at 3 packets.", notch * 100.0);
+    let _ =
+        writeln!(text, "{title}: the model has a notch of {:+.1} % at 3 packets.", notch * 100.0);
     for outcome in controls.iter().filter(|outcome| outcome.columns[index].changed) {
         let left = outcome.columns[index].notch();
         let verdict = match left / notch {
@@ -124,7 +129,8 @@ fn plateau_text(
 /// What the documents say of causes, and whether the model agrees.
 fn documents_text(text: &mut String, base: &ControlOutcome, controls: &[ControlOutcome]) {
     text.push_str("What the documents say, and what the model says to that:\n");
-    let named = |name: &str| controls.iter().find(|outcome| outcome.control.title.starts_with(name));
+    let named =
+        |name: &str| controls.iter().find(|outcome| outcome.control.title.starts_with(name));
     let second = &base.columns[1];
     if let Some(quiet) = named("no collisions") {
         let (with, without) = (second.notch(), quiet.columns[1].notch());
@@ -146,7 +152,8 @@ fn documents_text(text: &mut String, base: &ControlOutcome, controls: &[ControlO
         );
     }
     let idle = second.sender_idle.last().copied().unwrap_or(0.0);
-    let verdict = if (idle - 0.35).abs() < 0.10 { "the model agrees" } else { "the model does not agree" };
+    let verdict =
+        if (idle - 0.35).abs() < 0.10 { "the model agrees" } else { "the model does not agree" };
     let _ = writeln!(
         text,
         "  On the plateau of the 82586 the processor was 35 % idle and the chip just stopped asking for data: {verdict} about \
@@ -159,7 +166,8 @@ fn documents_text(text: &mut String, base: &ControlOutcome, controls: &[ControlO
             steps.fold(0.0_f64, f64::min)
         };
         let (with, without) = (falls(&base.columns[0]), falls(&quick.columns[0]));
-        let largest = |outcome: &ControlOutcome| outcome.columns[0].kilobytes.last().copied().unwrap_or(1.0);
+        let largest =
+            |outcome: &ControlOutcome| outcome.columns[0].kilobytes.last().copied().unwrap_or(1.0);
         let cost = largest(quick) / largest(base) - 1.0;
         let verdict = if without < with - 0.01 {
             "the model agrees"
@@ -180,7 +188,8 @@ fn documents_text(text: &mut String, base: &ControlOutcome, controls: &[ControlO
     }
     if let Some(free) = named("cards take nothing") {
         let at_four = free.columns[0].kilobytes[3] / base.columns[0].kilobytes[3] - 1.0;
-        let verdict = if at_four > LEAST_CHANGE { "the model agrees" } else { "the model does not agree" };
+        let verdict =
+            if at_four > LEAST_CHANGE { "the model agrees" } else { "the model does not agree" };
         let _ = writeln!(
             text,
             "  Without contention on the 3/60's bus a model saturates far too early: {verdict} ({:+.1} % at 4 packets \
@@ -220,7 +229,10 @@ mod tests {
     fn whatever_takes_the_notch_away_is_said_to_make_it() {
         let text = controls_text(&outcomes("no collisions"));
         assert!(text.contains("no collisions: +0.0 %, so this makes it"), "{text}");
-        assert!(text.contains("the model supports it (-14.3 % with collisions, +0.0 % without)"), "{text}");
+        assert!(
+            text.contains("the model supports it (-14.3 % with collisions, +0.0 % without)"),
+            "{text}"
+        );
         let text = controls_text(&outcomes("window update at 33"));
         assert!(text.contains("no collisions: -14.3 %, so this does not make it"), "{text}");
         assert!(text.contains("window update at 33 %: +0.0 %, so this makes it"), "{text}");

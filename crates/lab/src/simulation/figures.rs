@@ -26,14 +26,20 @@ pub fn describe(outcome: &Outcome) -> String {
     }
     describe_cards(&mut text, outcome);
     let seconds = outcome.time.as_secs_f64();
-    let _ = writeln!(text, "\n{seconds:.3} s of the world's time, {} events", count(outcome.events));
+    let _ =
+        writeln!(text, "\n{seconds:.3} s of the world's time, {} events", count(outcome.events));
     text
 }
 
 fn describe_program(text: &mut String, program: &ProgramReport) {
     let rate = program.bytes_per_second().map_or_else(|| "-".to_owned(), figures::kilobytes);
     let end = if program.complete { "" } else { ", not complete" };
-    let _ = write!(text, "{:<24} {:>13} bytes, {rate:>8} KB/s{end}", program.name, count(program.bytes));
+    let _ = write!(
+        text,
+        "{:<24} {:>13} bytes, {rate:>8} KB/s{end}",
+        program.name,
+        count(program.bytes)
+    );
     if let Some(tcp) = &program.tcp {
         let counted = &tcp.statistics;
         let _ = write!(
@@ -58,11 +64,19 @@ fn describe_machine(text: &mut String, outcome: &Outcome, machine: &MachineOutco
     let work = work(outcome.idle(machine), machine.levels, time);
     let _ = writeln!(text, "{:<24} {what} {work}", machine.name);
     if count > 1 {
-        machine.processors.iter().enumerate().for_each(|one| describe_processor(text, outcome, one));
+        machine
+            .processors
+            .iter()
+            .enumerate()
+            .for_each(|one| describe_processor(text, outcome, one));
     }
 }
 
-fn describe_processor(text: &mut String, outcome: &Outcome, (number, one): (usize, &ProcessorOutcome)) {
+fn describe_processor(
+    text: &mut String,
+    outcome: &Outcome,
+    (number, one): (usize, &ProcessorOutcome),
+) {
     let work = work(outcome.idle_of(one), one.levels, outcome.time.as_secs_f64());
     let _ = write!(text, "{:<24} processor {number} {work}", "");
     let _ = match one.queue {
@@ -105,10 +119,15 @@ fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
         counted.backoff.as_secs_f64() * 1e3,
     );
     let &MediumStatistics { passed, waited, longest_wait, dropped, marked, .. } = counted;
-    describe_queue(text, "switch", &OutletStatistics { passed, waited, longest_wait, dropped, marked });
+    describe_queue(
+        text,
+        "switch",
+        &OutletStatistics { passed, waited, longest_wait, dropped, marked },
+    );
     if counted.collisions > 0 {
         let met = counted.attempts.iter().enumerate().filter(|&(_, &frames)| frames > 0);
-        let met: Vec<String> = met.map(|(times, &frames)| format!("{times}: {}", count(frames))).collect();
+        let met: Vec<String> =
+            met.map(|(times, &frames)| format!("{times}: {}", count(frames))).collect();
         let _ = writeln!(text, "{:<24} frames by collisions  {}", "", met.join("  "));
         let waited = counted.backoffs.iter().enumerate().filter(|&(_, &times)| times > 0);
         let waited: Vec<String> =
@@ -116,12 +135,20 @@ fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
         let _ = writeln!(text, "{:<24} backoffs by slots     {}", "", waited.join("  "));
     }
     if counted.discarded > 0 {
-        let _ =
-            writeln!(text, "{:<24} {} frames broken off, and not passed on", "", count(counted.discarded));
+        let _ = writeln!(
+            text,
+            "{:<24} {} frames broken off, and not passed on",
+            "",
+            count(counted.discarded)
+        );
     }
     if counted.impaired > 0 {
-        let _ =
-            writeln!(text, "{:<24} {} frames lost, damaged or late on the way", "", count(counted.impaired));
+        let _ = writeln!(
+            text,
+            "{:<24} {} frames lost, damaged or late on the way",
+            "",
+            count(counted.impaired)
+        );
     }
 }
 
@@ -213,7 +240,10 @@ mod tests {
         let blueprint = load("wan-two-routers", &[]).unwrap().blueprint().unwrap();
         let options = TransferOptions { limit: Some(Span::ZERO), ..TransferOptions::default() };
         let text = describe(&blueprint.run(1, &options, Keep::default()));
-        assert!(text.contains("\n0.000 s of the world's time") && text.contains(" 0.0 % busy"), "{text}");
+        assert!(
+            text.contains("\n0.000 s of the world's time") && text.contains(" 0.0 % busy"),
+            "{text}"
+        );
         assert!(!text.contains("NaN"), "{text}");
     }
 }

@@ -36,7 +36,8 @@ pub enum ScenarioError {
 /// If there is none, or it is wrong, or a change is, or two are of the same parameter.
 pub fn load(name: &str, changes: &[String]) -> Result<Scenario, ScenarioError> {
     refuse_twice(changes)?;
-    let mut scenario = if name.ends_with(".toml") { from_file(Path::new(name))? } else { named(name)? };
+    let mut scenario =
+        if name.ends_with(".toml") { from_file(Path::new(name))? } else { named(name)? };
     for change in changes {
         scenario.set(change)?;
     }
@@ -46,8 +47,9 @@ pub fn load(name: &str, changes: &[String]) -> Result<Scenario, ScenarioError> {
 /// Refuses a second change of a parameter: the first would be lost without a word. One of many parameters, as
 /// `lance.transmit.start`, may go before one of them.
 pub(super) fn refuse_twice(changes: &[String]) -> Result<(), ScenarioError> {
-    let mut keys =
-        changes.iter().filter_map(|change| Some(Settings::short_key(change.split_once('=')?.0.trim())));
+    let mut keys = changes
+        .iter()
+        .filter_map(|change| Some(Settings::short_key(change.split_once('=')?.0.trim())));
     let mut changed = BTreeSet::new();
     let twice = keys.find(|&key| !changed.insert(key));
     twice.map_or(Ok(()), |key| Err(ScenarioError::Twice(key.to_owned())))
@@ -63,10 +65,13 @@ fn named(name: &str) -> Result<Scenario, ScenarioError> {
 }
 
 fn from_file(path: &Path) -> Result<Scenario, ScenarioError> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| ScenarioError::Unreadable { path: path.to_owned(), what: error.to_string() })?;
+    let text = fs::read_to_string(path).map_err(|error| ScenarioError::Unreadable {
+        path: path.to_owned(),
+        what: error.to_string(),
+    })?;
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
-    let beside = |file: &str| fs::read_to_string(folder.join(file)).map_err(|error| error.to_string());
+    let beside =
+        |file: &str| fs::read_to_string(folder.join(file)).map_err(|error| error.to_string());
     Ok(Scenario::parse(&path.display().to_string(), &text, &beside)?)
 }
 
@@ -102,7 +107,10 @@ mod tests {
     fn a_draft_of_a_scenario_is_made_on_it_with_its_changes_and_in_its_calls() {
         let changes = ["transfer.write_size=1000", "transfer.read_size=500"].map(str::to_owned);
         let draft = of_scenario("sun-3-60-to-3-60", &changes).unwrap();
-        assert_eq!((draft.scenario.as_deref(), &draft.set[..]), (Some("sun-3-60-to-3-60"), &changes[..]));
+        assert_eq!(
+            (draft.scenario.as_deref(), &draft.set[..]),
+            (Some("sun-3-60-to-3-60"), &changes[..])
+        );
         assert_eq!((draft.write_size.get(), draft.read_size.get()), (1_000, 500));
     }
 }

@@ -86,13 +86,15 @@ impl Night {
         tell: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Option<Self>, ScenarioError> {
         let scenarios = scenarios(&options.set)?;
-        let blueprints = scenarios.iter().map(Scenario::blueprint).collect::<Result<Vec<_>, _>>()?;
+        let blueprints =
+            scenarios.iter().map(Scenario::blueprint).collect::<Result<Vec<_>, _>>()?;
         let plan = plan(options)?;
         let planned: Vec<(usize, PlannedRun)> =
             schedule(&plan).into_iter().flat_map(|run| [(0, run), (1, run)]).collect();
         let jobs: Vec<Job<'_>> =
             planned.iter().map(|(column, run)| job(&blueprints[*column], run, &plan)).collect();
-        let Some(made) = make(&jobs, options.threads, interrupt, &|done| tell(done, jobs.len())) else {
+        let Some(made) = make(&jobs, options.threads, interrupt, &|done| tell(done, jobs.len()))
+        else {
             return Ok(None);
         };
         let mut columns: Vec<ColumnOutcome> = COLUMNS
@@ -115,15 +117,21 @@ impl Night {
     /// Transfers.
     #[must_use]
     pub fn transfers(&self) -> u32 {
-        self.columns.iter().flat_map(|column| column.cells.values()).map(|cell| cell.transfers).sum()
+        self.columns
+            .iter()
+            .flat_map(|column| column.cells.values())
+            .map(|cell| cell.transfers)
+            .sum()
     }
 }
 
 /// Both scenarios with the changes. A change that only one of them knows is made there.
 pub(super) fn scenarios(changes: &[String]) -> Result<Vec<Scenario>, ScenarioError> {
     refuse_twice(changes)?;
-    let mut scenarios =
-        COLUMNS.iter().map(|column| load(column.scenario, &[])).collect::<Result<Vec<_>, ScenarioError>>()?;
+    let mut scenarios = COLUMNS
+        .iter()
+        .map(|column| load(column.scenario, &[]))
+        .collect::<Result<Vec<_>, ScenarioError>>()?;
     for change in changes {
         let results: Vec<_> = scenarios.iter_mut().map(|scenario| scenario.set(change)).collect();
         if !results.iter().any(Result::is_ok) {
@@ -180,7 +188,8 @@ impl CellOutcome {
         };
         let kilobytes = mean(self.kilobytes, made.kilobytes);
         self.deviations += (made.kilobytes - self.kilobytes) * (made.kilobytes - kilobytes);
-        self.standard_error = (before > 0.0).then(|| (self.deviations / before / (before + 1.0)).sqrt());
+        self.standard_error =
+            (before > 0.0).then(|| (self.deviations / before / (before + 1.0)).sqrt());
         self.kilobytes = kilobytes;
         self.wire_bits = mean(self.wire_bits, made.wire_bits);
         self.sender_idle = mean(self.sender_idle, made.sender_idle);
@@ -222,7 +231,8 @@ mod tests {
             "{cell:?}"
         );
         assert_eq!(cell.range, (990.0, 1_010.0));
-        let means = [cell.wire_bits, cell.sender_idle, cell.receiver_idle, cell.collisions_per_frame];
+        let means =
+            [cell.wire_bits, cell.sender_idle, cell.receiver_idle, cell.collisions_per_frame];
         for (mean, expected) in means.into_iter().zip([9_000.0, 0.5, 0.25, 0.2]) {
             assert!((mean - expected).abs() < 1e-9, "{cell:?}");
         }
@@ -251,16 +261,22 @@ mod tests {
         let (one, three) = (made(&options(1)), made(&options(3)));
         assert_eq!((one.transfers(), one.frames()), (34, three.frames()));
         let rates = |night: &Night| -> Vec<f64> {
-            night.columns.iter().flat_map(|column| column.cells.values().map(|cell| cell.kilobytes)).collect()
+            night
+                .columns
+                .iter()
+                .flat_map(|column| column.cells.values().map(|cell| cell.kilobytes))
+                .collect()
         };
         assert_eq!(rates(&one), rates(&three));
     }
 
     #[test]
     fn a_change_reaches_every_column_that_knows_it_and_one_that_none_knows_is_refused() {
-        let slower = NightOptions { set: vec!["82586.transmit.start=1000".to_owned()], ..options(2) };
+        let slower =
+            NightOptions { set: vec!["82586.transmit.start=1000".to_owned()], ..options(2) };
         let (before, after) = (made(&options(2)), made(&slower));
-        let rate = |night: &Night, column: usize| night.columns[column].diagonal(8).unwrap().kilobytes;
+        let rate =
+            |night: &Night, column: usize| night.columns[column].diagonal(8).unwrap().kilobytes;
         assert_eq!(rate(&before, 0), rate(&after, 0));
         assert!(rate(&before, 1) > rate(&after, 1));
         let unknown = NightOptions { set: vec!["82587.start=1".to_owned()], ..options(1) };

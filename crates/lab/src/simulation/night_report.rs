@@ -33,12 +33,14 @@ fn column_text(text: &mut String, column: &ColumnOutcome) {
     for packets in 1..=17 {
         let Some(cell) = column.diagonal(packets) else { continue };
         let (published, error) = match column.column.published(packets) {
-            Some(published) => {
-                (format!("{published:.0}"), format!("{:+.1} %", (cell.kilobytes / published - 1.0) * 100.0))
-            }
+            Some(published) => (
+                format!("{published:.0}"),
+                format!("{:+.1} %", (cell.kilobytes / published - 1.0) * 100.0),
+            ),
             None => ("held out".to_owned(), String::new()),
         };
-        let step = before.replace(cell.kilobytes).map(|before| (cell.kilobytes / before - 1.0) * 100.0);
+        let step =
+            before.replace(cell.kilobytes).map(|before| (cell.kilobytes / before - 1.0) * 100.0);
         let _ = writeln!(
             text,
             "  {packets:>12} {:>11} {:>5} {:>8} {:>12} {:>8} {published:>11} {error:>8} {:>11.2} {:>11.2} {:>6} {:>6} {:>9.2}",
@@ -54,19 +56,30 @@ fn column_text(text: &mut String, column: &ColumnOutcome) {
             cell.collisions_per_frame,
         );
     }
-    text.push_str("  +/-: the standard error of the mean of a cell's transfers; step: from the row above\n");
+    text.push_str(
+        "  +/-: the standard error of the mean of a cell's transfers; step: from the row above\n",
+    );
     if let Some((&(send, receive), best)) =
         column.cells.iter().max_by(|(_, one), (_, other)| one.kilobytes.total_cmp(&other.kilobytes))
     {
-        let _ = writeln!(text, "  best cell: {send} × {receive} packets, {} KB/s", thousands(best.kilobytes));
+        let _ = writeln!(
+            text,
+            "  best cell: {send} × {receive} packets, {} KB/s",
+            thousands(best.kilobytes)
+        );
     }
     text.push('\n');
 }
 
 fn score_text(text: &mut String, night: &Night) {
-    let errors: Vec<f64> =
-        night.columns.iter().flat_map(ColumnOutcome::errors).map(|(_, error)| error.abs()).collect();
-    let mean = errors.iter().sum::<f64>() / f64::from(u32::try_from(errors.len()).unwrap_or(1).max(1));
+    let errors: Vec<f64> = night
+        .columns
+        .iter()
+        .flat_map(ColumnOutcome::errors)
+        .map(|(_, error)| error.abs())
+        .collect();
+    let mean =
+        errors.iter().sum::<f64>() / f64::from(u32::try_from(errors.len()).unwrap_or(1).max(1));
     let worst = errors.iter().copied().fold(0.0, f64::max);
     let _ = writeln!(
         text,
@@ -101,7 +114,8 @@ fn parameters_text(text: &mut String, night: &Night) {
             }
         }
     }
-    let tuned: Vec<&String> = rows.iter().filter(|(_, number)| number.tuned).map(|(key, _)| key).collect();
+    let tuned: Vec<&String> =
+        rows.iter().filter(|(_, number)| number.tuned).map(|(key, _)| key).collect();
     let _ = writeln!(text, "{} parameters, {} of them tuned", rows.len(), tuned.len());
     for (key, number) in &rows {
         let [low, high] = number.range;

@@ -47,7 +47,8 @@ pub fn timeline_svg(title: &str, window: Window, timeline: &Timeline) -> String 
     let bars = bars.flat_map(|(lane, Lane { held, .. })| held.iter().map(move |held| (lane, held)));
     let bars: Vec<(usize, &Held)> = bars.take(MOST_BARS).collect();
     // Collisions are short and lie on top.
-    let (short, long): (Vec<_>, Vec<_>) = bars.iter().partition(|(_, held)| held.by == By::Collision);
+    let (short, long): (Vec<_>, Vec<_>) =
+        bars.iter().partition(|(_, held)| held.by == By::Collision);
     long.into_iter().chain(short).for_each(|(lane, held)| page.bar(&mut svg, lane, held));
     let spans: usize = timeline.lanes.iter().map(|lane| lane.held.len()).sum();
     let left_out = timeline.left_out + (spans - bars.len()) as u64;
@@ -119,7 +120,11 @@ impl Page {
         let bottom = top + LANE * as_f64(self.lanes);
         for division in 0..=DIVISIONS {
             let x = NAMES + WIDTH * as_f64(division) / as_f64(DIVISIONS);
-            let _ = writeln!(svg, "<path d=\"M{x:.1} {:.1}V{bottom:.1}\" stroke=\"#ececec\"/>", top - 3.0);
+            let _ = writeln!(
+                svg,
+                "<path d=\"M{x:.1} {:.1}V{bottom:.1}\" stroke=\"#ececec\"/>",
+                top - 3.0
+            );
             if division < DIVISIONS {
                 let at = begins + self.line * division / DIVISIONS;
                 let _ = writeln!(
@@ -147,7 +152,8 @@ impl Page {
         let (first, last) = (self.line_of(held.from), self.line_of(held.until).min(self.lines - 1));
         for line in first..=last {
             let begins = self.from + self.line * line;
-            let pixels = |at: Tick| at.since(begins).as_secs_f64() / self.line.as_secs_f64() * WIDTH;
+            let pixels =
+                |at: Tick| at.since(begins).as_secs_f64() / self.line.as_secs_f64() * WIDTH;
             let (left, right) = (pixels(held.from), pixels(held.until.min(begins + self.line)));
             if right <= left {
                 continue;
@@ -215,8 +221,10 @@ fn moment(at: Tick) -> String {
 fn round_up(picos: u64) -> u64 {
     let mut power = 1_u64;
     loop {
-        if let Some(round) =
-            [1, 2, 5].map(|digit| power.saturating_mul(digit)).into_iter().find(|&round| round >= picos)
+        if let Some(round) = [1, 2, 5]
+            .map(|digit| power.saturating_mul(digit))
+            .into_iter()
+            .find(|&round| round >= picos)
         {
             return round;
         }
@@ -256,7 +264,8 @@ mod tests {
         for (picos, round) in [(1, 1), (3, 5), (51, 100), (2_000, 2_000), (u64::MAX, u64::MAX)] {
             assert_eq!(round_up(picos), round);
         }
-        let page = Page::new(Window { from: Tick::ZERO, until: Tick::NEVER }, &lane(1_000_000_000_000));
+        let page =
+            Page::new(Window { from: Tick::ZERO, until: Tick::NEVER }, &lane(1_000_000_000_000));
         assert_eq!((page.lines, page.line), (20, Span::from_picos(50_000_000_000)));
     }
 

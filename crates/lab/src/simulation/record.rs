@@ -141,7 +141,13 @@ struct HeldRecord {
 impl TimelineRecord {
     /// The record of a timeline of this window.
     #[must_use]
-    pub fn new(scenario: &str, seed: u64, window: Window, outcome: &Outcome, timeline: &Timeline) -> Self {
+    pub fn new(
+        scenario: &str,
+        seed: u64,
+        window: Window,
+        outcome: &Outcome,
+        timeline: &Timeline,
+    ) -> Self {
         let lanes = timeline.lanes.iter().map(|lane| LaneRecord {
             part: lane.part.clone(),
             held: lane
@@ -198,7 +204,11 @@ impl Record {
             events: outcome.events,
             complete: outcome.complete,
             programs: outcome.programs.iter().map(Program::new).collect(),
-            machines: outcome.machines.iter().map(|machine| Machine::new(outcome, machine)).collect(),
+            machines: outcome
+                .machines
+                .iter()
+                .map(|machine| Machine::new(outcome, machine))
+                .collect(),
             relays: outcome.relays.iter().map(Relay::new).collect(),
             wires: wires.collect(),
         }
@@ -304,7 +314,12 @@ impl<'a> FrameWriter<'a> {
     pub fn handle_frame(&mut self, frame: &Captured) {
         let Some(&Some(interface)) = self.interfaces.get(usize::from(frame.wire)) else { return };
         let time = Duration::from_nanos(frame.at.as_picos() / 1_000);
-        self.capture.write(&Packet { interface, time, direction: Direction::Received, bytes: &frame.bytes });
+        self.capture.write(&Packet {
+            interface,
+            time,
+            direction: Direction::Received,
+            bytes: &frame.bytes,
+        });
     }
 
     /// Writes what was gathered.

@@ -63,10 +63,13 @@ pub(super) fn make(
     };
     let mut all: Vec<(usize, Made)> = thread::scope(|scope| {
         // More threads than jobs would have nothing to do.
-        let threads: Vec<_> = (0..threads.get().min(jobs.len())).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> =
+            (0..threads.get().min(jobs.len())).map(|_| scope.spawn(work)).collect();
         threads
             .into_iter()
-            .flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .flat_map(|thread| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
             .collect()
     });
     all.sort_unstable_by_key(|&(index, _)| index);
@@ -85,13 +88,16 @@ impl Job<'_> {
             ..TransferOptions::default()
         };
         let outcome = self.blueprint.run(self.seed, &options, Keep::default());
-        let program = |end: &str| facts.and_then(|facts| outcome.program(&format!("{}: {end}", facts.name)));
+        let program =
+            |end: &str| facts.and_then(|facts| outcome.program(&format!("{}: {end}", facts.name)));
         let (source, sink) = (program("source"), program("sink"));
         let began = source.and_then(|source| source.began).unwrap_or_default();
-        let seconds = sink.and_then(|sink| sink.ended).unwrap_or(outcome.time).since(began).as_secs_f64();
+        let seconds =
+            sink.and_then(|sink| sink.ended).unwrap_or(outcome.time).since(began).as_secs_f64();
         let wire = &outcome.wires[0].counted;
         let idle = |host: Option<&str>| {
-            let machine = outcome.machines.iter().find(|machine| Some(machine.name.as_str()) == host);
+            let machine =
+                outcome.machines.iter().find(|machine| Some(machine.name.as_str()) == host);
             machine.map_or(0.0, |machine: &MachineOutcome| outcome.idle(machine))
         };
         Made {
@@ -130,7 +136,8 @@ mod tests {
             })
             .collect();
         let made = |threads| {
-            make(&jobs, NonZeroUsize::new(threads).unwrap(), &Interrupt::default(), &|_| ()).unwrap()
+            make(&jobs, NonZeroUsize::new(threads).unwrap(), &Interrupt::default(), &|_| ())
+                .unwrap()
         };
         let alone = made(1);
         assert!(alone.iter().all(|made| made.complete));

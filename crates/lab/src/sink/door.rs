@@ -62,7 +62,11 @@ pub(super) struct Turn<'a> {
 
 impl Turn<'_> {
     /// Sets what the next connections will have, and says what was granted.
-    pub(super) fn set(&self, receive_buffer: Option<u64>, max_segment: Option<u16>) -> io::Result<u64> {
+    pub(super) fn set(
+        &self,
+        receive_buffer: Option<u64>,
+        max_segment: Option<u16>,
+    ) -> io::Result<u64> {
         self.door.listener.set_receive(receive_buffer, max_segment)
     }
 }

@@ -76,7 +76,11 @@ impl Sink {
     ///
     /// # Errors
     /// The listening socket broke.
-    pub fn serve(&self, interrupt: &Interrupt, tell: &(dyn Fn(&Event) + Sync)) -> io::Result<Summary> {
+    pub fn serve(
+        &self,
+        interrupt: &Interrupt,
+        tell: &(dyn Fn(&Event) + Sync),
+    ) -> io::Result<Summary> {
         let door = Door::new(self.listener.socket())?;
         let shared = Shared::new(&door, self.limits, tell);
         thread::scope(|scope| {
@@ -103,7 +107,9 @@ fn serve_one(stream: &Stream, peer: SocketAddr, _place: Place<'_>, shared: &Shar
     let mut first = Vec::with_capacity(greeting::LONGEST);
     match hear(stream, &mut first, shared) {
         Opening::Control { length } => session::serve(stream, peer, &first[length..], shared),
-        Opening::Data { token, length } => run::serve(stream, peer, token, &first[length..], shared),
+        Opening::Data { token, length } => {
+            run::serve(stream, peer, token, &first[length..], shared)
+        }
         Opening::Foreign => {
             let reason = "the first line is not understood: use the same release at both ends";
             refuse(stream, reason);
@@ -139,7 +145,8 @@ fn hear(mut stream: &Stream, first: &mut Vec<u8>, shared: &Shared<'_>) -> Openin
 
 /// Tells a connection that came too many, without waiting for it to listen.
 fn turn_away(stream: &Stream, peer: SocketAddr, shared: &Shared<'_>) {
-    let reason = format!("{} connections are as many as this sink serves", shared.limits.connections);
+    let reason =
+        format!("{} connections are as many as this sink serves", shared.limits.connections);
     if stream.set_nonblocking(true).is_ok() {
         refuse(stream, &reason);
     }

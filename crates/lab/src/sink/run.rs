@@ -126,7 +126,9 @@ impl<'a> Run<'a> {
             max_time,
             idle_time: max_time.max(ARRIVAL_PATIENCE),
         };
-        intake.take(stream, already, || self.stopped.load(Ordering::Relaxed) || shared.guests.are_leaving())
+        intake.take(stream, already, || {
+            self.stopped.load(Ordering::Relaxed) || shared.guests.are_leaving()
+        })
     }
 }
 
@@ -148,7 +150,13 @@ pub(super) fn objection(spec: &RunSpec) -> Option<String> {
 }
 
 /// Serves the data connection that `token` opened, of whose data `already` has arrived.
-pub(super) fn serve(stream: &Stream, peer: SocketAddr, token: Token, already: &[u8], shared: &Shared<'_>) {
+pub(super) fn serve(
+    stream: &Stream,
+    peer: SocketAddr,
+    token: Token,
+    already: &[u8],
+    shared: &Shared<'_>,
+) {
     let Some(run) = shared.take_expected(token).filter(|run| run.arrive()) else {
         let reason = "its run is not expected (any more)".to_owned();
         shared.tell(&Event::TurnedAway { peer, reason });

@@ -44,7 +44,13 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &
     drop(session);
     // Who hears that it is over finds its place free.
     drop(place);
-    shared.tell(&Event::Served(Served { peer, service, bytes: 0, first: None, span: Duration::ZERO }));
+    shared.tell(&Event::Served(Served {
+        peer,
+        service,
+        bytes: 0,
+        first: None,
+        span: Duration::ZERO,
+    }));
 }
 
 /// Answers the greeting.
@@ -75,10 +81,12 @@ impl Session<'_, '_> {
         match *request {
             Request::Describe {} => self.control.say(&Reply::Description(self.description())),
             Request::Time {} => {
-                let nanos = u64::try_from(self.shared.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let nanos =
+                    u64::try_from(self.shared.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 self.control.say(&Reply::Time { nanos });
             }
-            Request::Grant { receive_buffer } => match self.shared.door.would_grant(receive_buffer) {
+            Request::Grant { receive_buffer } => match self.shared.door.would_grant(receive_buffer)
+            {
                 Ok(granted_bytes) => self.control.say(&Reply::Granted { granted_bytes }),
                 Err(error) => self.control.refuse(format!("no buffer is granted: {error}")),
             },
@@ -119,8 +127,14 @@ impl Session<'_, '_> {
             .turn(DOOR_PATIENCE)
             .ok_or("another sweep's run stands in the door: try again")?;
         let granted = turn.set(spec.receive_buffer, spec.max_segment);
-        let granted_bytes = granted.map_err(|error| format!("the run's options are refused: {error}"))?;
-        let run = Arc::new(Run::expected(spec, Arc::clone(&self.control), turn, self.shared.limits.arrival));
+        let granted_bytes =
+            granted.map_err(|error| format!("the run's options are refused: {error}"))?;
+        let run = Arc::new(Run::expected(
+            spec,
+            Arc::clone(&self.control),
+            turn,
+            self.shared.limits.arrival,
+        ));
         self.shared.expect(token, Arc::clone(&run));
         self.run = Some((token, run));
         self.runs += 1;

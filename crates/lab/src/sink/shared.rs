@@ -25,7 +25,11 @@ pub(super) struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    pub(super) fn new(door: &'a Door<'a>, limits: Limits, tell: &'a (dyn Fn(&Event) + Sync)) -> Self {
+    pub(super) fn new(
+        door: &'a Door<'a>,
+        limits: Limits,
+        tell: &'a (dyn Fn(&Event) + Sync),
+    ) -> Self {
         Self {
             door,
             limits,

@@ -111,7 +111,8 @@ fn a_sweep_gets_the_buffer_it_asks_for_and_a_report() {
         let report = sweep.await_done(in_a_minute()).unwrap().unwrap();
         assert_eq!((report.ended, report.bytes, report.wrong_at), (Ended::Complete, 100_000, None));
         assert!(report.counters.get("bytes_received").unwrap() >= 100_000);
-        let ended = Service::Run { receive_granted: 40_000, ended: Ended::Complete, verified: Some(true) };
+        let ended =
+            Service::Run { receive_granted: 40_000, ended: Ended::Complete, verified: Some(true) };
         assert_eq!(sink.served().service, ended);
     }
     drop(sweep);
@@ -142,7 +143,8 @@ fn opened_in_vain(limits: Limits, opens: usize) -> Vec<String> {
     control.write_all(greeting::CONTROL.as_bytes()).unwrap();
     let mut heard = vec![lines.next().unwrap()];
     for open in 1..=opens {
-        writeln!(control, "{}", serde_json::to_string(&Request::Open(spec(1_000))).unwrap()).unwrap();
+        writeln!(control, "{}", serde_json::to_string(&Request::Open(spec(1_000))).unwrap())
+            .unwrap();
         heard.push(lines.next().unwrap());
         if open < opens {
             heard.push(lines.next().unwrap());
@@ -155,7 +157,8 @@ fn opened_in_vain(limits: Limits, opens: usize) -> Vec<String> {
 
 #[test]
 fn a_run_that_nobody_comes_for_is_given_up_and_lets_the_next_one_in() {
-    let heard = opened_in_vain(Limits { arrival: Duration::from_millis(1), ..Limits::default() }, 3);
+    let heard =
+        opened_in_vain(Limits { arrival: Duration::from_millis(1), ..Limits::default() }, 3);
     assert!([1, 3, 5].iter().all(|&place| heard[place].starts_with("{\"opened\":")), "{heard:?}");
     assert!([2, 4].iter().all(|&place| heard[place].contains("did not come in time")), "{heard:?}");
 }
@@ -173,7 +176,10 @@ fn one_sweep_has_one_run_at_a_time() {
     let mut sweep = sink.sweep().unwrap();
     let mut data = open(&sink, &mut sweep, &spec(1_000));
     let error = sweep.open(&spec(1_000)).unwrap_err();
-    assert!(matches!(&error, ControlError::Refused(why) if why == "the run before is not over"), "{error}");
+    assert!(
+        matches!(&error, ControlError::Refused(why) if why == "the run before is not over"),
+        "{error}"
+    );
     data.write_all(&pattern(1_000)).unwrap();
     assert_eq!(sweep.await_done(in_a_minute()).unwrap().unwrap().ended, Ended::Complete);
     open(&sink, &mut sweep, &spec(1_000));
@@ -256,8 +262,13 @@ fn a_sweep_that_comes_too_many_is_told_that_the_sink_is_busy() {
 fn nonsense_on_a_control_connection_ends_it_and_nothing_else() {
     let sink = Running::start(Limits::default());
     let long = vec![b'x'; 100_000];
-    let nonsense: [&[u8]; 5] =
-        [b"{}\n", b"\xff\xfe\n", b"{\"open\":{\"bytes\":-1}}\n", &long, b"{\"stop\":{}}\n{\"stop\":{}}\n"];
+    let nonsense: [&[u8]; 5] = [
+        b"{}\n",
+        b"\xff\xfe\n",
+        b"{\"open\":{\"bytes\":-1}}\n",
+        &long,
+        b"{\"stop\":{}}\n{\"stop\":{}}\n",
+    ];
     for words in nonsense {
         let mut peer = sink.dial();
         peer.write_all(greeting::CONTROL.as_bytes()).unwrap();

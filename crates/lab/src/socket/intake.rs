@@ -61,7 +61,8 @@ impl Intake {
         let opened = Instant::now();
         let mut taken = Taken::nothing(opened);
         let mut sources = already.chain(stream);
-        if let Err(error) = stream.set_read_timeout(Some(SLICE.min(self.max_time).max(LEAST_WAIT))) {
+        if let Err(error) = stream.set_read_timeout(Some(SLICE.min(self.max_time).max(LEAST_WAIT)))
+        {
             return taken.end(Ended::Broken, Some(error));
         }
         loop {
@@ -166,7 +167,10 @@ mod tests {
         near.write_all(&bytes[1_234..]).unwrap();
         drop(near);
         let taken = intake(9_000).take(&far, &bytes[..1_234], || false);
-        assert_eq!((taken.bytes, taken.ended, taken.wrong_at), (3_000, Ended::EndOfStream, Some(2_999)));
+        assert_eq!(
+            (taken.bytes, taken.ended, taken.wrong_at),
+            (3_000, Ended::EndOfStream, Some(2_999))
+        );
     }
 
     #[test]

@@ -19,7 +19,11 @@ pub(crate) enum Listening {
 
 impl Listening {
     /// Listens at `address`, for connections with `options`.
-    pub(crate) fn at(network: &Network, address: SocketAddr, options: &Options) -> io::Result<Self> {
+    pub(crate) fn at(
+        network: &Network,
+        address: SocketAddr,
+        options: &Options,
+    ) -> io::Result<Self> {
         match network {
             Network::Kernel => {
                 let listener = open::listen(address, options)?;
@@ -69,16 +73,25 @@ impl Listening {
 
     /// Sets what the next connections will have, and says what receive buffer was granted, as it reads back. The
     /// largest segment of linerate's own hosts is the interface's affair.
-    pub(crate) fn set_receive(&self, buffer: Option<u64>, max_segment: Option<u16>) -> io::Result<u64> {
+    pub(crate) fn set_receive(
+        &self,
+        buffer: Option<u64>,
+        max_segment: Option<u16>,
+    ) -> io::Result<u64> {
         match self {
             Self::Kernel(listener) => {
                 if let Some(bytes) = max_segment {
                     kernel_tcp::set_max_segment(listener, bytes)?;
                 }
-                buffer.map_or_else(|| self.usual_receive_buffer(), |bytes| grant_receive(listener, bytes))
+                buffer.map_or_else(
+                    || self.usual_receive_buffer(),
+                    |bytes| grant_receive(listener, bytes),
+                )
             }
             Self::Own { listener, config } => {
-                let Some(granted) = buffer.map(network::granted) else { return self.usual_receive_buffer() };
+                let Some(granted) = buffer.map(network::granted) else {
+                    return self.usual_receive_buffer();
+                };
                 listener.set_config(Some(Config { receive_buffer: granted.into(), ..**config }))?;
                 Ok(granted as u64)
             }

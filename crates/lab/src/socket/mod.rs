@@ -18,7 +18,9 @@ pub(crate) use listening::Listening;
 pub use network::{Network, NetworkError, OwnNetwork};
 #[cfg(test)]
 pub(crate) use open::deaf_port;
-pub(crate) use open::{Options, connect, grant_receive, grant_send, listen, max_segment, remedy_for_buffer};
+pub(crate) use open::{
+    Options, connect, grant_receive, grant_send, listen, max_segment, remedy_for_buffer,
+};
 pub(crate) use outflow::{Contents, Given, Outflow};
 pub(crate) use own_counters::of_connection;
 pub(crate) use stream::Stream;

@@ -66,7 +66,11 @@ impl Network {
         epilogue: impl FnMut(L) + Send + 'static,
     ) -> io::Result<Self> {
         let net = start(host, mac, link, config, epilogue)?;
-        Ok(Self::Own(OwnNetwork { net, address: host.address.address(), config: Box::new(*config) }))
+        Ok(Self::Own(OwnNetwork {
+            net,
+            address: host.address.address(),
+            config: Box::new(*config),
+        }))
     }
 
     /// How much of a send buffer is granted, in bytes as they are asked for.

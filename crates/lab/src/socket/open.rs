@@ -36,7 +36,11 @@ pub(crate) struct Options {
 }
 
 /// A connection to `address`, if the peer takes it within `patience`.
-pub(crate) fn connect(address: SocketAddr, options: &Options, patience: Duration) -> io::Result<TcpStream> {
+pub(crate) fn connect(
+    address: SocketAddr,
+    options: &Options,
+    patience: Duration,
+) -> io::Result<TcpStream> {
     let socket = open(address, options)?;
     rustix::io::ioctl_fionbio(&socket, true)?;
     match net::connect(&socket, &address) {
@@ -153,10 +157,15 @@ mod tests {
 
     #[test]
     fn buffers_set_before_the_handshake_are_those_of_the_connection() {
-        let far = Options { receive_buffer: Some(20_000), max_segment: Some(1_460), ..Options::default() };
+        let far = Options {
+            receive_buffer: Some(20_000),
+            max_segment: Some(1_460),
+            ..Options::default()
+        };
         let listener = listen(anywhere(), &far).unwrap();
         let near = Options { send_buffer: Some(10_000), no_delay: true, ..Options::default() };
-        let sender = connect(listener.local_addr().unwrap(), &near, Duration::from_secs(10)).unwrap();
+        let sender =
+            connect(listener.local_addr().unwrap(), &near, Duration::from_secs(10)).unwrap();
         let (receiver, _) = listener.accept().unwrap();
         assert_eq!(sockopt::socket_recv_buffer_size(&receiver).unwrap(), 40_000);
         assert_eq!(sockopt::socket_send_buffer_size(&sender).unwrap(), 20_000);

@@ -60,7 +60,8 @@ impl Outflow {
         Pattern::new(0).fill(0, &mut buffer);
         let prepared = stream.set_write_timeout(Some(SLICE));
         let began = Instant::now();
-        let mut given = Given { bytes: 0, began, error: prepared.err(), peaks: Sampler::new(began) };
+        let mut given =
+            Given { bytes: 0, began, error: prepared.err(), peaks: Sampler::new(began) };
         while given.error.is_none() && given.bytes < self.bytes {
             let left = usize::try_from(self.bytes - given.bytes).unwrap_or(usize::MAX);
             let length = buffer.len().min(left);

@@ -5,7 +5,8 @@ use linerate_tcp::{Information, PredictionStatistics, Statistics};
 
 /// What a connection has counted.
 pub(crate) fn of_connection(counted: &Statistics, state: &Information) -> EndCounters {
-    let mut end = EndCounters { fast_path: Some(fast_path(&counted.prediction)), ..EndCounters::default() };
+    let mut end =
+        EndCounters { fast_path: Some(fast_path(&counted.prediction)), ..EndCounters::default() };
     note_statistics(counted, &mut end);
     note_information(state, &mut end);
     end

@@ -88,7 +88,9 @@ impl Stream {
     pub(crate) fn unacknowledged_bytes(&self) -> io::Result<u64> {
         match self {
             Self::Kernel(stream) => kernel_tcp::unacknowledged_bytes(stream),
-            Self::Own(stream) => stream.information().map(|state| (state.in_flight + state.unsent).into()),
+            Self::Own(stream) => {
+                stream.information().map(|state| (state.in_flight + state.unsent).into())
+            }
         }
     }
 }

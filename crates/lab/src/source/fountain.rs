@@ -77,7 +77,8 @@ impl Fountain {
                 let Some(place) = guests.admit(&stream) else {
                     return tell(&Event::TurnedAway(peer));
                 };
-                let serve = move || tell(&Event::Drawn(self.serve_one(&stream, peer, guests, place)));
+                let serve =
+                    move || tell(&Event::Drawn(self.serve_one(&stream, peer, guests, place)));
                 if thread::Builder::new().spawn_scoped(scope, serve).is_err() {
                     tell(&Event::TurnedAway(peer));
                 }
@@ -87,13 +88,20 @@ impl Fountain {
         })
     }
 
-    fn serve_one(&self, stream: &Stream, peer: SocketAddr, guests: &Guests, _place: Place<'_>) -> Drawn {
+    fn serve_one(
+        &self,
+        stream: &Stream,
+        peer: SocketAddr,
+        guests: &Guests,
+        _place: Place<'_>,
+    ) -> Drawn {
         let began = Instant::now();
         let mut pouring = Pouring::new(&self.supply, began);
         let (silence, silent) = mpsc::channel();
         thread::scope(|scope| {
             // Without a thread to hear it, the peer only must not talk.
-            let hearing = thread::Builder::new().spawn_scoped(scope, || hear(stream, silence, guests));
+            let hearing =
+                thread::Builder::new().spawn_scoped(scope, || hear(stream, silence, guests));
             // A peer that breaks off has had enough: that is how this service ends.
             if pouring.pour(stream, guests).is_ok() && hearing.is_ok() {
                 await_silence(&silent, guests);
@@ -119,7 +127,8 @@ struct Pouring {
 
 impl Pouring {
     fn new(supply: &Supply, began: Instant) -> Self {
-        let (buffer, limit, max_time) = (vec![0; supply.write_length()], supply.limit(), supply.max_time());
+        let (buffer, limit, max_time) =
+            (vec![0; supply.write_length()], supply.limit(), supply.max_time());
         Self { rest: buffer.len(), buffer, bytes: 0, limit, began, last: began, max_time }
     }
 

@@ -112,7 +112,8 @@ pub fn give_verified(
     seed: u64,
     interrupt: &Interrupt,
 ) -> Result<Delivered, SourceError> {
-    let mut remote = Remote::connect(network, peer, u16::MAX).map_err(|error| unable(peer, error))?;
+    let mut remote =
+        Remote::connect(network, peer, u16::MAX).map_err(|error| unable(peer, error))?;
     let max_time = supply.max_time().min(A_DAY);
     let spec = RunSpec {
         receive_buffer: None,
@@ -175,7 +176,8 @@ fn unable(peer: &Peer, error: ControlError) -> SourceError {
 /// Closes the writing side and waits for the sink to close its own, which it does when it has read
 /// everything. A sink that takes no more bytes, or keeps the connection open, is not waited for long.
 fn saw_the_end(mut stream: &Stream) -> bool {
-    if stream.shutdown(Shutdown::Write).and_then(|()| stream.set_read_timeout(Some(SLICE))).is_err() {
+    if stream.shutdown(Shutdown::Write).and_then(|()| stream.set_read_timeout(Some(SLICE))).is_err()
+    {
         return false;
     }
     let mut queued = u64::MAX;

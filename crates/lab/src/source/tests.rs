@@ -37,7 +37,8 @@ fn against_a_fountain(supply: Supply, guest: impl FnOnce(TcpStream)) -> Event {
     let interrupt = Interrupt::default();
     let (sender, events) = mpsc::channel();
     thread::scope(|scope| {
-        let serving = scope.spawn(|| fountain.serve(&interrupt, &|event| sender.send(*event).unwrap_or(())));
+        let serving =
+            scope.spawn(|| fountain.serve(&interrupt, &|event| sender.send(*event).unwrap_or(())));
         guest(TcpStream::connect(address).unwrap());
         let event = events.recv().unwrap();
         interrupt.raise();
@@ -62,7 +63,8 @@ fn a_plain_peer_gets_characters_and_not_a_byte_besides() {
         bytes
     });
     let delivered =
-        give(&Network::Kernel, &peer(address), &supply(Some(12_345)), &Interrupt::default()).unwrap();
+        give(&Network::Kernel, &peer(address), &supply(Some(12_345)), &Interrupt::default())
+            .unwrap();
     assert_eq!((delivered.bytes, delivered.confirmed, delivered.verified), (12_345, true, None));
     assert_eq!(reader.join().unwrap(), characters(12_345));
 }
@@ -75,13 +77,22 @@ fn a_sink_of_ours_compares_what_it_gets() {
     let tell = |_: &sink::Event| ();
     thread::scope(|scope| {
         let serving = scope.spawn(|| sink.serve(&interrupt, &tell));
-        let delivered =
-            give_verified(&Network::Kernel, &peer(address), &supply(Some(54_321)), 3, &Interrupt::default())
-                .unwrap();
-        assert_eq!((delivered.bytes, delivered.confirmed, delivered.verified), (54_321, true, Some(true)));
+        let delivered = give_verified(
+            &Network::Kernel,
+            &peer(address),
+            &supply(Some(54_321)),
+            3,
+            &Interrupt::default(),
+        )
+        .unwrap();
+        assert_eq!(
+            (delivered.bytes, delivered.confirmed, delivered.verified),
+            (54_321, true, Some(true))
+        );
         let stopped = Interrupt::default();
         stopped.raise();
-        let delivered = give_verified(&Network::Kernel, &peer(address), &supply(None), 3, &stopped).unwrap();
+        let delivered =
+            give_verified(&Network::Kernel, &peer(address), &supply(None), 3, &stopped).unwrap();
         assert_eq!(delivered.verified, Some(true), "cut short, and right as far as it went");
         interrupt.raise();
         assert_eq!(serving.join().unwrap().unwrap().sessions, 2);
@@ -90,12 +101,15 @@ fn a_sink_of_ours_compares_what_it_gets() {
 
 #[test]
 fn a_sink_that_has_read_what_was_not_sent_is_not_believed() {
-    for (ended, bytes) in [(Ended::Complete, 999), (Ended::EndOfStream, 1_001), (Ended::TimeUp, u64::MAX)] {
+    for (ended, bytes) in
+        [(Ended::Complete, 999), (Ended::EndOfStream, 1_001), (Ended::TimeUp, u64::MAX)]
+    {
         let counters = EndCounters::default();
         let report = Report { ended, bytes, span_nanos: 1, wrong_at: None, counters };
         let (peer, sink) = false_sink(report);
         let never = Interrupt::default();
-        let error = give_verified(&Network::Kernel, &peer, &supply(Some(1_000)), 3, &never).unwrap_err();
+        let error =
+            give_verified(&Network::Kernel, &peer, &supply(Some(1_000)), 3, &never).unwrap_err();
         assert!(
             error.to_string().contains(&format!("it has read {bytes} bytes, which cannot be")),
             "{error}"
@@ -109,8 +123,9 @@ fn a_stranger_cannot_compare() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let stranger = thread::spawn(move || drop(listener.accept().unwrap()));
-    let error = give_verified(&Network::Kernel, &peer(address), &supply(Some(1)), 3, &Interrupt::default())
-        .unwrap_err();
+    let error =
+        give_verified(&Network::Kernel, &peer(address), &supply(Some(1)), 3, &Interrupt::default())
+            .unwrap_err();
     assert!(matches!(error, SourceError::NoVerifier { .. }), "{error}");
     stranger.join().unwrap();
 }

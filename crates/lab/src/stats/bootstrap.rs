@@ -37,7 +37,11 @@ impl Interval {
 
 /// The 95 % interval of a figure that `statistic` makes from the medians of `samples`, which it gets
 /// in their order. The same seed gives the same interval.
-pub fn interval(samples: &[&Sample], seed: u64, mut statistic: impl FnMut(&[f64]) -> f64) -> Interval {
+pub fn interval(
+    samples: &[&Sample],
+    seed: u64,
+    mut statistic: impl FnMut(&[f64]) -> f64,
+) -> Interval {
     let mut random = Rand64::new(u128::from(seed));
     let mut medians = vec![0.0; samples.len()];
     let mut drawn = Vec::new();

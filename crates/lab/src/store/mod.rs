@@ -66,7 +66,8 @@ impl Store {
     /// # Errors
     /// If there is no sweep, another process is at it, or it is damaged.
     pub fn resume(folder: &Path) -> Result<Self, StoreError> {
-        let plan: Plan = read_whole(folder, PLAN)?.ok_or_else(|| StoreError::NoSweep(folder.to_owned()))?;
+        let plan: Plan =
+            read_whole(folder, PLAN)?.ok_or_else(|| StoreError::NoSweep(folder.to_owned()))?;
         let start = read_whole(folder, START)?;
         let path = folder.join(RUNS);
         let file = open(&path, false)?;
@@ -180,7 +181,11 @@ fn append_line(file: &mut File, run: &RunRecord) -> io::Result<()> {
 }
 
 /// The runs of a file, each compared with what should have been run in its place.
-fn read_runs(path: &Path, text: &[u8], schedule: &[PlannedRun]) -> Result<Vec<RunRecord>, StoreError> {
+fn read_runs(
+    path: &Path,
+    text: &[u8],
+    schedule: &[PlannedRun],
+) -> Result<Vec<RunRecord>, StoreError> {
     let mut planned = schedule.iter();
     let lines = text.split_inclusive(|&byte| byte == b'\n');
     let runs = lines.zip(1..).map(|(line, number)| {
@@ -188,10 +193,13 @@ fn read_runs(path: &Path, text: &[u8], schedule: &[PlannedRun]) -> Result<Vec<Ru
             path: path.to_owned(),
             what: format!("line {number}: {what}"),
         };
-        let run: RunRecord = serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
+        let run: RunRecord =
+            serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
         match planned.next() {
             Some(planned) if run.is_of(planned) => Ok(run),
-            Some(_) => Err(damaged("this is not the run that the plan has in this place".to_owned())),
+            Some(_) => {
+                Err(damaged("this is not the run that the plan has in this place".to_owned()))
+            }
             None => Err(damaged("the plan has no run in this place".to_owned())),
         }
     });
@@ -218,13 +226,17 @@ fn read_whole<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T
     let path = folder.join(name);
     let text = match fs::read(&path) {
         // Or the folder is a file.
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
             return Ok(None);
         }
         text => text.map_err(|error| StoreError::reading(&path, error))?,
     };
-    let damaged =
-        |error: serde_json::Error| StoreError::Damaged { path: path.clone(), what: error.to_string() };
+    let damaged = |error: serde_json::Error| StoreError::Damaged {
+        path: path.clone(),
+        what: error.to_string(),
+    };
     serde_json::from_slice(&text).map(Some).map_err(damaged)
 }
 

@@ -24,7 +24,8 @@ fn what_was_kept_is_found_again() {
     let (_directory, folder) = folder_with(3);
     let store = Store::resume(&folder).unwrap();
     assert_eq!((store.plan(), store.start()), (&small_plan(), Some(&start())));
-    let expected: Vec<_> = schedule(&small_plan())[..3].iter().map(|run| record(run, 1e6)).collect();
+    let expected: Vec<_> =
+        schedule(&small_plan())[..3].iter().map(|run| record(run, 1e6)).collect();
     assert_eq!(store.runs(), expected);
     assert_eq!(store.remaining()[0].order, 3);
 }

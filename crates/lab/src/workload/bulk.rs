@@ -75,7 +75,8 @@ impl Pattern {
             let words = block.chunks_exact(WORD);
             let tail = words.remainder();
             for word in words {
-                difference |= u64::from_le_bytes(word.try_into().unwrap_or_default()) ^ self.number(index);
+                difference |=
+                    u64::from_le_bytes(word.try_into().unwrap_or_default()) ^ self.number(index);
                 index = index.wrapping_add(1);
             }
             wrong |= difference != 0 || tail != &self.word(index)[..tail.len()];

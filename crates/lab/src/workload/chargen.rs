@@ -38,7 +38,10 @@ mod tests {
         fill(0, &mut bytes);
         let text = String::from_utf8(bytes).unwrap();
         let lines: Vec<&str> = text.split("\r\n").collect();
-        assert_eq!(lines[0], "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefgh");
+        assert_eq!(
+            lines[0],
+            "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefgh"
+        );
         assert!(lines[1].starts_with("\"#$") && lines[1].ends_with("ghi"));
         assert!(lines.iter().take(3).all(|line| line.len() == LINE));
     }

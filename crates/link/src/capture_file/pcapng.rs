@@ -1,8 +1,8 @@
 //! The format of today, pcapng (draft-ietf-opsawg-pcapng): blocks, of which some are packets.
 
 use super::layout::{
-    BYTE_ORDER, END_OF_OPTIONS, ENHANCED_PACKET, FLAGS, INBOUND, INTERFACE_DESCRIPTION, OFFSET, OLD_PACKET,
-    OUTBOUND, RESOLUTION, SECTION_HEADER, SIMPLE_PACKET,
+    BYTE_ORDER, END_OF_OPTIONS, ENHANCED_PACKET, FLAGS, INBOUND, INTERFACE_DESCRIPTION, OFFSET,
+    OLD_PACKET, OUTBOUND, RESOLUTION, SECTION_HEADER, SIMPLE_PACKET,
 };
 use super::read::{ByteOrder, CaptureError, Input, LARGEST_PACKET, Packet};
 use super::{Direction, LinkType};
@@ -70,7 +70,11 @@ impl Pcapng {
     }
 
     /// Everything said before is void; the byte order may be the other one.
-    fn begin_section(&mut self, input: &mut Input<impl Read>, length: [u8; 4]) -> Result<(), CaptureError> {
+    fn begin_section(
+        &mut self,
+        input: &mut Input<impl Read>,
+        length: [u8; 4],
+    ) -> Result<(), CaptureError> {
         let mut start = [0; 4];
         input.read_more(&mut start)?;
         self.order = match u32::from_le_bytes(start) {
@@ -106,7 +110,11 @@ impl Pcapng {
         self.read_length_behind(input, length)
     }
 
-    fn read_length_behind(&self, input: &mut Input<impl Read>, length: u32) -> Result<(), CaptureError> {
+    fn read_length_behind(
+        &self,
+        input: &mut Input<impl Read>,
+        length: u32,
+    ) -> Result<(), CaptureError> {
         let mut behind = [0; 4];
         input.read_more(&mut behind)?;
         if self.order.u32(&behind, 0) == length {
@@ -160,7 +168,8 @@ impl Pcapng {
             .get(interface as usize)
             .ok_or("a packet is of an interface that is not described")?;
         let original_length = if kind == SIMPLE_PACKET { field(0) } else { field(16) };
-        let captured = if kind == SIMPLE_PACKET { known.captured_of(original_length) } else { field(12) };
+        let captured =
+            if kind == SIMPLE_PACKET { known.captured_of(original_length) } else { field(12) };
         let end = header.saturating_add(captured as usize);
         if captured > LARGEST_PACKET || end > body.len() {
             return Err("a packet is longer than its block");
@@ -207,8 +216,11 @@ impl Interface {
     /// Nanoseconds since 1970, as near as 64 bits come; `None` for a unit that 128 bits do not hold.
     fn nanoseconds(&self, ticks: u64) -> Option<u64> {
         let power = u32::from(self.resolution & 0x7F);
-        let per_second =
-            if self.resolution & 0x80 == 0 { 10_u128.checked_pow(power) } else { 1_u128.checked_shl(power) };
+        let per_second = if self.resolution & 0x80 == 0 {
+            10_u128.checked_pow(power)
+        } else {
+            1_u128.checked_shl(power)
+        };
         let nanoseconds = u128::from(ticks) * 1_000_000_000 / per_second?;
         let offset = i128::from(self.offset) * 1_000_000_000;
         let total = i128::try_from(nanoseconds).unwrap_or(i128::MAX).saturating_add(offset);

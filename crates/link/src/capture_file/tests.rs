@@ -13,12 +13,12 @@ const ETHERNET: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 
 /// An ARP request and a UDP datagram, both sound.
 const ARP: [u8; 42] = [
-    255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 0, 0,
-    1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2,
+    255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1,
+    10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2,
 ];
 const UDP: [u8; 45] = [
-    2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 31, 0, 1, 0, 0, 64, 17, 0x66, 0xCB, 10, 0, 0, 1,
-    10, 0, 0, 2, 0x30, 0x39, 0, 9, 0, 11, 0, 0, b'a', b'b', b'c',
+    2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 31, 0, 1, 0, 0, 64, 17, 0x66, 0xCB, 10,
+    0, 0, 1, 10, 0, 0, 2, 0x30, 0x39, 0, 9, 0, 11, 0, 0, b'a', b'b', b'c',
 ];
 
 fn record(
@@ -138,7 +138,9 @@ fn tshark_finds_nothing_malformed() {
         "_ws.expert",
     ];
     let mut tshark = Command::new("tshark");
-    tshark.args(["-o", "ip.check_checksum:TRUE", "-T", "fields", "-E", "separator=,", "-r"]).arg(path);
+    tshark
+        .args(["-o", "ip.check_checksum:TRUE", "-T", "fields", "-E", "separator=,", "-r"])
+        .arg(path);
     for field in fields {
         tshark.args(["-e", field]);
     }
@@ -181,7 +183,10 @@ fn no_damage_to_any_byte_does_more_than_end_the_reading() {
 #[test]
 fn what_is_no_capture_is_told_with_what_it_begins_with() {
     let error = read_all(b"\x1f\x8b\x08\0 compressed").unwrap_err().to_string();
-    assert_eq!(error, "the file is neither pcapng nor pcap: it begins with the bytes [1f, 8b, 08, 00]");
+    assert_eq!(
+        error,
+        "the file is neither pcapng nor pcap: it begins with the bytes [1f, 8b, 08, 00]"
+    );
     assert!(matches!(read_all(b"\0\0"), Err(CaptureError::CutShort { offset: 2 })));
     assert!(matches!(CaptureReader::open("/there/is/no/such/file"), Err(CaptureError::Open(_))));
 }
@@ -238,11 +243,13 @@ fn sections_of_the_other_byte_order_with_simple_and_unknown_blocks_are_read() {
     file.extend(big_endian_block(0x0A0D_0D0A, &section));
     file.extend(big_endian_block(0x0BAD, &[7; 400]));
     // An interface that captures three bytes of a packet and counts half seconds from 10 s on.
-    let options = [&[0, 9, 0, 1, 0x81, 0, 0, 0][..], &[0, 14, 0, 8, 0, 0, 0, 0, 0, 0, 0, 10]].concat();
+    let options =
+        [&[0, 9, 0, 1, 0x81, 0, 0, 0][..], &[0, 14, 0, 8, 0, 0, 0, 0, 0, 0, 0, 10]].concat();
     file.extend(big_endian_block(1, &[&[0, 1, 0, 0, 0, 0, 0, 3][..], &options].concat()));
     file.extend(big_endian_block(3, &[0, 0, 0, 60, 1, 2, 3, 0]));
     let packet =
-        [&[0; 4][..], &[0, 0, 0, 0], &[0, 0, 0, 3], &[0, 0, 0, 2], &[0, 0, 0, 60], &[8, 9, 0, 0]].concat();
+        [&[0; 4][..], &[0, 0, 0, 0], &[0, 0, 0, 3], &[0, 0, 0, 2], &[0, 0, 0, 60], &[8, 9, 0, 0]]
+            .concat();
     file.extend(big_endian_block(6, &packet));
     let mut reader = CaptureReader::new(&*file).unwrap();
     for _ in 0..3 {
@@ -262,7 +269,8 @@ fn words(numbers: &[u32]) -> Vec<u8> {
 
 /// A section of the other byte order, and these blocks behind its header.
 fn section(blocks: &[Vec<u8>]) -> Vec<u8> {
-    let header = big_endian_block(0x0A0D_0D0A, &words(&[0x1A2B_3C4D, 0x0001_0000, u32::MAX, u32::MAX]));
+    let header =
+        big_endian_block(0x0A0D_0D0A, &words(&[0x1A2B_3C4D, 0x0001_0000, u32::MAX, u32::MAX]));
     [header, blocks.concat()].concat()
 }
 
@@ -355,7 +363,10 @@ fn no_file_has_more_interfaces_remembered_than_there_can_be() {
 fn a_packet_that_is_not_in_its_block_ends_the_reading() {
     let what = |packet: Vec<u8>| damage(&section(&[interface(&[]), packet]));
     for (kind, header) in [(2, 16), (3, 0), (6, 16)] {
-        assert_eq!(what(big_endian_block(kind, &vec![0; header])), "the block of a packet is too short");
+        assert_eq!(
+            what(big_endian_block(kind, &vec![0; header])),
+            "the block of a packet is too short"
+        );
     }
     for captured in [5, (1 << 20) + 1, u32::MAX] {
         assert_eq!(what(enhanced(captured, &[0; 4])), "a packet is longer than its block");
@@ -383,7 +394,11 @@ fn a_packet_of_the_obsolete_kind_is_read() {
     let mut reader = CaptureReader::new(&*file).unwrap();
     let packet = reader.next_packet().unwrap().unwrap();
     assert_eq!((packet.interface, packet.bytes, packet.original_length), (1, &[8, 9][..], 60));
-    assert_eq!(packet.time, Some(Duration::from_micros(5)), "microseconds unless it says otherwise");
+    assert_eq!(
+        packet.time,
+        Some(Duration::from_micros(5)),
+        "microseconds unless it says otherwise"
+    );
 }
 
 #[test]
@@ -403,12 +418,16 @@ fn a_time_before_1970_is_told_as_1970() {
 #[test]
 fn a_direction_is_read_among_other_options_and_what_is_behind_the_last_is_none() {
     let direction = |options: &[u32]| {
-        let file = section(&[interface(&[]), enhanced(2, &[&[8, 9, 0, 0][..], &words(options)].concat())]);
+        let file =
+            section(&[interface(&[]), enhanced(2, &[&[8, 9, 0, 0][..], &words(options)].concat())]);
         CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().direction
     };
     let comment = [0x0001_0005, 0x6162_6364, 0x6500_0000];
     assert_eq!(direction(&[&comment[..], &[0x0002_0004, 1]].concat()), Some(Direction::Received));
-    assert_eq!(direction(&[&comment[..], &[0x0002_0004, 0xFFFF_FFFE]].concat()), Some(Direction::Sent));
+    assert_eq!(
+        direction(&[&comment[..], &[0x0002_0004, 0xFFFF_FFFE]].concat()),
+        Some(Direction::Sent)
+    );
     assert_eq!(direction(&[0x0002_0004, 3]), None);
     assert_eq!(direction(&[0, 0x0002_0004, 1]), None, "behind the end of the options");
     assert_eq!(direction(&[0x0001_FFFF, 0x0002_0004, 1]), None, "an option longer than the block");
@@ -516,9 +535,11 @@ fn what_a_full_disk_leaves_behind_can_be_read_to_its_end() {
 
 #[test]
 fn a_capture_names_its_program_and_the_rate_of_its_interfaces() {
-    let has = |file: &[u8], option: &[u8]| file.windows(option.len()).any(|window| window == option);
+    let has =
+        |file: &[u8], option: &[u8]| file.windows(option.len()).any(|window| window == option);
     let file = small_capture();
-    let rate = [&8_u16.to_ne_bytes()[..], &8_u16.to_ne_bytes(), &10_000_000_u64.to_ne_bytes()].concat();
+    let rate =
+        [&8_u16.to_ne_bytes()[..], &8_u16.to_ne_bytes(), &10_000_000_u64.to_ne_bytes()].concat();
     assert!(has(&file, b"linerate ") && has(&file, &rate));
 }
 

@@ -1,8 +1,8 @@
 //! Writing a capture, in such a way that trouble with the disk stops the capture and nothing else.
 
 use super::layout::{
-    APPLICATION, BYTE_ORDER, END_OF_OPTIONS, ENHANCED_PACKET, FLAGS, INBOUND, INTERFACE_DESCRIPTION, NAME,
-    OUTBOUND, RESOLUTION, SECTION_HEADER, SPEED,
+    APPLICATION, BYTE_ORDER, END_OF_OPTIONS, ENHANCED_PACKET, FLAGS, INBOUND,
+    INTERFACE_DESCRIPTION, NAME, OUTBOUND, RESOLUTION, SECTION_HEADER, SPEED,
 };
 use super::{CaptureFile, Direction, LinkType};
 use linerate_stack::Capabilities;

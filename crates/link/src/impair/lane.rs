@@ -145,8 +145,10 @@ impl Lane {
             self.release(now);
             return false;
         }
-        let passes =
-            !fate.set_aside && fate.flip.is_none() && fate.place_of_mark.is_none() && self.ready.is_empty();
+        let passes = !fate.set_aside
+            && fate.flip.is_none()
+            && fate.place_of_mark.is_none()
+            && self.ready.is_empty();
         if !passes {
             if self.overflows() {
                 return false;
@@ -170,8 +172,11 @@ impl Lane {
     fn count_marks(&mut self, fate: &Fate) {
         if fate.marked {
             let counted = &mut self.counters;
-            let counter =
-                if fate.place_of_mark.is_some() { &mut counted.marked } else { &mut counted.unmarkable };
+            let counter = if fate.place_of_mark.is_some() {
+                &mut counted.marked
+            } else {
+                &mut counted.unmarkable
+            };
             *counter += 1;
         }
         self.counters.corrupted += u64::from(fate.flip.is_some());
@@ -354,8 +359,11 @@ struct Chance {
 impl Chance {
     fn new(seed: u64) -> Self {
         let mut state = seed;
-        let mut source =
-            || Rand64::new((u128::from(next_seed(&mut state)) << 64) | u128::from(next_seed(&mut state)));
+        let mut source = || {
+            Rand64::new(
+                (u128::from(next_seed(&mut state)) << 64) | u128::from(next_seed(&mut state)),
+            )
+        };
         Self {
             loss: source(),
             duplicate: source(),
@@ -373,8 +381,11 @@ impl Chance {
         let lost = loss.is_possible() && loss.hits(self.loss.rand_u64());
         let duplicate = duplicate.is_possible() && duplicate.hits(self.duplicate.rand_u64());
         let set_aside = reorder.is_possible() && reorder.hits(self.reorder.rand_u64());
-        let flip = corrupt.is_possible().then(|| [self.corrupt.rand_u64(), self.corrupt.rand_u64()]);
-        let flip = flip.filter(|&[hit, _]| corrupt.hits(hit) && length > 0).map(|[_, at]| bit_at(at, length));
+        let flip =
+            corrupt.is_possible().then(|| [self.corrupt.rand_u64(), self.corrupt.rand_u64()]);
+        let flip = flip
+            .filter(|&[hit, _]| corrupt.hits(hit) && length > 0)
+            .map(|[_, at]| bit_at(at, length));
         let jitter = match jitter.as_nanos() {
             0 => Duration::ZERO,
             half => Duration::from_nanos(scale(self.jitter.rand_u64(), half.saturating_mul(2))),

@@ -10,7 +10,8 @@ pub(super) fn place_of_mark(medium: Medium, frame: &[u8]) -> Option<usize> {
         Medium::Ip => 0,
         Medium::Ethernet => {
             let parsed = EthernetFrame::parse(frame).ok()?;
-            (parsed.header.ether_type == EtherType::IPV4).then_some(frame.len() - parsed.payload.len())?
+            (parsed.header.ether_type == EtherType::IPV4)
+                .then_some(frame.len() - parsed.payload.len())?
         }
     };
     let packet = Ipv4Packet::parse(&frame[at..]).ok()?;

@@ -72,7 +72,11 @@ impl<L, C> Impair<L, C> {
 }
 
 impl<L: Link, C: Clock> Link for Impair<L, C> {
-    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         let now = self.clock.now();
         let medium = self.link.capabilities().medium;
         // If the link cannot send, the next transmission says so; what has arrived is to be had anyway.

@@ -68,10 +68,14 @@ impl Impairment {
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), ImpairmentError> {
-        let percentage =
-            || value.parse().map_err(|_| ImpairmentError::Percentage { text: format!("{key}={value}") });
+        let percentage = || {
+            value
+                .parse()
+                .map_err(|_| ImpairmentError::Percentage { text: format!("{key}={value}") })
+        };
         let wrong_unit = |error| ImpairmentError::Unit { key: key.to_owned(), error };
-        let wrong_number = || ImpairmentError::Number { key: key.to_owned(), value: value.to_owned() };
+        let wrong_number =
+            || ImpairmentError::Number { key: key.to_owned(), value: value.to_owned() };
         match key {
             "loss" => self.loss = percentage()?,
             "mark" => self.mark = percentage()?,
@@ -79,7 +83,8 @@ impl Impairment {
             "corrupt" => self.corrupt = percentage()?,
             "reorder" => self.reorder = percentage()?,
             "reorder-by" => {
-                self.reorder_by = value.parse().ok().filter(|&by| by > 0).ok_or_else(wrong_number)?;
+                self.reorder_by =
+                    value.parse().ok().filter(|&by| by > 0).ok_or_else(wrong_number)?;
             }
             "reorder-within" => self.reorder_within = value.parse().map_err(wrong_unit)?,
             "delay" => self.delay = value.parse().map_err(wrong_unit)?,
@@ -102,7 +107,10 @@ impl Impairment {
                 })?;
             }
             "longest-after" => self.longest_after = value.parse().map_err(|_| wrong_number())?,
-            "limit" => self.limit = value.parse().ok().filter(|&limit| limit > 0).ok_or_else(wrong_number)?,
+            "limit" => {
+                self.limit =
+                    value.parse().ok().filter(|&limit| limit > 0).ok_or_else(wrong_number)?
+            }
             _ => return Err(ImpairmentError::Unknown { key: key.to_owned() }),
         }
         Ok(())
@@ -243,7 +251,9 @@ pub enum ImpairmentError {
         text: String,
     },
     /// Nothing would ever arrive.
-    #[error("`{key}={value}` lets nothing through: write a rate such as 100Mb/s, a length such as 1400B")]
+    #[error(
+        "`{key}={value}` lets nothing through: write a rate such as 100Mb/s, a length such as 1400B"
+    )]
     NoRate {
         /// The impairment.
         key: String,
@@ -296,14 +306,19 @@ mod tests {
     fn what_cannot_be_done_is_refused_in_words() {
         let complaint = |text: &str| text.parse::<Impairments>().unwrap_err().to_string();
         assert!(complaint("lost=1%").starts_with("there is no impairment `lost`: choose loss, "));
-        assert_eq!(complaint("loss"), "`loss` does not say how much: write `name=value`, such as `loss=1%`");
+        assert_eq!(
+            complaint("loss"),
+            "`loss` does not say how much: write `name=value`, such as `loss=1%`"
+        );
         for text in ["loss=1", "loss=-1%", "loss=101%", "loss=NaN%", "loss=%", "tx.corrupt=much"] {
             assert!(complaint(text).ends_with("is no percentage: write 0% to 100%"), "{text}");
         }
         assert!(complaint("loss=1%,delay=1ms,loss=2%").starts_with("`loss` is given twice"));
         assert!(complaint("rx.loss=1%,rx.loss=2%").starts_with("`rx.loss` is given twice"));
         assert!(complaint("rx.loss=1").starts_with("`loss=1` is no percentage"));
-        assert!(complaint("delay=soon").starts_with("`delay` is wrong: `soon` is no amount of time"));
+        assert!(
+            complaint("delay=soon").starts_with("`delay` is wrong: `soon` is no amount of time")
+        );
         assert!(complaint("rate=fast").starts_with("`rate` is wrong: "));
         assert!(complaint("rate=0Mb/s").starts_with("`rate=0Mb/s` lets nothing through"));
         assert!(complaint("longest=0B").starts_with("`longest=0B` lets nothing through"));

@@ -20,9 +20,14 @@ struct Bench {
 
 fn bench(text: &str, seed: u64, capacity: usize) -> Bench {
     let clock = ManualClock::new(Instant::from_nanos(1_000));
-    let config = MemoryConfig { capacity, checksum: RxChecksum::Verified, ..MemoryConfig::default() };
+    let config =
+        MemoryConfig { capacity, checksum: RxChecksum::Verified, ..MemoryConfig::default() };
     let (left, theirs) = pair_with_clock(config, clock.clone()).unwrap();
-    Bench { ours: Impair::with_clock(left, text.parse().unwrap(), seed, clock.clone()), theirs, clock }
+    Bench {
+        ours: Impair::with_clock(left, text.parse().unwrap(), seed, clock.clone()),
+        theirs,
+        clock,
+    }
 }
 
 /// Frames that say their number.
@@ -77,7 +82,10 @@ fn without_impairments_every_frame_passes_unchanged_in_both_directions() {
     let all: Vec<_> = (0..500).collect();
     assert_eq!(bench.sent(500), all);
     assert_eq!(bench.received(500), all);
-    assert_eq!(bench.ours.transmitted(), &ImpairCounters { offered: 500, ..ImpairCounters::default() });
+    assert_eq!(
+        bench.ours.transmitted(),
+        &ImpairCounters { offered: 500, ..ImpairCounters::default() }
+    );
 }
 
 #[test]
@@ -153,7 +161,10 @@ fn a_frame_that_is_set_aside_is_passed_by_as_many_as_were_asked_for() {
     for (place, &frame) in order.iter().enumerate() {
         // Those that passed it are in front of it and were sent after it.
         let passed_by = order[..place].iter().filter(|&&other| other > frame).count();
-        assert!(passed_by == 0 || passed_by >= 2, "frame {frame} was passed by {passed_by} in {order:?}");
+        assert!(
+            passed_by == 0 || passed_by >= 2,
+            "frame {frame} was passed by {passed_by} in {order:?}"
+        );
     }
     assert!(order.iter().zip(&later).filter(|(a, b)| a != b).count() > 20);
 }
@@ -226,16 +237,23 @@ fn a_damaged_frame_differs_in_one_bit_and_is_no_longer_called_verified() {
             .ours
             .receive(1, |frame| {
                 assert_eq!(frame.checksum, RxChecksum::Unverified);
-                let (byte, value) = frame.bytes.iter().enumerate().find(|(_, byte)| **byte != 0).unwrap();
+                let (byte, value) =
+                    frame.bytes.iter().enumerate().find(|(_, byte)| **byte != 0).unwrap();
                 assert_eq!(frame.bytes.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
                 bits.insert(byte * 8 + value.trailing_zeros() as usize);
             })
             .unwrap();
     }
-    assert!(bits.len() > 150 && *bits.first().unwrap() < 20 && *bits.last().unwrap() > 780, "{bits:?}");
+    assert!(
+        bits.len() > 150 && *bits.first().unwrap() < 20 && *bits.last().unwrap() > 780,
+        "{bits:?}"
+    );
     send(&mut bench.ours, [0]);
     let mut ones = 0;
-    bench.theirs.receive(1, |frame| ones = frame.bytes.iter().map(|byte| byte.count_ones()).sum()).unwrap();
+    bench
+        .theirs
+        .receive(1, |frame| ones = frame.bytes.iter().map(|byte| byte.count_ones()).sum())
+        .unwrap();
     assert_eq!(ones, 1);
 }
 
@@ -244,7 +262,8 @@ fn packet(ecn: Ecn) -> [u8; 20] {
     let (source, destination) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
     let type_of_service = TypeOfService::default().with_ecn(ecn);
     let mut bytes = [0; 20];
-    Ipv4Header { type_of_service, ..Ipv4Header::new(source, destination, Protocol::TCP) }.emit(0, &mut bytes);
+    Ipv4Header { type_of_service, ..Ipv4Header::new(source, destination, Protocol::TCP) }
+        .emit(0, &mut bytes);
     bytes
 }
 
@@ -269,10 +288,12 @@ fn a_congested_router_marks_what_may_be_marked_and_lets_the_rest_pass() {
             assert_eq!(ours.transmit(1, fill), Ok(1));
         }
         let mut arrived = Vec::new();
-        let seen = |frame: RxFrame<'_>| arrived.push(frame.bytes[medium.header_length()..].to_vec());
+        let seen =
+            |frame: RxFrame<'_>| arrived.push(frame.bytes[medium.header_length()..].to_vec());
         theirs.receive(9, seen).unwrap();
         assert_eq!(arrived, [packet(Ecn::NotEct), packet(Ecn::Ce), packet(Ecn::Ce)], "{medium:?}");
-        let counted = ImpairCounters { offered: 3, marked: 2, unmarkable: 1, ..ImpairCounters::default() };
+        let counted =
+            ImpairCounters { offered: 3, marked: 2, unmarkable: 1, ..ImpairCounters::default() };
         assert_eq!(ours.transmitted(), &counted);
     }
 }
@@ -417,7 +438,11 @@ fn no_more_frames_are_under_way_than_the_limit_says_and_the_rest_is_counted() {
     assert_eq!(send(&mut bench.ours, []), 0);
     assert_eq!(take(&mut bench.theirs), [0, 1, 2, 3, 4]);
     let counted = bench.ours.transmitted();
-    assert_eq!((counted.delayed, counted.overflowed), (5, 3), "what is thrown away is not under way");
+    assert_eq!(
+        (counted.delayed, counted.overflowed),
+        (5, 3),
+        "what is thrown away is not under way"
+    );
 }
 
 #[test]
@@ -452,7 +477,10 @@ fn what_is_thrown_away_for_want_of_room_is_counted_as_nothing_else() {
     send(&mut bench.theirs, 0..4);
     assert_eq!(bench.ours.receive(64, |_| ()), Ok(1));
     let counted = *bench.ours.received();
-    assert_eq!((counted.reordered, counted.corrupted, counted.duplicated, counted.overflowed), (1, 1, 1, 3));
+    assert_eq!(
+        (counted.reordered, counted.corrupted, counted.duplicated, counted.overflowed),
+        (1, 1, 1, 3)
+    );
 }
 
 #[test]

@@ -113,10 +113,12 @@ impl KernelInterface {
     /// # Errors
     /// [`InterfaceError`], among others if it is gone.
     pub fn state(&self) -> Result<InterfaceState, InterfaceError> {
-        let reply = self.perform("look at", Request::new(Kind::GetLink, &link_part(self.index, 0, 0)))?;
+        let reply =
+            self.perform("look at", Request::new(Kind::GetLink, &link_part(self.index, 0, 0)))?;
         let flags = reply.get(8..).and_then(number).unwrap_or(0);
         let find = |wanted| {
-            attributes(&reply, LINK_PART).find_map(|(kind, value)| (kind == wanted).then_some(value))
+            attributes(&reply, LINK_PART)
+                .find_map(|(kind, value)| (kind == wanted).then_some(value))
         };
         Ok(InterfaceState {
             up: flags & UP != 0,
@@ -156,7 +158,8 @@ impl KernelInterface {
     /// [`InterfaceError`], among others for a size that its driver cannot carry.
     pub fn set_mtu(&self, mtu: Bytes) -> Result<(), InterfaceError> {
         let mtu = u32::try_from(mtu.count()).unwrap_or(u32::MAX);
-        self.perform("set the MTU of", self.change(0, 0).attribute(IFLA_MTU, &mtu.to_ne_bytes())).map(drop)
+        self.perform("set the MTU of", self.change(0, 0).attribute(IFLA_MTU, &mtu.to_ne_bytes()))
+            .map(drop)
     }
 
     /// Sets how many frames may wait to go out of it. Those that the kernel sends to a program behind a
@@ -174,7 +177,8 @@ impl KernelInterface {
     /// # Errors
     /// [`InterfaceError`], among others for an address that is no station's.
     pub fn set_mac(&self, mac: [u8; 6]) -> Result<(), InterfaceError> {
-        self.perform("set the address of", self.change(0, 0).attribute(IFLA_ADDRESS, &mac)).map(drop)
+        self.perform("set the address of", self.change(0, 0).attribute(IFLA_ADDRESS, &mac))
+            .map(drop)
     }
 
     /// Gives it one more IP address, in a network of `prefix` bits.
@@ -226,7 +230,8 @@ impl KernelInterface {
     /// # Errors
     /// [`InterfaceError`], among others if there is no such process.
     pub fn move_to_process(self, pid: u32) -> Result<(), InterfaceError> {
-        self.perform("move", self.change(0, 0).attribute(IFLA_NET_NS_PID, &pid.to_ne_bytes())).map(drop)
+        self.perform("move", self.change(0, 0).attribute(IFLA_NET_NS_PID, &pid.to_ne_bytes()))
+            .map(drop)
     }
 
     /// Removes it from the machine, and with a virtual cable its other end.
@@ -234,7 +239,8 @@ impl KernelInterface {
     /// # Errors
     /// [`InterfaceError`], among others for an interface that is a device.
     pub fn delete(self) -> Result<(), InterfaceError> {
-        self.perform("remove", Request::new(Kind::DeleteLink, &link_part(self.index, 0, 0))).map(drop)
+        self.perform("remove", Request::new(Kind::DeleteLink, &link_part(self.index, 0, 0)))
+            .map(drop)
     }
 
     /// Makes the kernel silent about IPv6 here: without this it announces itself on every new interface,
@@ -322,7 +328,9 @@ pub enum InterfaceError {
         name: String,
     },
     /// The process may not.
-    #[error("no permission to {what} `{name}`: run as root, or in a user and network namespace of your own")]
+    #[error(
+        "no permission to {what} `{name}`: run as root, or in a user and network namespace of your own"
+    )]
     NotPermitted {
         /// What was to be done.
         what: &'static str,

@@ -5,7 +5,9 @@
 //! bytes. Numbers are in the machine's byte order.
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 
 /// `RTM_NEWLINK` and its relatives: what a message asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +93,8 @@ impl Request {
         let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
         // No protocol is protocol 0, NETLINK_ROUTE.
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+        let socket =
+            socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         send(&socket, &self.bytes, SendFlags::empty())?;
         let mut reply = Vec::new();
         let mut buffer = vec![0; 32 * 1024];

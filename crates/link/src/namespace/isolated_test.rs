@@ -42,7 +42,9 @@ pub fn isolated_test_of_root<F: FnOnce()>(body: F) {
 
 fn run_in<F: FnOnce()>(isolation: Isolation, body: F) {
     if env::var_os(INSIDE).is_some() {
-        KernelInterface::loopback().and_then(|interface| interface.set_up()).expect("a new network has `lo`");
+        KernelInterface::loopback()
+            .and_then(|interface| interface.set_up())
+            .expect("a new network has `lo`");
         return body();
     }
     match run_inside(name_of_test(type_name::<F>()), isolation) {
@@ -58,7 +60,10 @@ fn run_in<F: FnOnce()>(isolation: Isolation, body: F) {
 /// # Panics
 /// If the environment has `CI=true`.
 pub fn skip_test(reason: &dyn Display) {
-    assert!(env::var("CI").as_deref() != Ok("true"), "a test may not be skipped under CI: {reason}");
+    assert!(
+        env::var("CI").as_deref() != Ok("true"),
+        "a test may not be skipped under CI: {reason}"
+    );
     say_skipped(reason);
 }
 
@@ -79,7 +84,8 @@ fn run_inside(test: &str, isolation: Isolation) -> Result<Output, NamespaceError
 /// one test must have.
 #[allow(clippy::print_stdout, reason = "what a test prints is for people who ask for it")]
 fn judge(output: &Output) {
-    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(
         output.status.success() && stdout.contains("1 passed"),
         "the test inside of its own network failed ({}):\n{stdout}{stderr}",

@@ -38,10 +38,13 @@ impl Network {
                 work_off(&to_do);
             }
         };
-        let thread =
-            Builder::new().name("network".to_owned()).spawn(live).map_err(NamespaceError::Program)?;
-        let id =
-            told.recv().unwrap_or_else(|_| Err(NamespaceError::Program(io::Error::other("no thread"))))?;
+        let thread = Builder::new()
+            .name("network".to_owned())
+            .spawn(live)
+            .map_err(NamespaceError::Program)?;
+        let id = told
+            .recv()
+            .unwrap_or_else(|_| Err(NamespaceError::Program(io::Error::other("no thread"))))?;
         Ok(Self { id, work: Some(work), thread: Some(thread) })
     }
 

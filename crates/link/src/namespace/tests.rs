@@ -43,15 +43,17 @@ fn a_child_is_started_in_a_further_network() {
 #[test]
 fn a_process_with_threads_is_told_that_it_cannot_take_its_user_along() {
     // The harness runs this test in a second thread.
-    let outcome =
-        std::thread::scope(|scope| scope.spawn(|| enter(Isolation::UserAndNetwork)).join().unwrap());
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| enter(Isolation::UserAndNetwork)).join().unwrap()
+    });
     assert!(matches!(outcome, Err(NamespaceError::Threads)), "{outcome:?}");
 }
 
 #[test]
 fn a_program_that_is_not_there_is_told_from_a_machine_that_forbids() {
     isolated_test(|| {
-        let error = spawn(Command::new("/there/is/no/such/program"), Isolation::UserAndNetwork).unwrap_err();
+        let error = spawn(Command::new("/there/is/no/such/program"), Isolation::UserAndNetwork)
+            .unwrap_err();
         assert!(matches!(error, NamespaceError::Program(_)), "{error}");
     });
 }

@@ -74,7 +74,10 @@ fn a_checksum_that_the_kernel_has_left_out_is_told() {
             waiter.wait(&mut link, Instant::NEVER).unwrap();
             link.receive(1, |arrived| checksum = Some(arrived.checksum)).unwrap();
         }
-        assert!(matches!(checksum, Some(RxChecksum::Partial(place)) if place.start == 34), "{checksum:?}");
+        assert!(
+            matches!(checksum, Some(RxChecksum::Partial(place)) if place.start == 34),
+            "{checksum:?}"
+        );
     });
 }
 
@@ -96,7 +99,8 @@ fn what_is_for_others_and_what_we_send_ourselves_is_not_seen() {
         network.run({
             let frames = [other.clone(), unknown, tagged, last.clone()];
             move || {
-                let mut far = PacketLink::open(&PacketConfig { offloads: false, ..PacketConfig::new("far") });
+                let mut far =
+                    PacketLink::open(&PacketConfig { offloads: false, ..PacketConfig::new("far") });
                 assert_eq!(send(far.as_mut().unwrap(), &frames), Ok(4));
             }
         });
@@ -147,11 +151,18 @@ fn frames_wait_in_a_wider_queue_than_the_usual_one_and_go_past_the_interface_s_i
     isolated_test(|| {
         for bypass_queue in [false, true] {
             let (link, _network) = cable(&PacketConfig { bypass_queue, ..config() });
-            let usual = socket_option::get_integer(open_socket().unwrap(), libc::SOL_SOCKET, libc::SO_RCVBUF);
+            let usual = socket_option::get_integer(
+                open_socket().unwrap(),
+                libc::SOL_SOCKET,
+                libc::SO_RCVBUF,
+            );
             let ours = socket_option::get_integer(&link.socket, libc::SOL_SOCKET, libc::SO_RCVBUF);
             assert!(ours.unwrap() > usual.unwrap());
-            let bypass =
-                socket_option::get_integer(&link.socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS);
+            let bypass = socket_option::get_integer(
+                &link.socket,
+                libc::SOL_PACKET,
+                libc::PACKET_QDISC_BYPASS,
+            );
             assert_eq!(bypass.unwrap(), i32::from(bypass_queue));
             link.interface().clone().delete().unwrap();
         }
@@ -214,7 +225,8 @@ fn more_frames_than_one_call_takes_arrive_in_their_order_and_what_is_too_much_is
         let mac = link.mac();
         let send_to_us = move |count: u16, length: usize| {
             let mut far =
-                PacketLink::open(&PacketConfig { offloads: false, ..PacketConfig::new("far") }).unwrap();
+                PacketLink::open(&PacketConfig { offloads: false, ..PacketConfig::new("far") })
+                    .unwrap();
             let mut number = 0_u16;
             while number < count {
                 far.transmit(usize::MAX, |bytes| {
@@ -233,8 +245,10 @@ fn more_frames_than_one_call_takes_arrive_in_their_order_and_what_is_too_much_is
         let mut numbers = Vec::new();
         while numbers.len() < usize::from(FRAMES) {
             waiter.wait(&mut link, Instant::NEVER).unwrap();
-            link.receive(33, |frame| numbers.push(u16::from_be_bytes([frame.bytes[14], frame.bytes[15]])))
-                .unwrap();
+            link.receive(33, |frame| {
+                numbers.push(u16::from_be_bytes([frame.bytes[14], frame.bytes[15]]))
+            })
+            .unwrap();
         }
         assert_eq!(numbers, (0..FRAMES).collect::<Vec<_>>());
         network.run(move || send_to_us(20_000, 1_500));
@@ -298,7 +312,8 @@ fn a_frame_bears_the_time_of_its_arrival() {
 fn a_frame_whose_header_says_what_cannot_be_is_dropped_and_counted_and_was_work_all_the_same() {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
-    let mut link = PacketLink::over(ours.into(), KernelInterface::loopback().unwrap(), [2; 6], 1_500, true);
+    let mut link =
+        PacketLink::over(ours.into(), KernelInterface::loopback().unwrap(), [2; 6], 1_500, true);
     let sound = [0; 70];
     let mut beyond = sound;
     (beyond[0], beyond[6]) = (1, 60);
@@ -324,8 +339,10 @@ fn what_has_arrived_can_be_kept_and_is_not_written_over() {
         let (mut waiter, mut kept) = (Waiter::new().unwrap(), Vec::new());
         while kept.len() < 100 {
             waiter.wait(&mut link, Instant::NEVER).unwrap();
-            link.receive(64, |frame| kept.push((Arc::clone(frame.memory.unwrap()), frame.bytes.len())))
-                .unwrap();
+            link.receive(64, |frame| {
+                kept.push((Arc::clone(frame.memory.unwrap()), frame.bytes.len()))
+            })
+            .unwrap();
         }
         for ((memory, length), number) in kept.iter().zip(0_u8..) {
             assert_eq!(memory[FRAME..FRAME + length][42..], [number; 600]);

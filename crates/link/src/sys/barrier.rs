@@ -8,7 +8,9 @@ use std::sync::OnceLock;
 /// it, and miri has no such call.
 pub(crate) fn is_possible() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
-    *REGISTERED.get_or_init(|| !cfg!(miri) && membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok())
+    *REGISTERED.get_or_init(|| {
+        !cfg!(miri) && membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
+    })
 }
 
 /// When this returns, each thread of the process has gone through a barrier since it was called, or did not run. So whatever

@@ -32,7 +32,11 @@ pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
 }
 
 /// Leads what arrives on `queue` to `socket`.
-pub(crate) fn set_socket(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn set_socket(
+    map: BorrowedFd<'_>,
+    queue: u32,
+    socket: BorrowedFd<'_>,
+) -> io::Result<()> {
     let (key, value) = (queue.to_ne_bytes(), socket.as_raw_fd().to_ne_bytes());
     let mut attributes = Attributes::default();
     attributes.number(0, map.as_raw_fd().cast_unsigned());
@@ -58,7 +62,11 @@ pub(crate) fn load(program: &[u64]) -> io::Result<OwnedFd> {
 
 /// Puts `program` in front of the interface with this index, for as long as the answer lives: into its driver, if that
 /// can have one and `in_driver` is wanted, and else where the kernel's own network begins.
-pub(crate) fn attach(program: BorrowedFd<'_>, interface: u32, in_driver: bool) -> io::Result<OwnedFd> {
+pub(crate) fn attach(
+    program: BorrowedFd<'_>,
+    interface: u32,
+    in_driver: bool,
+) -> io::Result<OwnedFd> {
     let mut attributes = Attributes::default();
     let place = if in_driver { 0 } else { BEHIND_DRIVER };
     let program = program.as_raw_fd().cast_unsigned();
@@ -106,7 +114,12 @@ unsafe fn make(command: c_long, attributes: &Attributes) -> io::Result<OwnedFd> 
 /// What the attributes point to must be what the command takes, and live until it has returned.
 unsafe fn call(command: c_long, attributes: &Attributes) -> io::Result<i32> {
     // SAFETY: the kernel reads the attributes in their whole size; the rest is the caller's promise.
-    let result =
-        unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *attributes, size_of::<Attributes>()) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { i32::try_from(result).map_err(io::Error::other) }
+    let result = unsafe {
+        libc::syscall(libc::SYS_bpf, command, &raw const *attributes, size_of::<Attributes>())
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        i32::try_from(result).map_err(io::Error::other)
+    }
 }

@@ -19,7 +19,12 @@ impl Mapping {
     pub(crate) fn anonymous(length: usize) -> io::Result<Self> {
         // SAFETY: the kernel chooses a place where nothing is.
         let start = unsafe {
-            mmap_anonymous(ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+            mmap_anonymous(
+                ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
         }?;
         Ok(Self { start: start.cast(), length })
     }

@@ -30,7 +30,8 @@ pub(crate) fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
     };
     let length = libc::socklen_t::try_from(size_of_val(&address)).unwrap_or(0);
     // SAFETY: the kernel reads `length` bytes, which are the whole of the address, and keeps no pointer.
-    let result = unsafe { libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), length) };
+    let result =
+        unsafe { libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), length) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

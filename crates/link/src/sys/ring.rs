@@ -50,7 +50,8 @@ pub(crate) fn ring(capacity: usize, room: usize) -> (Producer, Consumer) {
         mask: slots - 1,
         room,
     });
-    let producer = Producer { shared: Arc::clone(&shared), tail: 0, start: 0, published: 0, head_seen: 0 };
+    let producer =
+        Producer { shared: Arc::clone(&shared), tail: 0, start: 0, published: 0, head_seen: 0 };
     (producer, Consumer { shared, head: 0, start: 0, released: 0, looked_after: 0, tail_seen: 0 })
 }
 
@@ -94,7 +95,8 @@ impl Producer {
         let Shared { filled, head, flags, .. } = &*self.shared;
         // Two threads gain nothing: what one writes the other's cache has to give up in any slot.
         // Acquire: as in `has_room_by_now`.
-        if !flags.0.consumer_has_slept.load(Ordering::Relaxed) && head.0.load(Ordering::Acquire) == self.tail
+        if !flags.0.consumer_has_slept.load(Ordering::Relaxed)
+            && head.0.load(Ordering::Acquire) == self.tail
         {
             self.start = self.tail;
             self.head_seen = self.tail;
@@ -143,7 +145,10 @@ impl Producer {
     /// Announces that this end sleeps until there is room. False, and nothing announced, if there is
     /// room already. Everything that was committed has been published: the consumer looks after who has filled the ring.
     pub(crate) fn fall_asleep(&mut self) -> bool {
-        debug_assert_eq!(self.published, self.tail, "a consumer that does not see a full ring wakes nobody");
+        debug_assert_eq!(
+            self.published, self.tail,
+            "a consumer that does not see a full ring wakes nobody"
+        );
         falls_asleep(&self.shared.flags.0.producer_asleep, || {
             self.tail.wrapping_sub(self.shared.head.0.load(Ordering::SeqCst)) <= self.shared.mask
         })
@@ -244,7 +249,8 @@ impl Consumer {
         }
         // SAFETY: `released ≤ head + ahead < tail_seen ≤ tail`, so the producer has published this slot, and does
         // not touch it before `release`, which needs `&mut self` and hence the end of this borrow.
-        let slot = unsafe { self.shared.slot(self.head.wrapping_add(ahead).wrapping_sub(self.start)) };
+        let slot =
+            unsafe { self.shared.slot(self.head.wrapping_add(ahead).wrapping_sub(self.start)) };
         Some(read(slot)?.0)
     }
 
@@ -294,7 +300,9 @@ impl Consumer {
         if !flags.consumer_has_slept.swap(true, Ordering::Relaxed) {
             barrier::make();
         }
-        falls_asleep(&flags.consumer_asleep, || self.head != self.shared.filled.0.tail.load(Ordering::SeqCst))
+        falls_asleep(&flags.consumer_asleep, || {
+            self.head != self.shared.filled.0.tail.load(Ordering::SeqCst)
+        })
     }
 
     /// Takes the announcement back.
@@ -416,7 +424,10 @@ impl Shared {
     ///
     /// # Safety
     /// The slot must be free and stay so, and have no other reference, for the lifetime of the answer.
-    #[allow(clippy::mut_from_ref, reason = "the indices, not the borrow, say who may write: see above")]
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "the indices, not the borrow, say who may write: see above"
+    )]
     unsafe fn slot_mut(&self, place: usize) -> (&mut Label, &mut [u8]) {
         let start = self.slot_start(place);
         // SAFETY: as in `slot`; the cells permit writing, and the caller promises that there is no other
@@ -424,7 +435,8 @@ impl Shared {
         let label = unsafe { &mut *start.cast::<Label>() };
         // SAFETY: as above; the frame begins where the label ends, so that these are two references to two
         // things.
-        let frame = unsafe { slice::from_raw_parts_mut(start.wrapping_add(FRAME_OFFSET), self.room) };
+        let frame =
+            unsafe { slice::from_raw_parts_mut(start.wrapping_add(FRAME_OFFSET), self.room) };
         (label, frame)
     }
 
@@ -489,8 +501,9 @@ mod tests {
         for room in [60, 1_500, 1_514, 1_518, 9_018] {
             let (producer, _consumer) = ring(64, room);
             let first = producer.shared.slot_start(0).addr();
-            let mut sets: Vec<_> =
-                (0..64).map(|slot| (producer.shared.slot_start(slot).addr() - first) / LINE % 64).collect();
+            let mut sets: Vec<_> = (0..64)
+                .map(|slot| (producer.shared.slot_start(slot).addr() - first) / LINE % 64)
+                .collect();
             sets.sort_unstable();
             assert!(sets.into_iter().eq(0..64), "frames of {room} bytes");
         }
@@ -626,7 +639,11 @@ mod tests {
         assert!(!producer.publish());
         put(&mut producer, b"2", 0);
         assert!(consumer.has_frame());
-        assert_eq!((consumer.peek(0), consumer.peek(1)), (Some(&b"1"[..]), None), "the other is not shown");
+        assert_eq!(
+            (consumer.peek(0), consumer.peek(1)),
+            (Some(&b"1"[..]), None),
+            "the other is not shown"
+        );
         assert_eq!(consumer.next().unwrap().0, b"1");
         assert!(!producer.publish());
         assert_eq!(consumer.peek(0), None, "nobody has asked whether it is there");
@@ -660,7 +677,11 @@ mod tests {
         let mut places = pass(&mut producer, &mut consumer, 1_024);
         places.sort_unstable();
         places.dedup();
-        assert_eq!(places.len(), 1_024, "and all of them, one after the other, once two threads take turns");
+        assert_eq!(
+            places.len(),
+            1_024,
+            "and all of them, one after the other, once two threads take turns"
+        );
     }
 
     #[test]
@@ -669,7 +690,11 @@ mod tests {
         let first = pass(&mut producer, &mut consumer, LOOKED_AFTER)[0];
         for number in 0..2 * LOOKED_AFTER as u64 {
             producer.start_over();
-            assert_eq!(producer.offer().unwrap().frame().as_ptr().addr() == first, number == 0, "{number}");
+            assert_eq!(
+                producer.offer().unwrap().frame().as_ptr().addr() == first,
+                number == 0,
+                "{number}"
+            );
             put(&mut producer, &[1], number);
             assert!(!producer.publish());
         }
@@ -679,7 +704,9 @@ mod tests {
             Some(&[1][..]),
             "it looks ahead from where they begin"
         );
-        assert!(consumer.frames(usize::MAX).map(|(_, number)| number).eq(0..2 * LOOKED_AFTER as u64));
+        assert!(
+            consumer.frames(usize::MAX).map(|(_, number)| number).eq(0..2 * LOOKED_AFTER as u64)
+        );
         producer.start_over();
         assert_ne!(
             producer.offer().unwrap().frame().as_ptr().addr(),
@@ -726,7 +753,10 @@ mod tests {
             while next < FRAMES {
                 let before = next;
                 producer.start_over();
-                while next < FRAMES && next - before < 5 && put(&mut producer, &contents(next), next) {
+                while next < FRAMES
+                    && next - before < 5
+                    && put(&mut producer, &contents(next), next)
+                {
                     next += 1;
                 }
                 let _ = producer.publish();
@@ -776,7 +806,8 @@ mod tests {
             sleeps.push(consumer.fall_asleep());
         }
         let wakes = writer.join().unwrap();
-        let forgotten = sleeps.iter().zip(wakes).filter(|&(&sleeps, wakes)| sleeps && !wakes).count();
+        let forgotten =
+            sleeps.iter().zip(wakes).filter(|&(&sleeps, wakes)| sleeps && !wakes).count();
         assert_eq!(forgotten, 0);
     }
 

@@ -5,7 +5,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Reads option `name` of `level` into `value`; how many bytes of it the kernel filled.
-pub(crate) fn get(socket: impl AsFd, level: c_int, name: c_int, value: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn get(
+    socket: impl AsFd,
+    level: c_int,
+    name: c_int,
+    value: &mut [u8],
+) -> io::Result<usize> {
     let mut length = libc::socklen_t::try_from(value.len()).unwrap_or(libc::socklen_t::MAX);
     // SAFETY: `value` is writable for `length` bytes, both outlive the call, and the descriptor is
     // borrowed for as long.
@@ -30,7 +35,12 @@ pub(crate) fn get_integer(socket: impl AsFd, level: c_int, name: c_int) -> io::R
 }
 
 /// Sets option `name` of `level`, which is one integer.
-pub(crate) fn set_integer(socket: impl AsFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+pub(crate) fn set_integer(
+    socket: impl AsFd,
+    level: c_int,
+    name: c_int,
+    value: c_int,
+) -> io::Result<()> {
     set(socket, level, name, &value.to_ne_bytes())
 }
 
@@ -39,7 +49,13 @@ pub(crate) fn set(socket: impl AsFd, level: c_int, name: c_int, value: &[u8]) ->
     let length = libc::socklen_t::try_from(value.len()).unwrap_or(libc::socklen_t::MAX);
     // SAFETY: `value` is readable for `length` bytes, and the descriptor is borrowed for the call.
     let result = unsafe {
-        libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, value.as_ptr().cast::<c_void>(), length)
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            value.as_ptr().cast::<c_void>(),
+            length,
+        )
     };
     outcome(result)
 }

@@ -40,7 +40,11 @@ const _: () = assert!(size_of::<InterfaceRequest>() == 40);
 
 /// Attaches `device` to the interface called `name` (up to 15 bytes, then zeros; all zeros or with `%d`
 /// in it: the kernel chooses a number), which is made if there is none. Returns its name.
-pub(crate) fn attach(device: BorrowedFd<'_>, name: [u8; 16], flags: u16) -> Result<[u8; 16], Errno> {
+pub(crate) fn attach(
+    device: BorrowedFd<'_>,
+    name: [u8; 16],
+    flags: u16,
+) -> Result<[u8; 16], Errno> {
     let mut request = InterfaceRequest { name, flags, unused: [0; 22] };
     // SAFETY: the number is that of TUNSETIFF, for which the value has the layout of `struct ifreq`.
     let call = unsafe { Updater::<TUNSETIFF, InterfaceRequest>::new(&mut request) };

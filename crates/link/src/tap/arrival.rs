@@ -49,11 +49,17 @@ impl Arrival {
 
     /// Hands over what the kernel has written to the first places, so many bytes to each: how many frames cannot be what
     /// their headers say.
-    pub(super) fn hand_over(&self, lengths: &[usize], arrived: Instant, sink: &mut impl FrameSink) -> u64 {
+    pub(super) fn hand_over(
+        &self,
+        lengths: &[usize],
+        arrived: Instant,
+        sink: &mut impl FrameSink,
+    ) -> u64 {
         match self {
             Self::Plain(memory) => {
                 let places = memory.chunks_exact(STRIDE).zip(lengths);
-                let bytes = places.map(|(place, &length)| &place[FRAME..FRAME + length.min(LARGEST_FRAME)]);
+                let bytes =
+                    places.map(|(place, &length)| &place[FRAME..FRAME + length.min(LARGEST_FRAME)]);
                 sink.take_plain(bytes.map(|bytes| PlainFrame { bytes, arrived }));
                 0
             }
@@ -62,7 +68,9 @@ impl Arrival {
                 let mut malformed = 0;
                 for &length in lengths {
                     match virtio::arrived(memory, length) {
-                        Some(frame) => sink.take(RxFrame { arrived, memory: Some(memory), ..frame }),
+                        Some(frame) => {
+                            sink.take(RxFrame { arrived, memory: Some(memory), ..frame })
+                        }
                         None => malformed += 1,
                     }
                 }

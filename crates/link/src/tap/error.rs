@@ -15,7 +15,9 @@ pub enum TapError {
     )]
     NoDevice,
     /// The device belongs to somebody else.
-    #[error("no permission to open {DEVICE}: run as root, or let users have it (`chmod 0666 {DEVICE}`)")]
+    #[error(
+        "no permission to open {DEVICE}: run as root, or let users have it (`chmod 0666 {DEVICE}`)"
+    )]
     DeviceForbidden,
     /// The device may be opened, and no interface may be made.
     #[error(
@@ -26,7 +28,9 @@ pub enum TapError {
         name: String,
     },
     /// Somebody else holds the interface.
-    #[error("the interface `{name}` is in use by another program: choose another name, or end that program")]
+    #[error(
+        "the interface `{name}` is in use by another program: choose another name, or end that program"
+    )]
     Busy {
         /// The interface.
         name: String,

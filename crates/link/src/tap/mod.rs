@@ -15,7 +15,8 @@ use crate::MonotonicClock;
 use crate::departure::{Departure, leave};
 use crate::kernel_interface::{KernelInterface, check_name};
 use crate::sys::tun::{
-    MULTI_QUEUE, NO_PACKET_INFORMATION, TAP, TUN, VIRTIO_HEADER, attach, set_header_length, set_offloads,
+    MULTI_QUEUE, NO_PACKET_INFORMATION, TAP, TUN, VIRTIO_HEADER, attach, set_header_length,
+    set_offloads,
 };
 use crate::virtio::{self, FRAME};
 use crate::wait::Readiness;
@@ -130,7 +131,8 @@ impl Tap {
 
     fn over(device: OwnedFd, interface: KernelInterface, config: &TapConfig) -> Self {
         let offloads = virtio::offloads(config.offloads);
-        let capabilities = Capabilities { offloads, ..Capabilities::new(config.medium, config.mtu) };
+        let capabilities =
+            Capabilities { offloads, ..Capabilities::new(config.medium, config.mtu) };
         Self {
             device,
             interface,
@@ -231,12 +233,20 @@ impl Tap {
 }
 
 impl Link for Tap {
-    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         self.receive_into(budget, &mut on_frame)
     }
 
     /// Frames that are dropped because they cannot be are counted among those received: they were work.
-    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
+    fn receive_into(
+        &mut self,
+        budget: usize,
+        sink: &mut impl FrameSink,
+    ) -> Result<usize, LinkError> {
         let mut received = 0;
         let mut arrived = Instant::ZERO;
         while received < budget {
@@ -275,13 +285,19 @@ impl Link for Tap {
     }
 
     /// What is lent goes to the kernel from where it is (`writev`). Without offloads nothing can be lent.
-    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
         if self.header == 0 {
             return self.transmit(budget, |frame| source.fill(frame));
         }
         let mut sent = 0;
         while self.depart()? && sent < budget {
-            let Some(LentFrame { frame, rest }) = source.lend(&mut self.departure[FRAME..]) else { break };
+            let Some(LentFrame { frame, rest }) = source.lend(&mut self.departure[FRAME..]) else {
+                break;
+            };
             sent += 1;
             self.write_header(&frame);
             if rest[0].is_empty() {
@@ -319,7 +335,9 @@ fn explain(what: &'static str, errno: Errno) -> LinkError {
 }
 
 fn open_device() -> Result<OwnedFd, TapError> {
-    let file = File::options().read(true).write(true).open(DEVICE).map_err(|error| match error.kind() {
+    let file = File::options().read(true).write(true).open(DEVICE).map_err(|error| match error
+        .kind()
+    {
         io::ErrorKind::NotFound => TapError::NoDevice,
         io::ErrorKind::PermissionDenied => TapError::DeviceForbidden,
         _ => TapError::Open { errno: error.raw_os_error().unwrap_or(0) },

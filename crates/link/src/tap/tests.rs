@@ -51,7 +51,8 @@ fn the_kernel_sends_a_flow_to_the_queue_that_it_came_from() {
         if open(&plain()).is_none() {
             return;
         }
-        let mut queues = Tap::open_queues(&TapConfig { name: "many%d".to_owned(), ..plain() }, 4).unwrap();
+        let mut queues =
+            Tap::open_queues(&TapConfig { name: "many%d".to_owned(), ..plain() }, 4).unwrap();
         queues[0].interface.disable_ipv6().unwrap();
         bring_up(&queues[0]);
         let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
@@ -73,7 +74,9 @@ fn the_kernel_sends_a_flow_to_the_queue_that_it_came_from() {
         while frame.get(12..14) != Some(&[8, 0]) {
             // What waited for the answer comes by itself.
             for (number, queue) in queues.iter_mut().enumerate() {
-                queue.receive(1, |arrived| (first, frame) = (number, arrived.bytes.to_vec())).unwrap();
+                queue
+                    .receive(1, |arrived| (first, frame) = (number, arrived.bytes.to_vec()))
+                    .unwrap();
             }
         }
         for other in (0..4).filter(|&other| other != first) {
@@ -196,7 +199,10 @@ fn a_frame_whose_header_says_what_cannot_be_is_dropped_and_counted() {
     });
     let place = PartialChecksum { start: 34, offset: 16 };
     assert_eq!(received, Ok(7), "each was work");
-    assert_eq!(seen, [(60, RxChecksum::Unverified, None), (65_000, RxChecksum::Partial(place), Some(5))]);
+    assert_eq!(
+        seen,
+        [(60, RxChecksum::Unverified, None), (65_000, RxChecksum::Partial(place), Some(5))]
+    );
     assert_eq!(tap.malformed(), 5);
 }
 
@@ -304,16 +310,22 @@ fn a_frame_for_which_the_system_has_no_room_waits_and_none_is_lost_or_sent_twice
 }
 
 #[test]
-fn frames_that_are_read_together_arrive_in_their_order_each_as_it_was_and_no_more_than_are_wanted() {
+fn frames_that_are_read_together_arrive_in_their_order_each_as_it_was_and_no_more_than_are_wanted()
+{
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let mut tap = Tap::over(ours.into(), KernelInterface::loopback().unwrap(), &plain());
-    let frame = |number: u8| vec![number; if number == 3 { LARGEST_FRAME } else { 60 + usize::from(number) }];
+    let frame = |number: u8| {
+        vec![number; if number == 3 { LARGEST_FRAME } else { 60 + usize::from(number) }]
+    };
     for budget in [1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 100] {
-        (0..9).for_each(|number| assert_eq!(theirs.send(&frame(number)).unwrap(), frame(number).len()));
+        (0..9).for_each(|number| {
+            assert_eq!(theirs.send(&frame(number)).unwrap(), frame(number).len())
+        });
         let mut seen = Vec::new();
         for turn in 0.. {
-            let received = tap.receive(budget, |arrived| seen.push(arrived.bytes.to_vec())).unwrap();
+            let received =
+                tap.receive(budget, |arrived| seen.push(arrived.bytes.to_vec())).unwrap();
             assert_eq!(received, budget.min(9 - budget * turn));
             if received < budget {
                 break;

@@ -20,7 +20,8 @@ use crate::kernel_interface::{KernelInterface, explain};
 use crate::sys::xdp::{Failed, Shape, XdpSocket};
 use crate::wait::Readiness;
 use linerate_stack::{
-    Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, Medium, PlainFrame, RxFrame, TxFrame,
+    Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, Medium, PlainFrame, RxFrame,
+    TxFrame,
 };
 use linerate_units::{Clock, Duration, Instant};
 use program::{MOST_ADDRESSES, Program};
@@ -143,9 +144,12 @@ impl XdpLink {
         let frame_size = frame_size(mtu).ok_or_else(too_large)?;
         let frames = u32::try_from(config.frames.next_power_of_two()).unwrap_or(u32::MAX);
         let shape = Shape { frames, frame_size };
-        let refused = |what, queue, error: io::Error| XdpError::of(what, &config.interface, queue, &error);
+        let refused =
+            |what, queue, error: io::Error| XdpError::of(what, &config.interface, queue, &error);
         let program = Program::new(interface.index(), &config.addresses, end, config.in_driver)
-            .map_err(|error| refused("put a program in front of the interface", config.queue, error))?;
+            .map_err(|error| {
+                refused("put a program in front of the interface", config.queue, error)
+            })?;
         let program = Arc::new(program);
         let open = |queue| {
             let (socket, zero_copy) = open_socket(interface.index(), queue, shape, config)
@@ -172,7 +176,8 @@ impl XdpLink {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn probe() -> Result<(), XdpError> {
-        program::probe().map_err(|error| XdpError::of("put a program into the kernel", "", 0, &error))
+        program::probe()
+            .map_err(|error| XdpError::of("put a program into the kernel", "", 0, &error))
     }
 
     /// The interface.
@@ -243,18 +248,28 @@ fn frame_size(mtu: usize) -> Option<u32> {
 }
 
 impl Link for XdpLink {
-    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         self.receive_into(budget, &mut on_frame)
     }
 
     #[inline]
-    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
+    fn receive_into(
+        &mut self,
+        budget: usize,
+        sink: &mut impl FrameSink,
+    ) -> Result<usize, LinkError> {
         let mut received = 0;
         while received < budget && self.socket.has_arrived() {
             let arrived = MonotonicClock.now();
             let batch = STAMPED_AT_ONCE.min(budget - received);
             let mut left = batch;
-            sink.take_plain(self.socket.arrived(&mut left).map(|bytes| PlainFrame { bytes, arrived }));
+            sink.take_plain(
+                self.socket.arrived(&mut left).map(|bytes| PlainFrame { bytes, arrived }),
+            );
             received += batch - left;
             if left > 0 {
                 break;
@@ -273,7 +288,11 @@ impl Link for XdpLink {
     }
 
     #[inline]
-    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
         self.starved = false;
         let mut left = budget;
         if source.has_frames() {
@@ -281,7 +300,9 @@ impl Link for XdpLink {
             source.fill_all(&mut Slots { left: &mut left, link: self });
         }
         if left < budget || self.socket.has_unsent() {
-            self.socket.send().map_err(|error| explain("send frames", error.raw_os_error().unwrap_or(0)))?;
+            self.socket
+                .send()
+                .map_err(|error| explain("send frames", error.raw_os_error().unwrap_or(0)))?;
         }
         Ok(budget - left)
     }

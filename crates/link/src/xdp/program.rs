@@ -119,7 +119,10 @@ const fn instruction(opcode: u8, destination: u8, source: u8, offset: i16, opera
     let [a, b] = offset.to_ne_bytes();
     let [c, d, e, f] = operand.to_ne_bytes();
     // The registers share a byte, whose lower half is the lower bits of it on this machine.
-    let registers =
-        if cfg!(target_endian = "little") { source << 4 | destination } else { destination << 4 | source };
+    let registers = if cfg!(target_endian = "little") {
+        source << 4 | destination
+    } else {
+        destination << 4 | source
+    };
     u64::from_ne_bytes([opcode, registers, a, b, c, d, e, f])
 }

@@ -86,14 +86,18 @@ fn frames_that_come_behind_the_driver_go_round_the_memory_as_others_do() {
 fn go_round(in_driver: bool) {
     const FRAMES: u16 = 5_000;
     let _cable = cable();
-    let config = |name, address| XdpConfig { frames: 64, in_driver, ..XdpConfig::new(name, address) };
+    let config =
+        |name, address| XdpConfig { frames: 64, in_driver, ..XdpConfig::new(name, address) };
     let mut left = XdpLink::open(&config("near", OURS)).unwrap();
     let mut right = XdpLink::open(&config("far", KERNEL)).unwrap();
     let (mut sent, mut received) = (0_u16, [0_u16; 2]);
     while received != [FRAMES; 2] {
         let batch = (FRAMES - sent).min(20);
         for (link, to) in [(&mut left, KERNEL), (&mut right, OURS)] {
-            assert_eq!(send(link, (sent..sent + batch).map(|n| numbered(to, n))), Ok(usize::from(batch)));
+            assert_eq!(
+                send(link, (sent..sent + batch).map(|n| numbered(to, n))),
+                Ok(usize::from(batch))
+            );
         }
         sent += batch;
         for (link, count) in [&mut left, &mut right].into_iter().zip(&mut received) {
@@ -136,7 +140,10 @@ fn overflow(in_driver: bool) {
     right.receive(usize::MAX, |frame| numbers.push(number_of(frame.bytes))).unwrap();
     assert_eq!(numbers, (0..64).collect::<Vec<_>>(), "the first that came");
     let counted = right.statistics();
-    assert!(counted.dropped + counted.receive_ring_full + counted.fill_ring_empty > 0, "{counted:?}");
+    assert!(
+        counted.dropped + counted.receive_ring_full + counted.fill_ring_empty > 0,
+        "{counted:?}"
+    );
     send(&mut left, [numbered(KERNEL, 9)]).unwrap();
     assert_eq!(number_of(&next(&mut right)), 9);
 }
@@ -151,8 +158,10 @@ fn a_queue_is_given_once_and_the_program_goes_with_the_link() {
         assert!(matches!(error, XdpError::Busy { .. }), "{error}");
         drop(link);
         let busy =
-            XdpLink::open(&XdpConfig { busy_poll: Some(Duration::from_micros(20)), ..config }).unwrap();
-        let microseconds = socket_option::get_integer(busy.fd(), libc::SOL_SOCKET, libc::SO_BUSY_POLL);
+            XdpLink::open(&XdpConfig { busy_poll: Some(Duration::from_micros(20)), ..config })
+                .unwrap();
+        let microseconds =
+            socket_option::get_integer(busy.fd(), libc::SOL_SOCKET, libc::SO_BUSY_POLL);
         assert_eq!(microseconds.unwrap(), 20);
     });
 }
@@ -175,7 +184,10 @@ fn what_cannot_be_is_refused_with_the_remedy() {
         let error = refused(&XdpConfig { queue: 9, ..config() });
         assert!(error.to_string().contains("no queue 9"), "{error}");
         let error = XdpLink::open_queues(&config(), 2).unwrap_err();
-        assert!(error.to_string().contains("no queue 1"), "not the first one, which is there: {error}");
+        assert!(
+            error.to_string().contains("no queue 1"),
+            "not the first one, which is there: {error}"
+        );
         near.set_mtu(Bytes::new(9_000)).unwrap();
         assert!(refused(&config()).to_string().contains("3822 or less"));
     });
@@ -185,7 +197,8 @@ fn what_cannot_be_is_refused_with_the_remedy() {
 fn a_program_looks_for_as_many_addresses_as_it_may_have() {
     isolated_test_of_root(|| {
         let _cable = cable();
-        let addresses: Vec<_> = (KERNEL.to_bits()..).map(Ipv4Addr::from_bits).take(MOST_ADDRESSES).collect();
+        let addresses: Vec<_> =
+            (KERNEL.to_bits()..).map(Ipv4Addr::from_bits).take(MOST_ADDRESSES).collect();
         let mut left = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
         let all = XdpConfig { addresses: addresses.clone(), ..XdpConfig::new("far", KERNEL) };
         let mut right = XdpLink::open(&all).unwrap();
@@ -221,7 +234,8 @@ fn no_more_frames_are_received_than_are_wanted_and_no_fewer_than_are_there() {
 fn who_had_no_free_frame_is_ready_when_there_is_one_and_no_longer_when_it_was_used() {
     isolated_test_of_root(|| {
         let _cable = cable();
-        let mut link = XdpLink::open(&XdpConfig { frames: 64, ..XdpConfig::new("near", OURS) }).unwrap();
+        let mut link =
+            XdpLink::open(&XdpConfig { frames: 64, ..XdpConfig::new("near", OURS) }).unwrap();
         let _other = XdpLink::open(&XdpConfig::new("far", KERNEL)).unwrap();
         let fill = |bytes: &mut [u8]| {
             bytes[..60].copy_from_slice(&numbered(KERNEL, 0));

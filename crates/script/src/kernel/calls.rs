@@ -7,8 +7,8 @@ use linerate_link::{kernel_socket, kernel_tcp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind, connect,
-    listen, recv, send, sendto, shutdown, socket_with,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind,
+    connect, listen, recv, send, sendto, shutdown, socket_with,
 };
 use std::io;
 use std::net::SocketAddrV4;
@@ -43,7 +43,9 @@ fn attempt(call: &Call, name: i32, table: &Table, settings: &Settings) -> io::Re
             table.insert(name, made);
             Answer::of(name.into())
         }
-        Call::Connect { fd, address } => connect(&*socket(*fd)?, &remote(*address, settings)).map(zero)?,
+        Call::Connect { fd, address } => {
+            connect(&*socket(*fd)?, &remote(*address, settings)).map(zero)?
+        }
         Call::Read(transfer) => {
             let mut bytes = vec![0; transfer.count];
             let flags = RecvFlags::from_bits_retain(bits(transfer.flags));
@@ -51,7 +53,9 @@ fn attempt(call: &Call, name: i32, table: &Table, settings: &Settings) -> io::Re
             bytes.truncate(count);
             Answer { result: Ok(wide(count)), output: Output::Bytes(bytes) }
         }
-        Call::Write(transfer) => Answer::of(wide(write(&*socket(transfer.fd)?, transfer, settings)?)),
+        Call::Write(transfer) => {
+            Answer::of(wide(write(&*socket(transfer.fd)?, transfer, settings)?))
+        }
         Call::Close { fd } => close(table, *fd)?,
         Call::Shutdown { fd, how } => {
             let how = [Shutdown::Read, Shutdown::Write, Shutdown::Both]
@@ -65,7 +69,9 @@ fn attempt(call: &Call, name: i32, table: &Table, settings: &Settings) -> io::Re
             kernel_socket::set_option(&*socket(*fd)?, narrow(level), narrow(name), &bytes_of(value))
                 .map(zero)?
         }
-        Call::GetOption { fd, option, value } => get_option(&*socket(*fd)?, *option, value.as_ref())?,
+        Call::GetOption { fd, option, value } => {
+            get_option(&*socket(*fd)?, *option, value.as_ref())?
+        }
         Call::GetFlags { fd } => Answer::of(fcntl_getfl(&*socket(*fd)?)?.bits().into()),
         Call::SetFlags { fd, flags } => {
             fcntl_setfl(&*socket(*fd)?, OFlags::from_bits_retain(bits(*flags))).map(zero)?
@@ -98,11 +104,18 @@ fn write(socket: &OwnedFd, transfer: &Transfer, settings: &Settings) -> io::Resu
 /// Closes a socket here and now, and not when the last holder lets go of it.
 fn close(table: &Table, fd: i32) -> io::Result<Answer> {
     let socket = table.remove(fd).ok_or_else(|| io::Error::from_raw_os_error(Errno::BADF.0))?;
-    drop(Arc::try_unwrap(socket).map_err(|_| io::Error::other("somebody asks the socket at this moment"))?);
+    drop(
+        Arc::try_unwrap(socket)
+            .map_err(|_| io::Error::other("somebody asks the socket at this moment"))?,
+    );
     Ok(Answer::of(0))
 }
 
-fn get_option(socket: &OwnedFd, option: SocketOption, wanted: Option<&OptionValue>) -> io::Result<Answer> {
+fn get_option(
+    socket: &OwnedFd,
+    option: SocketOption,
+    wanted: Option<&OptionValue>,
+) -> io::Result<Answer> {
     let SocketOption { level, name } = option;
     let bytes = kernel_socket::get_option(socket, narrow(level), narrow(name), OPTION_ROOM)?;
     let word = |at: usize| {
@@ -114,7 +127,9 @@ fn get_option(socket: &OwnedFd, option: SocketOption, wanted: Option<&OptionValu
             let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
             OptionValue::Text(String::from_utf8_lossy(text).into_owned())
         }
-        Some(OptionValue::Linger { .. }) => OptionValue::Linger { on: word(0) != 0, seconds: word(4) },
+        Some(OptionValue::Linger { .. }) => {
+            OptionValue::Linger { on: word(0) != 0, seconds: word(4) }
+        }
         _ => OptionValue::Number(word(0)),
     };
     Ok(Answer { result: Ok(0), output: Output::Option(value) })
@@ -138,8 +153,8 @@ fn poll_all(entries: &[PollEntry], timeout: i64, table: &Table) -> io::Result<An
         let events = PollFlags::from_bits_retain(u16::try_from(entry.events).unwrap_or(0));
         asked.push(PollFd::new(&**socket, events));
     }
-    let timeout =
-        (timeout >= 0).then(|| Timespec { tv_sec: timeout / 1_000, tv_nsec: timeout % 1_000 * 1_000_000 });
+    let timeout = (timeout >= 0)
+        .then(|| Timespec { tv_sec: timeout / 1_000, tv_nsec: timeout % 1_000 * 1_000_000 });
     let count = poll(&mut asked, timeout.as_ref())?;
     let found = asked.iter().map(|entry| entry.revents().bits().into()).collect();
     Ok(Answer { result: Ok(wide(count)), output: Output::Events(found) })

@@ -78,8 +78,12 @@ impl KernelMachine {
         KernelInterface::loopback()?.set_up()?;
         // The script may send larger packets than the host: the MTU is that of the kernel's end.
         let mtu = usize::from(u16::MAX);
-        let tap =
-            Tap::open(&TapConfig { name: "tun0".to_owned(), medium: Medium::Ip, mtu, offloads: false })?;
+        let tap = Tap::open(&TapConfig {
+            name: "tun0".to_owned(),
+            medium: Medium::Ip,
+            mtu,
+            offloads: false,
+        })?;
         let interface = tap.interface();
         interface.set_mtu(Bytes::new(settings.mtu.into()))?;
         interface.disable_ipv6()?;
@@ -89,7 +93,8 @@ impl KernelMachine {
         // What scripts find unless they say otherwise; machines differ in their own default.
         let _ = fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
         let waiter = Waiter::new().map_err(|error| exhausted(&error))?;
-        let worker = Worker::start(waiter.doorbell(), settings).map_err(|error| exhausted(&error))?;
+        let worker =
+            Worker::start(waiter.doorbell(), settings).map_err(|error| exhausted(&error))?;
         Ok(Self {
             tap,
             waiter,
@@ -110,7 +115,9 @@ impl KernelMachine {
             if done(self) || MonotonicClock.now() >= limit {
                 return Ok(());
             }
-            self.waiter.wait(&mut self.tap, limit).map_err(|error| Trouble::Broken(error.to_string()))?;
+            self.waiter
+                .wait(&mut self.tap, limit)
+                .map_err(|error| Trouble::Broken(error.to_string()))?;
         }
     }
 
@@ -120,7 +127,10 @@ impl KernelMachine {
         while more {
             let received = tap.receive(64, |frame| {
                 if sent.len() < MOST_CAPTURED && is_segment(frame.bytes, *local, *remote) {
-                    sent.push_back(Captured { at: frame.arrived.since(*begin), bytes: frame.bytes.to_vec() });
+                    sent.push_back(Captured {
+                        at: frame.arrived.since(*begin),
+                        bytes: frame.bytes.to_vec(),
+                    });
                 }
             });
             more = received.map_err(|error| Trouble::Broken(error.to_string()))? == 64;
@@ -171,7 +181,8 @@ impl Machine for KernelMachine {
         if !own || path.contains("//") {
             return Err(Trouble::Refused(format!("{name}: only settings of net.ipv4 are made")));
         }
-        fs::write(&path, value).map_err(|error| Trouble::Refused(format!("{name}={value}: {error}")))
+        fs::write(&path, value)
+            .map_err(|error| Trouble::Refused(format!("{name}={value}: {error}")))
     }
 
     fn begin(&mut self, call: &Call, name: i32, may_wait: bool) -> Result<Option<Answer>, Trouble> {

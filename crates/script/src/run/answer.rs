@@ -26,16 +26,22 @@ pub(super) fn judge(event: &CallEvent, answer: &Answer) -> Result<(), (String, S
 
 fn judge_output(event: &CallEvent, answer: &Answer) -> Result<(), String> {
     match (&event.call, &answer.output) {
-        (Call::GetOption { value: Some(expected), .. }, Output::Option(value)) if expected != value => {
+        (Call::GetOption { value: Some(expected), .. }, Output::Option(value))
+            if expected != value =>
+        {
             Err(format!("the option is {}", told(value)))
         }
-        (Call::Ioctl { value: Some(expected), .. }, Output::Number(number)) if expected != number => {
+        (Call::Ioctl { value: Some(expected), .. }, Output::Number(number))
+            if expected != number =>
+        {
             Err(format!("it told {number}"))
         }
         (Call::Poll { entries, .. }, Output::Events(events)) => {
             match entries.iter().zip(events).find(|(entry, events)| entry.revents != **events) {
                 None => Ok(()),
-                Some((entry, events)) => Err(format!("socket {} has revents {events:#x}", entry.fd)),
+                Some((entry, events)) => {
+                    Err(format!("socket {} has revents {events:#x}", entry.fd))
+                }
             }
         }
         (Call::Read(transfer), Output::Bytes(bytes)) => match &transfer.data {
@@ -51,7 +57,9 @@ fn judge_output(event: &CallEvent, answer: &Answer) -> Result<(), String> {
 fn told(value: &OptionValue) -> String {
     match value {
         OptionValue::Number(number) => number.to_string(),
-        OptionValue::Linger { on, seconds } => format!("{{onoff={}, linger={seconds}}}", u8::from(*on)),
+        OptionValue::Linger { on, seconds } => {
+            format!("{{onoff={}, linger={seconds}}}", u8::from(*on))
+        }
         OptionValue::Text(text) => format!("\"{text}\""),
     }
 }

@@ -55,7 +55,12 @@ impl From<Trouble> for Stop {
 }
 
 impl<'a, M: Machine> Run<'a, M> {
-    pub(crate) const fn new(script: &'a Script, flows: Flows, options: Options, machine: M) -> Self {
+    pub(crate) const fn new(
+        script: &'a Script,
+        flows: Flows,
+        options: Options,
+        machine: M,
+    ) -> Self {
         Self {
             script,
             options,
@@ -114,7 +119,9 @@ impl<'a, M: Machine> Run<'a, M> {
             }
             Action::InboundIcmp(icmp) => match self.flows.inbound_icmp(icmp) {
                 Some(packet) => self.inject(&packet)?,
-                None => return Err(refused("there is no connection yet whose segment could be quoted")),
+                None => {
+                    return Err(refused("there is no connection yet whose segment could be quoted"));
+                }
             },
             Action::Call(call) => self.call(event.line, call, base)?,
             Action::Code(code) => {
@@ -209,19 +216,26 @@ impl<'a, M: Machine> Run<'a, M> {
             if next.seq != came.seq.wrapping_add(u32::from(came.length)) {
                 break;
             }
-            came = Segment { seq: came.seq, length: came.length.saturating_add(next.length), ..next };
+            came =
+                Segment { seq: came.seq, length: came.length.saturating_add(next.length), ..next };
         }
         let parts = differences(expected, &came, &self.script.settings);
         let came = format!("{} > {}", seconds(at), told(came, expected));
         if !parts.is_empty() {
-            return Err(deviation(format!("another segment was sent: {} differ", parts.join(", ")), came));
+            return Err(deviation(
+                format!("another segment was sent: {} differ", parts.join(", ")),
+                came,
+            ));
         }
         let early = at + tolerance < first;
         let late = at > last + tolerance;
         if !self.options.untimed && event.when != When::Any && (early || late) {
             let span = if early { first.abs_diff(at) } else { last.abs_diff(at) };
             let word = if early { "early" } else { "late" };
-            return Err(deviation(format!("the segment was sent {} s {word}", seconds(span)), came));
+            return Err(deviation(
+                format!("the segment was sent {} s {word}", seconds(span)),
+                came,
+            ));
         }
         let now = self.machine.now();
         self.check_call(now)
@@ -307,7 +321,9 @@ impl<'a, M: Machine> Run<'a, M> {
             (Call::Listen { .. }, _) if answer.result.is_ok() => self.flows.listen(),
             (Call::Connect { fd, .. }, _) => self.subject = Some(*fd),
             (Call::Accept { .. }, Expected::Value(name)) => self.subject = i32::try_from(name).ok(),
-            (Call::Write(transfer), _) if transfer.address.is_some() || transfer.flags & 0x2000_0000 != 0 => {
+            (Call::Write(transfer), _)
+                if transfer.address.is_some() || transfer.flags & 0x2000_0000 != 0 =>
+            {
                 self.subject = Some(transfer.fd);
             }
             _ => {}

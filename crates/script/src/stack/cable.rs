@@ -32,7 +32,11 @@ impl Cable {
 }
 
 impl Link for Cable {
-    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         let count = self.arrived.len().min(budget);
         for (arrived, bytes) in self.arrived.drain(..count) {
             on_frame(RxFrame::plain(&bytes, arrived));

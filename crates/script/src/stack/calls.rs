@@ -22,7 +22,10 @@ impl StackMachine {
     pub(super) fn lacks(&self, call: &Call) -> Option<String> {
         match call {
             Call::Read(transfer) if transfer.flags & !(DONT_WAIT | PEEK | HARMLESS) != 0 => {
-                Some(format!("reading with flags {:#x}: MSG_PEEK and MSG_DONTWAIT are there", transfer.flags))
+                Some(format!(
+                    "reading with flags {:#x}: MSG_PEEK and MSG_DONTWAIT are there",
+                    transfer.flags
+                ))
             }
             Call::Write(transfer)
                 if transfer.flags & !(DONT_WAIT | OUT_OF_BAND | FAST_OPEN | HARMLESS) != 0 =>
@@ -47,7 +50,9 @@ impl StackMachine {
             Call::Accept { fd, nonblocking } => self.accept(*fd, name, *nonblocking)?,
             Call::Connect { fd, address } => self.connect(*fd, *address)?,
             Call::Read(transfer) => self.read(transfer)?,
-            Call::Write(transfer) if transfer.flags & FAST_OPEN != 0 => self.write_fast(transfer)?,
+            Call::Write(transfer) if transfer.flags & FAST_OPEN != 0 => {
+                self.write_fast(transfer)?
+            }
             Call::Write(transfer) => self.write(transfer)?,
             Call::Close { fd } => self.close(*fd),
             Call::Shutdown { fd, how } => self.shutdown(*fd, *how),
@@ -82,8 +87,11 @@ impl StackMachine {
     }
 
     fn socket(&mut self, name: i32, nonblocking: bool) -> Answer {
-        let socket =
-            Socket::Fresh { config: Box::new(self.config), bound: None, options: FreshOptions::default() };
+        let socket = Socket::Fresh {
+            config: Box::new(self.config),
+            bound: None,
+            options: FreshOptions::default(),
+        };
         self.sockets.insert(name, socket, nonblocking);
         Answer::of(name.into())
     }
@@ -130,7 +138,8 @@ impl StackMachine {
         options: &ListenOptions,
     ) -> Result<(), Errno> {
         let handle = self.host.stack_mut().tcp_listen(local, options).map_err(errno)?;
-        self.sockets.replace(fd, Socket::Listener { handle, incoming: false, options: Box::new(*options) });
+        self.sockets
+            .replace(fd, Socket::Listener { handle, incoming: false, options: Box::new(*options) });
         Ok(())
     }
 
@@ -147,7 +156,8 @@ impl StackMachine {
         };
         match self.host.stack_mut().tcp_accept(listener) {
             Some((handle, _)) => {
-                let socket = Socket::Connection { handle, connecting: false, told: false, keep_alive };
+                let socket =
+                    Socket::Connection { handle, connecting: false, told: false, keep_alive };
                 self.sockets.insert(name, socket, nonblocking);
                 Some(Ok(Answer::of(name.into())))
             }
@@ -191,7 +201,8 @@ impl StackMachine {
             stack.tcp_set_ttl(handle, ttl).map_err(errno)?;
         }
         let keep_alive = fresh.keep_alive.unwrap_or(self.keep_alive);
-        self.sockets.replace(fd, Socket::Connection { handle, connecting: true, told: false, keep_alive });
+        self.sockets
+            .replace(fd, Socket::Connection { handle, connecting: true, told: false, keep_alive });
         Ok(())
     }
 
@@ -282,8 +293,12 @@ impl StackMachine {
         let stack = self.host.stack_mut();
         match self.sockets.remove(fd).ok_or(Errno::BADF)? {
             Socket::Fresh { .. } => {}
-            Socket::Listener { handle, .. } => stack.tcp_listen_close(self.now, handle).map_err(errno)?,
-            Socket::Connection { handle, .. } => stack.tcp_close(self.now, handle).map_err(errno)?,
+            Socket::Listener { handle, .. } => {
+                stack.tcp_listen_close(self.now, handle).map_err(errno)?
+            }
+            Socket::Connection { handle, .. } => {
+                stack.tcp_close(self.now, handle).map_err(errno)?
+            }
         }
         Ok(Answer::of(0))
     }
@@ -309,10 +324,16 @@ impl StackMachine {
         Ok(Answer::of(if self.sockets.is_nonblocking(fd) { 0o4002 } else { 2 }))
     }
 
-    fn poll(&self, entries: &[PollEntry], timeout: i64, began: Duration) -> Option<Result<Answer, Errno>> {
+    fn poll(
+        &self,
+        entries: &[PollEntry],
+        timeout: i64,
+        began: Duration,
+    ) -> Option<Result<Answer, Errno>> {
         let found: Vec<i64> = entries.iter().map(|entry| self.found(entry)).collect();
         let count = found.iter().filter(|&&found| found != 0).count();
-        let limit = u64::try_from(timeout).ok().map(|timeout| began + Duration::from_millis(timeout));
+        let limit =
+            u64::try_from(timeout).ok().map(|timeout| began + Duration::from_millis(timeout));
         if count == 0 && limit.is_none_or(|limit| self.now.since(self.begin) < limit) {
             return None;
         }
@@ -340,8 +361,8 @@ impl StackMachine {
                 let closed = state == State::Closed;
                 // What was accepted before its handshake was complete can be written to (RFC 7413 §4.2).
                 let opening = *connecting && matches!(state, State::SynSent | State::SynReceived);
-                let both =
-                    closed || ended && matches!(state, State::TimeWait | State::LastAck | State::Closing);
+                let both = closed
+                    || ended && matches!(state, State::TimeWait | State::LastAck | State::Closing);
                 let wanted = flag(IN, connection.readable_bytes() > 0 || ended)
                     | flag(OUT, !opening && (connection.writable_bytes() > 0 || both || closed))
                     | flag(PEER_CLOSED, ended);
@@ -374,7 +395,9 @@ pub(super) const fn errno(error: Error) -> Errno {
         Error::Closed => Errno::BADF,
         Error::WouldBlock => Errno::AGAIN,
         Error::AddressInUse(_) => Errno::ADDRINUSE,
-        Error::AddressNotOurs(_) | Error::NoAddress | Error::PortsExhausted(_) => Errno::ADDRNOTAVAIL,
+        Error::AddressNotOurs(_) | Error::NoAddress | Error::PortsExhausted(_) => {
+            Errno::ADDRNOTAVAIL
+        }
         Error::NoRoute(_) => Errno::NETUNREACH,
         Error::TooManySockets { .. } => Errno::NOBUFS,
         Error::NotConnected => Errno::NOTCONN,

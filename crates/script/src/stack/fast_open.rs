@@ -45,9 +45,15 @@ pub(super) fn rules(value: &str) -> Result<FastOpenRules, String> {
     };
     let bits = bits.map_err(|_| "a number is wanted".to_owned())?;
     if bits & WITHOUT_COOKIE != 0 {
-        return Err("without a cookie no data is sent on a SYN, nor taken (bits 0x4 and 0x200)".to_owned());
+        return Err(
+            "without a cookie no data is sent on a SYN, nor taken (bits 0x4 and 0x200)".to_owned()
+        );
     }
-    Ok(FastOpenRules { client: bits & 1 != 0, server: bits & 2 != 0, any_listener: bits & 0x400 != 0 })
+    Ok(FastOpenRules {
+        client: bits & 1 != 0,
+        server: bits & 2 != 0,
+        any_listener: bits & 0x400 != 0,
+    })
 }
 
 /// Reads `net.ipv4.tcp_fastopen_key`: one key, or the one before it behind a comma.
@@ -61,8 +67,10 @@ pub(super) fn keys(value: &str) -> Option<FastOpenKeys> {
 
 /// `00112233-44556677-8899aabb-ccddeeff`: four words, each of which Linux keeps lowest byte first.
 fn key(text: &str) -> Option<[u8; 16]> {
-    let words: Option<Vec<[u8; 4]>> =
-        text.split('-').map(|word| u32::from_str_radix(word, 16).ok().map(u32::to_le_bytes)).collect();
+    let words: Option<Vec<[u8; 4]>> = text
+        .split('-')
+        .map(|word| u32::from_str_radix(word, 16).ok().map(u32::to_le_bytes))
+        .collect();
     words?.concat().try_into().ok()
 }
 
@@ -72,7 +80,8 @@ impl StackMachine {
         let Some(Socket::Listener { handle, .. }) = self.sockets.get(fd) else { return None };
         let statistics = self.host.stack().tcp_listen_statistics(*handle).ok()?;
         (statistics.syns_kept > 0 || statistics.cookies_sent > 0).then(|| {
-            "TCP_FASTOPEN of a listener that a SYN has come to: set it before the first one".to_owned()
+            "TCP_FASTOPEN of a listener that a SYN has come to: set it before the first one"
+                .to_owned()
         })
     }
 
@@ -119,12 +128,14 @@ impl StackMachine {
     fn open_fast(&mut self, transfer: &Transfer) -> Result<usize, Errno> {
         self.open(transfer.fd, transfer.address, true)?;
         let handle = self.handle(transfer.fd)?;
-        let room = usize::try_from(self.connection(transfer.fd)?.room_on_syn()).unwrap_or(usize::MAX);
+        let room =
+            usize::try_from(self.connection(transfer.fd)?.room_on_syn()).unwrap_or(usize::MAX);
         let mut bytes = transfer.data.clone().unwrap_or_default();
         bytes.resize(transfer.count, 0);
         bytes.truncate(room);
         if !bytes.is_empty() {
-            self.given = self.host.stack_mut().tcp_write(self.now, handle, &bytes).map_err(errno)?;
+            self.given =
+                self.host.stack_mut().tcp_write(self.now, handle, &bytes).map_err(errno)?;
         }
         Ok(self.given)
     }
@@ -137,7 +148,8 @@ mod tests {
 
     #[test]
     fn the_bits_of_linux_are_understood_and_what_goes_without_a_cookie_is_refused() {
-        let told = |value, wanted| rules(value).map(|rules| (rules.client, rules.of_listener(wanted, 9)));
+        let told =
+            |value, wanted| rules(value).map(|rules| (rules.client, rules.of_listener(wanted, 9)));
         assert_eq!(told("0", 4), Ok((false, None)));
         assert_eq!(told("1", 4), Ok((true, None)));
         assert_eq!(told("2", 4), Ok((false, Some(4))));

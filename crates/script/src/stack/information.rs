@@ -26,7 +26,9 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "rcv_rtt" => information.receive_round_trip.map_or(0, Duration::as_micros),
         "rcv_space" => information.read_in_a_round_trip.into(),
         // Linux's word for "no limit".
-        "pacing_rate" => information.pacing_rate.map_or(u64::MAX, |rate| rate.bits_per_second() / 8),
+        "pacing_rate" => {
+            information.pacing_rate.map_or(u64::MAX, |rate| rate.bits_per_second() / 8)
+        }
         "bytes_sent" => statistics.bytes_sent + statistics.bytes_retransmitted,
         "bytes_retrans" => statistics.bytes_retransmitted,
         "reord_seen" => statistics.reorderings,
@@ -50,14 +52,17 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
             threshold => whole_segments(threshold),
         },
         "unacked" => {
-            let unacknowledged = u32::try_from(connection.unacknowledged_bytes()).unwrap_or(u32::MAX);
+            let unacknowledged =
+                u32::try_from(connection.unacknowledged_bytes()).unwrap_or(u32::MAX);
             segments(unacknowledged.saturating_sub(information.unsent))
         }
         "sacked" => segments(information.sacked),
         "lost" => segments(information.lost),
         "retrans" => segments(information.repeated_in_flight),
         // Linux counts the SYN.
-        "delivered" => 1 + information.delivered.div_ceil(u64::from(information.effective_mss.max(1))),
+        "delivered" => {
+            1 + information.delivered.div_ceil(u64::from(information.effective_mss.max(1)))
+        }
         "delivery_rate" => information.delivery_rate.map_or(0, |rate| rate.bits_per_second() / 8),
         "delivery_rate_app_limited" => information.delivery_rate_is_application_limited.into(),
         "min_rtt" => information.shortest_round_trip.map_or(0, Duration::as_micros),
@@ -78,7 +83,8 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
 
 /// What is counted in the accurate mode of ECN; without it, nothing.
 fn accurate_ecn(information: &Information, name: &str) -> Option<u64> {
-    let counted = |count: fn(&AccurateEcn) -> u32| information.accurate_ecn.as_ref().map_or(0, count).into();
+    let counted =
+        |count: fn(&AccurateEcn) -> u32| information.accurate_ecn.as_ref().map_or(0, count).into();
     Some(match name {
         "received_ce" => counted(|counts| counts.received),
         "received_ce_bytes" => counted(|counts| counts.received_ce_bytes),
@@ -93,8 +99,12 @@ fn accurate_ecn(information: &Information, name: &str) -> Option<u64> {
 
 /// The bits of `tcpi_options`.
 fn options(information: &Information) -> u64 {
-    let options =
-        [information.timestamps, information.selective_acks, information.window_scaling, information.ecn];
+    let options = [
+        information.timestamps,
+        information.selective_acks,
+        information.window_scaling,
+        information.ecn,
+    ];
     let bits = options.into_iter().rev().fold(0, |bits, is_on| bits << 1 | u64::from(is_on));
     bits | u64::from(information.ecn_seen) << 4 | u64::from(information.syn_data_accepted) << 5
 }

@@ -92,10 +92,9 @@ impl StackMachine {
     /// Does everything that there is to do at this moment; when there will be more.
     fn settle(&mut self) -> Result<Instant, Trouble> {
         for _ in 0..TURNS {
-            let turn = self
-                .host
-                .turn(self.now)
-                .map_err(|error| Trouble::Broken(format!("linerate's host cannot go on: {error}")))?;
+            let turn = self.host.turn(self.now).map_err(|error| {
+                Trouble::Broken(format!("linerate's host cannot go on: {error}"))
+            })?;
             self.collect();
             self.host.stack().check();
             let moved = self.go_on_with_call();

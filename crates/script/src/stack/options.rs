@@ -81,15 +81,20 @@ impl StackMachine {
         match (known, value) {
             (Known::PathMtu, Some(OptionValue::Number(1 | 2))) | (Known::Information, None) => None,
             (Known::PathMtu, _) => Some("segments that may be cut up: they never are".to_owned()),
-            (Known::Information | Known::Error, Some(_)) => Some("this option can only be read".to_owned()),
-            (Known::FastOpen, Some(_)) => self.lacks_fast_open(fd),
-            (_, Some(_)) if matches!(self.sockets.get(fd), Some(Socket::Listener { .. })) => {
-                Some("options of a socket that listens: set them before, they are inherited".to_owned())
+            (Known::Information | Known::Error, Some(_)) => {
+                Some("this option can only be read".to_owned())
             }
+            (Known::FastOpen, Some(_)) => self.lacks_fast_open(fd),
+            (_, Some(_)) if matches!(self.sockets.get(fd), Some(Socket::Listener { .. })) => Some(
+                "options of a socket that listens: set them before, they are inherited".to_owned(),
+            ),
             (Known::SendBuffer | Known::ReceiveBuffer, Some(_))
                 if matches!(self.sockets.get(fd), Some(Socket::Connection { .. })) =>
             {
-                Some("a buffer is as large as it was made: set it before listen or connect".to_owned())
+                Some(
+                    "a buffer is as large as it was made: set it before listen or connect"
+                        .to_owned(),
+                )
             }
             (Known::Congestion, Some(OptionValue::Text(name))) => {
                 congestion(name).is_none().then(|| format!("congestion control `{name}`"))
@@ -108,7 +113,9 @@ impl StackMachine {
         match self.sockets.get(fd) {
             None => Err(Errno::BADF),
             Some(Socket::Connection { .. }) => self.set_on_connection(fd, known, value),
-            Some(Socket::Listener { .. }) if known == Known::FastOpen => self.set_fast_open(fd, size(value)?),
+            Some(Socket::Listener { .. }) if known == Known::FastOpen => {
+                self.set_fast_open(fd, size(value)?)
+            }
             Some(_) => self.set_on_fresh(fd, known, value),
         }?;
         Ok(Answer::of(0))
@@ -146,7 +153,12 @@ impl StackMachine {
         Ok(())
     }
 
-    fn set_on_connection(&mut self, fd: i32, known: Known, value: &OptionValue) -> Result<(), Errno> {
+    fn set_on_connection(
+        &mut self,
+        fd: i32,
+        known: Known,
+        value: &OptionValue,
+    ) -> Result<(), Errno> {
         let handle = self.handle(fd)?;
         let now = self.now;
         let Some(Socket::Connection { keep_alive, .. }) = self.sockets.get_mut(fd) else {
@@ -156,11 +168,15 @@ impl StackMachine {
         match known {
             Known::NoDelay => {
                 let on = number(value)? != 0;
-                stack.tcp_configure(now, handle, |connection| connection.set_no_delay(on)).map_err(errno)
+                stack
+                    .tcp_configure(now, handle, |connection| connection.set_no_delay(on))
+                    .map_err(errno)
             }
             Known::Linger => {
                 let linger = linger(value)?;
-                stack.tcp_configure(now, handle, |connection| connection.set_linger(linger)).map_err(errno)
+                stack
+                    .tcp_configure(now, handle, |connection| connection.set_linger(linger))
+                    .map_err(errno)
             }
             Known::KeepAlive => {
                 let wanted = (number(value)? != 0).then_some(*keep_alive);
@@ -181,12 +197,13 @@ impl StackMachine {
             }
             Known::UserTimeout => {
                 let timeout = user_timeout(value)?;
-                let change = |connection: &mut Connection| connection.set_user_timeout(now, timeout);
+                let change =
+                    |connection: &mut Connection| connection.set_user_timeout(now, timeout);
                 stack.tcp_configure(now, handle, change).map_err(errno)
             }
-            Known::TypeOfService => {
-                stack.tcp_set_type_of_service(handle, TypeOfService::from_byte(byte(value)?)).map_err(errno)
-            }
+            Known::TypeOfService => stack
+                .tcp_set_type_of_service(handle, TypeOfService::from_byte(byte(value)?))
+                .map_err(errno),
             Known::Ttl => {
                 let ttl = core::num::NonZeroU8::new(byte(value)?).ok_or(Errno::INVAL)?;
                 stack.tcp_set_ttl(handle, ttl).map_err(errno)
@@ -199,10 +216,14 @@ impl StackMachine {
     pub(super) fn get_option(&mut self, fd: i32, option: SocketOption) -> Result<Answer, Errno> {
         let known = Known::of(option).ok_or(Errno::NOPROTOOPT)?;
         let value = match known {
-            Known::Error => OptionValue::Number(self.take_error(fd).map_or(0, |errno| errno.0.into())),
+            Known::Error => {
+                OptionValue::Number(self.take_error(fd).map_or(0, |errno| errno.0.into()))
+            }
             Known::Information => return self.connection(fd).map(|_| Answer::of(0)),
             Known::NoDelay => OptionValue::Number(i64::from(self.connection(fd)?.no_delay())),
-            Known::KeepAlive => OptionValue::Number(i64::from(self.connection(fd)?.keep_alive().is_some())),
+            Known::KeepAlive => {
+                OptionValue::Number(i64::from(self.connection(fd)?.keep_alive().is_some()))
+            }
             _ => return Err(Errno::NOPROTOOPT),
         };
         Ok(Answer { result: Ok(0), output: Output::Option(value) })

@@ -39,7 +39,9 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         "tcp_fin_timeout" => config.orphan_patience = Duration::from_secs(number()?),
         "tcp_keepalive_time" => keep_alive.idle = Duration::from_secs(number()?),
         "tcp_keepalive_intvl" => keep_alive.interval = Duration::from_secs(number()?),
-        "tcp_keepalive_probes" => keep_alive.probes = u32::try_from(number()?).map_err(|_| wrong())?,
+        "tcp_keepalive_probes" => {
+            keep_alive.probes = u32::try_from(number()?).map_err(|_| wrong())?
+        }
         "tcp_ecn" => {
             (config.ecn, config.accurate_ecn) = match value.as_str() {
                 "0" => (EcnRule::Off, EcnRule::Off),
@@ -60,7 +62,8 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
             }
         }
         "tcp_fastopen" => {
-            machine.fast_open = fast_open::rules(value).map_err(|what| format!("{name}={value}: {what}"))?;
+            machine.fast_open =
+                fast_open::rules(value).map_err(|what| format!("{name}={value}: {what}"))?;
         }
         "tcp_fastopen_key" => {
             let keys = fast_open::keys(value).ok_or_else(|| {
@@ -82,15 +85,19 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
             }
         }
         "tcp_base_mss" => config.path_base = u32::try_from(number()?).map_err(|_| wrong())?,
-        "tcp_mtu_probe_floor" => config.path_floor = u32::try_from(number()?).map_err(|_| wrong())?,
+        "tcp_mtu_probe_floor" => {
+            config.path_floor = u32::try_from(number()?).map_err(|_| wrong())?
+        }
         "tcp_rfc1337" => config.time_wait_outlives_resets = switch()?,
         "tcp_invalid_ratelimit" => config.challenge_interval = Duration::from_millis(number()?),
         "tcp_retries2" => {
-            let doublings = u32::try_from(number()?).ok().filter(|&count| count <= 15).ok_or_else(wrong)?;
+            let doublings =
+                u32::try_from(number()?).ok().filter(|&count| count <= 15).ok_or_else(wrong)?;
             config.give_up_after = patience(doublings);
         }
         "tcp_syn_retries" | "tcp_synack_retries" => {
-            let doublings = u32::try_from(number()?).ok().filter(|&count| count <= 6).ok_or_else(wrong)?;
+            let doublings =
+                u32::try_from(number()?).ok().filter(|&count| count <= 6).ok_or_else(wrong)?;
             config.give_up_syn_after = Duration::from_secs((2 << doublings) - 1);
         }
         _ => return as_always(name, short, value),
@@ -130,7 +137,9 @@ fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
 fn buffer(value: &str) -> Option<BufferSize> {
     let sizes: Option<Vec<u32>> = value.split_whitespace().map(|size| size.parse().ok()).collect();
     match sizes?[..] {
-        [_, initial, most] if initial > 0 && initial < most => Some(BufferSize::Tuned { initial, most }),
+        [_, initial, most] if initial > 0 && initial < most => {
+            Some(BufferSize::Tuned { initial, most })
+        }
         [_, size, most] if size > 0 && size == most => Some(BufferSize::Fixed(size)),
         _ => None,
     }

@@ -140,7 +140,8 @@ pub(super) fn call(cursor: &mut Cursor<'_>, ends: Option<Ends>) -> Result<CallEv
     let call = Arguments { name, list: &arguments, cursor }.call()?;
     cursor.want("=")?;
     let expected = expected(cursor)?;
-    let text = start[..start.len() - cursor.rest().len()].split_whitespace().collect::<Vec<_>>().join(" ");
+    let text =
+        start[..start.len() - cursor.rest().len()].split_whitespace().collect::<Vec<_>>().join(" ");
     Ok(CallEvent { text, call, expected, ends })
 }
 
@@ -150,17 +151,16 @@ fn expected(cursor: &mut Cursor<'_>) -> Result<Expected, SyntaxError> {
         return Ok(Expected::Anything);
     }
     let value = Value::read(cursor)?.number(cursor)?;
-    let error =
-        match cursor.peek_word() {
-            Some(word) if value == -1 && word.starts_with('E') => {
-                let found = errno(word);
-                let known = cursor.take_word(word).then_some(found).flatten();
-                Some(known.ok_or_else(|| {
-                    cursor.error(format!("{word} is no name of an error that is known here"))
-                })?)
-            }
-            _ => None,
-        };
+    let error = match cursor.peek_word() {
+        Some(word) if value == -1 && word.starts_with('E') => {
+            let found = errno(word);
+            let known = cursor.take_word(word).then_some(found).flatten();
+            Some(known.ok_or_else(|| {
+                cursor.error(format!("{word} is no name of an error that is known here"))
+            })?)
+        }
+        _ => None,
+    };
     if cursor.sees("(") {
         cursor.enclosed("(", ")")?;
     }
@@ -183,16 +183,23 @@ impl Arguments<'_, '_> {
         let nonblocking = |flags: i64| flags & 0o4000 != 0;
         Ok(match (self.name, self.list.len()) {
             ("socket", 3) => self.socket()?,
-            ("bind", 3) => Call::Bind { fd: self.fd()?, address: self.list[1].address(self.cursor)? },
+            ("bind", 3) => {
+                Call::Bind { fd: self.fd()?, address: self.list[1].address(self.cursor)? }
+            }
             ("listen", 2) => Call::Listen { fd: self.fd()?, backlog: self.narrow(1)? },
             ("accept", 3) => Call::Accept { fd: self.fd()?, nonblocking: false },
-            ("accept4", 4) => Call::Accept { fd: self.fd()?, nonblocking: nonblocking(self.number(3)?) },
-            ("connect", 3) => Call::Connect { fd: self.fd()?, address: self.list[1].address(self.cursor)? },
+            ("accept4", 4) => {
+                Call::Accept { fd: self.fd()?, nonblocking: nonblocking(self.number(3)?) }
+            }
+            ("connect", 3) => {
+                Call::Connect { fd: self.fd()?, address: self.list[1].address(self.cursor)? }
+            }
             ("read", 3) | ("recv", 4) | ("recvfrom", 6) => Call::Read(self.transfer()?),
             ("write", 3) | ("send", 4) => Call::Write(self.transfer()?),
-            ("sendto", 6) => {
-                Call::Write(Transfer { address: self.list[4].address(self.cursor)?, ..self.transfer()? })
-            }
+            ("sendto", 6) => Call::Write(Transfer {
+                address: self.list[4].address(self.cursor)?,
+                ..self.transfer()?
+            }),
             ("readv", 3) => Call::Read(self.vector(1, 0)?),
             ("writev", 3) => Call::Write(self.vector(1, 0)?),
             ("recvmsg", 3) => Call::Read(self.message()?),
@@ -218,15 +225,18 @@ impl Arguments<'_, '_> {
 
     fn unknown(&self, name: &str, count: usize) -> SyntaxError {
         const CALLS: [&str; 21] = [
-            "socket", "bind", "listen", "accept", "accept4", "connect", "read", "recv", "recvfrom", "readv",
-            "recvmsg", "write", "send", "sendto", "writev", "sendmsg", "close", "shutdown", "fcntl", "poll",
-            "ioctl",
+            "socket", "bind", "listen", "accept", "accept4", "connect", "read", "recv", "recvfrom",
+            "readv", "recvmsg", "write", "send", "sendto", "writev", "sendmsg", "close",
+            "shutdown", "fcntl", "poll", "ioctl",
         ];
         let known = CALLS.contains(&name) || name.ends_with("sockopt");
         self.cursor.error(if known {
             format!("{name} does not take {count} arguments")
         } else {
-            format!("there is no system call `{name}` here: {}, setsockopt, getsockopt", CALLS.join(", "))
+            format!(
+                "there is no system call `{name}` here: {}, setsockopt, getsockopt",
+                CALLS.join(", ")
+            )
         })
     }
 
@@ -234,7 +244,9 @@ impl Arguments<'_, '_> {
         let kind = self.number(1)?;
         let protocol = self.number(2)?;
         if kind & 0xf != 1 || protocol != 6 && protocol != 0 {
-            return Err(self.cursor.error("only sockets of TCP can be had: SOCK_STREAM, IPPROTO_TCP"));
+            return Err(self
+                .cursor
+                .error("only sockets of TCP can be had: SOCK_STREAM, IPPROTO_TCP"));
         }
         Ok(Call::Socket { nonblocking: kind & 0o4000 != 0 })
     }
@@ -331,10 +343,15 @@ impl Arguments<'_, '_> {
         match &self.list[at] {
             Value::Text(text) => Ok(OptionValue::Text(text.clone())),
             Value::Braces(fields) => {
-                let field = |name| Value::field(fields, name).map(|value| value.number(self.cursor));
+                let field =
+                    |name| Value::field(fields, name).map(|value| value.number(self.cursor));
                 match (field("onoff"), field("linger")) {
-                    (Some(on), Some(seconds)) => Ok(OptionValue::Linger { on: on? != 0, seconds: seconds? }),
-                    _ => Err(self.cursor.error("this structure is not known: {onoff=1, linger=0} is")),
+                    (Some(on), Some(seconds)) => {
+                        Ok(OptionValue::Linger { on: on? != 0, seconds: seconds? })
+                    }
+                    _ => Err(self
+                        .cursor
+                        .error("this structure is not known: {onoff=1, linger=0} is")),
                 }
             }
             value => value.number(self.cursor).map(OptionValue::Number),
@@ -354,11 +371,14 @@ impl Arguments<'_, '_> {
 
     /// `poll([{fd=3, events=POLLIN, revents=POLLIN}], 1, 1000)`.
     fn poll(&self) -> Result<Call, SyntaxError> {
-        let wrong = || self.cursor.error("poll takes [{fd=3, events=POLLIN, revents=POLLIN}], 1, 1000");
+        let wrong =
+            || self.cursor.error("poll takes [{fd=3, events=POLLIN, revents=POLLIN}], 1, 1000");
         let Value::List(list) = &self.list[0] else { return Err(wrong()) };
         let entry = |value: &Value| {
             let Value::Braces(fields) = value else { return Err(wrong()) };
-            let field = |name| Value::field(fields, name).map(|value| value.number(self.cursor)).transpose();
+            let field = |name| {
+                Value::field(fields, name).map(|value| value.number(self.cursor)).transpose()
+            };
             let fd = field("fd")?.and_then(|fd| i32::try_from(fd).ok()).ok_or_else(wrong)?;
             let events = field("events")?.ok_or_else(wrong)?;
             Ok(PollEntry { fd, events, revents: field("revents")?.unwrap_or(0) })
@@ -395,9 +415,15 @@ mod tests {
             ),
             (
                 "poll([{fd=4, events=POLLIN, revents=POLLIN|POLLHUP}], 1, 0) = 1",
-                Call::Poll { entries: vec![PollEntry { fd: 4, events: 1, revents: 0x11 }], timeout: 0 },
+                Call::Poll {
+                    entries: vec![PollEntry { fd: 4, events: 1, revents: 0x11 }],
+                    timeout: 0,
+                },
             ),
-            ("ioctl(4, SIOCINQ, [1000]) = 0", Call::Ioctl { fd: 4, request: 0x541b, value: Some(1_000) }),
+            (
+                "ioctl(4, SIOCINQ, [1000]) = 0",
+                Call::Ioctl { fd: 4, request: 0x541b, value: Some(1_000) },
+            ),
         ] {
             let read = read(text).unwrap();
             assert_eq!((&read.call, read.text.as_str()), (&expected, text));
@@ -418,10 +444,11 @@ mod tests {
 
     #[test]
     fn vectors_and_messages_are_reads_and_writes() {
-        let message =
-            "sendmsg(4, {msg_name(...)=..., msg_iov(2)=[{..., 10},{..., 20}], msg_flags=0}, 0) = 30";
+        let message = "sendmsg(4, {msg_name(...)=..., msg_iov(2)=[{..., 10},{..., 20}], msg_flags=0}, 0) = 30";
         for text in [message, "writev(4, [{..., 10}, {..., 20}], 2) = 30"] {
-            let Call::Write(transfer) = read(text).unwrap().call else { panic!("{text} is no write") };
+            let Call::Write(transfer) = read(text).unwrap().call else {
+                panic!("{text} is no write")
+            };
             assert_eq!((transfer.fd, transfer.count), (4, 30));
         }
     }

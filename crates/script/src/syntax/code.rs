@@ -92,8 +92,10 @@ impl Code {
     pub(super) fn read(text: &str, line: u32) -> Result<Self, SyntaxError> {
         let mut statements = Vec::new();
         // Comments of Python, which the rest of the language does not have.
-        let text: String =
-            text.lines().map(|line| format!("{}\n", line.split('#').next().unwrap_or(""))).collect();
+        let text: String = text
+            .lines()
+            .map(|line| format!("{}\n", line.split('#').next().unwrap_or("")))
+            .collect();
         let mut cursor = Cursor::without_comments(&text, line);
         while !cursor.is_at_end() {
             statements.push(Statement::read(&mut cursor)?);
@@ -117,7 +119,11 @@ impl Code {
                         if let Some(message) = message {
                             let _ = write!(values, ": {}", words(message, field)?);
                         }
-                        return Err(CodeError::Assertion { line: *line, text: text.clone(), values });
+                        return Err(CodeError::Assertion {
+                            line: *line,
+                            text: text.clone(),
+                            values,
+                        });
                     }
                 }
             }
@@ -145,7 +151,8 @@ impl Statement {
             "assert" => {
                 let condition = Expression::read(cursor)?;
                 let text = start[..start.len() - cursor.rest().len()].trim().to_owned();
-                let message = if cursor.take(",") { Some(vec![Expression::read(cursor)?]) } else { None };
+                let message =
+                    if cursor.take(",") { Some(vec![Expression::read(cursor)?]) } else { None };
                 Ok(Self::Assert { line, text, condition, message })
             }
             "print" => {
@@ -201,8 +208,13 @@ impl Expression {
     }
 
     /// What is joined by operators of the first of `levels`, which bind the least, and by those of the others.
-    fn read_arithmetic(cursor: &mut Cursor<'_>, levels: &[&[&'static str]]) -> Result<Self, SyntaxError> {
-        let Some((operators, closer)) = levels.split_first() else { return Self::read_factor(cursor) };
+    fn read_arithmetic(
+        cursor: &mut Cursor<'_>,
+        levels: &[&[&'static str]],
+    ) -> Result<Self, SyntaxError> {
+        let Some((operators, closer)) = levels.split_first() else {
+            return Self::read_factor(cursor);
+        };
         let first = Self::read_arithmetic(cursor, closer)?;
         let mut rest = Vec::new();
         while let Some(operator) = operators.iter().find(|operator| cursor.take(operator)) {
@@ -264,7 +276,9 @@ impl Expression {
             Self::Number(number) => *number,
             Self::Text(_) => return Err(CodeError::Undefined("a text is no number")),
             #[allow(clippy::cast_precision_loss, reason = "what scripts compare is far below 2^53")]
-            Self::Field(name) => field(name).ok_or_else(|| CodeError::Unknown(name.clone()))? as f64,
+            Self::Field(name) => {
+                field(name).ok_or_else(|| CodeError::Unknown(name.clone()))? as f64
+            }
             Self::Not(inner) => truth(inner.value(field)? == 0.0),
             Self::Negative(inner) => -inner.value(field)?,
             Self::All(parts) => truth(!Self::any(parts, false, field)?),
@@ -302,7 +316,11 @@ impl Expression {
     }
 
     /// Is one of `parts` as true as `truth`? Those behind it need no value.
-    fn any(parts: &[Self], truth: bool, field: &dyn Fn(&str) -> Option<u64>) -> Result<bool, CodeError> {
+    fn any(
+        parts: &[Self],
+        truth: bool,
+        field: &dyn Fn(&str) -> Option<u64>,
+    ) -> Result<bool, CodeError> {
         for part in parts {
             if (part.value(field)? != 0.0) == truth {
                 return Ok(true);
@@ -317,7 +335,8 @@ impl Expression {
         self.collect(&mut names);
         names.sort_unstable();
         names.dedup();
-        let known = names.into_iter().filter_map(|name| Some(format!("tcpi_{name} = {}", field(name)?)));
+        let known =
+            names.into_iter().filter_map(|name| Some(format!("tcpi_{name} = {}", field(name)?)));
         let list = known.collect::<Vec<_>>().join(", ");
         if list.is_empty() { list } else { format!(" ({list})") }
     }
@@ -327,7 +346,9 @@ impl Expression {
             Self::Number(_) | Self::Text(_) => {}
             Self::Field(name) => names.push(name),
             Self::Not(inner) | Self::Negative(inner) => inner.collect(names),
-            Self::All(parts) | Self::AnyOf(parts) => parts.iter().for_each(|part| part.collect(names)),
+            Self::All(parts) | Self::AnyOf(parts) => {
+                parts.iter().for_each(|part| part.collect(names))
+            }
             Self::Sum(first, rest) => {
                 first.collect(names);
                 rest.iter().for_each(|(_, right)| right.collect(names));
@@ -336,7 +357,9 @@ impl Expression {
                 first.collect(names);
                 rest.iter().for_each(|(_, right)| right.collect(names));
             }
-            Self::Call(_, arguments) => arguments.iter().for_each(|argument| argument.collect(names)),
+            Self::Call(_, arguments) => {
+                arguments.iter().for_each(|argument| argument.collect(names))
+            }
         }
     }
 }
@@ -428,9 +451,14 @@ mod tests {
 
     #[test]
     fn nothing_else_of_python_is_there() {
-        for text in
-            ["import os", "assert __import__('os')", "x = 1", "assert 2 ** 9", "assert [1]", "print 1"]
-        {
+        for text in [
+            "import os",
+            "assert __import__('os')",
+            "x = 1",
+            "assert 2 ** 9",
+            "assert [1]",
+            "print 1",
+        ] {
             assert!(Code::read(text, 1).is_err(), "{text}");
         }
         assert!(Code::read(&format!("assert {}1", "(".repeat(100_000)), 1).is_err());

@@ -45,7 +45,8 @@ impl<'a> Cursor<'a> {
         self.skip();
         let rest = self.rest();
         let found: String = rest.chars().take_while(|next| *next != '\n').take(20).collect();
-        let found = if found.is_empty() { "the end".to_owned() } else { format!("`{}`", found.trim_end()) };
+        let found =
+            if found.is_empty() { "the end".to_owned() } else { format!("`{}`", found.trim_end()) };
         Err(self.error(format!("expected {wanted}, found {found}")))
     }
 
@@ -138,8 +139,8 @@ impl<'a> Cursor<'a> {
         if hex {
             self.advance(2);
         }
-        let digits =
-            self.take_while(|next| if hex { next.is_ascii_hexdigit() } else { next.is_ascii_digit() });
+        let digits = self
+            .take_while(|next| if hex { next.is_ascii_hexdigit() } else { next.is_ascii_digit() });
         let value = i64::from_str_radix(digits, if hex { 16 } else { 10 });
         match value {
             Ok(value) => Ok(if negative { -value } else { value }),
@@ -179,7 +180,8 @@ impl<'a> Cursor<'a> {
             self.advance(1);
             let fraction = self.take_while(is_digit);
             for place in 0..9 {
-                let digit = fraction.as_bytes().get(place).map_or(0, |digit| u64::from(digit - b'0'));
+                let digit =
+                    fraction.as_bytes().get(place).map_or(0, |digit| u64::from(digit - b'0'));
                 nanos = nanos * 10 + digit;
             }
         }
@@ -188,7 +190,10 @@ impl<'a> Cursor<'a> {
             Some(whole) if whole <= LATEST_SECONDS => {
                 Ok(Duration::from_secs(whole) + Duration::from_nanos(nanos))
             }
-            _ => Err(self.error(format!("a script ends before {LATEST_SECONDS} seconds have gone by"))),
+            _ => {
+                Err(self
+                    .error(format!("a script ends before {LATEST_SECONDS} seconds have gone by")))
+            }
         }
     }
 
@@ -268,7 +273,9 @@ mod tests {
 
     #[test]
     fn seconds_are_exact() {
-        for (text, nanos) in [("0", 0), (".1", 100_000_000), ("1.000000001", 1_000_000_001), ("0...0.2", 0)] {
+        for (text, nanos) in
+            [("0", 0), (".1", 100_000_000), ("1.000000001", 1_000_000_001), ("0...0.2", 0)]
+        {
             assert_eq!(Cursor::new(text, 1).seconds(), Ok(Duration::from_nanos(nanos)), "{text}");
         }
         assert!(Cursor::new("99999999999999999999", 1).seconds().is_err());
@@ -281,6 +288,12 @@ mod tests {
             assert_eq!(Cursor::new(text, 1).integer("a number"), Ok(value));
         }
         assert!(Cursor::new("0x", 1).integer("a number").is_err());
-        assert!(Cursor::new("70000", 1).number::<u16>("a port").unwrap_err().what.contains("out of range"));
+        assert!(
+            Cursor::new("70000", 1)
+                .number::<u16>("a port")
+                .unwrap_err()
+                .what
+                .contains("out of range")
+        );
     }
 }

@@ -178,7 +178,9 @@ fn read_end(cursor: &mut Cursor<'_>, when: When) -> Result<Option<Ends>, SyntaxE
 fn inbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
     let marks = ip_marks(cursor)?;
     if marks.marks == Marks::Capable {
-        return Err(cursor.error("[ect01] says what may come from the host: give the packet ect0 or ect1"));
+        return Err(
+            cursor.error("[ect01] says what may come from the host: give the packet ect0 or ect1")
+        );
     }
     refuse_other_packets(cursor)?;
     if cursor.take_word("icmp") {
@@ -186,7 +188,9 @@ fn inbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
     }
     let segment = segment(cursor, marks)?;
     let SegmentOptions::List(options) = &segment.options else {
-        return Err(cursor.error("<...> says what may come from the host: give the packet its options"));
+        return Err(
+            cursor.error("<...> says what may come from the host: give the packet its options")
+        );
     };
     judge_length(cursor, options, segment.length)?;
     Ok(Action::Inbound(segment))
@@ -196,15 +200,18 @@ fn outbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
     let marks = ip_marks(cursor)?;
     refuse_other_packets(cursor)?;
     if cursor.sees("icmp") {
-        return Err(cursor.error("packets from the host are segments of TCP: ICMP is not expected here"));
+        return Err(
+            cursor.error("packets from the host are segments of TCP: ICMP is not expected here")
+        );
     }
     segment(cursor, marks).map(Action::Outbound)
 }
 
 fn refuse_other_packets(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
     match cursor.peek_word() {
-        Some(word @ ("udp" | "ipv4" | "ipv6" | "gre" | "GREv0" | "mpls")) => Err(cursor
-            .error(format!("`{word}`: packets are segments of TCP over IPv4, and ICMP errors about them"))),
+        Some(word @ ("udp" | "ipv4" | "ipv6" | "gre" | "GREv0" | "mpls")) => Err(cursor.error(
+            format!("`{word}`: packets are segments of TCP over IPv4, and ICMP errors about them"),
+        )),
         _ => Ok(()),
     }
 }

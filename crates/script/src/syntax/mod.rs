@@ -36,7 +36,9 @@ pub struct SyntaxError {
 
 /// The words, of which some are the script's, in one line that does nothing to a terminal.
 fn shown(what: &str) -> String {
-    what.chars().map(|sign| if sign.is_control() { char::REPLACEMENT_CHARACTER } else { sign }).collect()
+    what.chars()
+        .map(|sign| if sign.is_control() { char::REPLACEMENT_CHARACTER } else { sign })
+        .collect()
 }
 
 #[cfg(test)]

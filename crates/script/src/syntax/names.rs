@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn names_are_known_once() {
-        let names: Vec<_> = ERRNOS.iter().map(|row| row.0).chain(NUMBERS.iter().map(|row| row.0)).collect();
+        let names: Vec<_> =
+            ERRNOS.iter().map(|row| row.0).chain(NUMBERS.iter().map(|row| row.0)).collect();
         for (index, name) in names.iter().enumerate() {
             assert!(!names[..index].contains(name), "{name}");
         }

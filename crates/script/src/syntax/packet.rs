@@ -326,7 +326,9 @@ pub(super) fn icmp(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Icmp, SyntaxE
     let code = match cursor.peek_word() {
         Some(word) if codes.contains(&word) && cursor.take_word(word) => word,
         Some(word) if word != "mtu" && word != "id" => {
-            return Err(cursor.error(format!("`{word}` is no kind of {kind}: {}", codes.join(", "))));
+            return Err(
+                cursor.error(format!("`{word}` is no kind of {kind}: {}", codes.join(", ")))
+            );
         }
         _ => "",
     };
@@ -398,7 +400,8 @@ impl fmt::Display for SegmentOption {
             Self::Ecn(counts) => {
                 f.write_str("ECN")?;
                 let (e0b, e1b) = (("e0b", counts.e0b()), ("e1b", counts.e1b()));
-                let (first, last) = if counts.order() == EcnOrder::Zero { (e0b, e1b) } else { (e1b, e0b) };
+                let (first, last) =
+                    if counts.order() == EcnOrder::Zero { (e0b, e1b) } else { (e1b, e0b) };
                 let fields = [first, ("ceb", counts.ceb()), last].into_iter();
                 fields
                     .filter_map(|(name, count)| count.map(|count| (name, count)))
@@ -533,7 +536,8 @@ mod tests {
         let mut cursor = Cursor::new(text.strip_prefix("icmp ").unwrap(), 1);
         let read = icmp(&mut cursor, IpMarks::default()).unwrap();
         assert_eq!((read.kind, read.to_string().as_str()), ((3, 4), text));
-        let wrong = icmp(&mut Cursor::new("unreachable nonsense", 1), IpMarks::default()).unwrap_err();
+        let wrong =
+            icmp(&mut Cursor::new("unreachable nonsense", 1), IpMarks::default()).unwrap_err();
         assert!(wrong.what.contains("no kind of unreachable"), "{wrong}");
     }
 }

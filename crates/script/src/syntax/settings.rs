@@ -53,12 +53,15 @@ impl Settings {
         let value = if cursor.take("=") { value(cursor)? } else { "" };
         let number = |most: u64| {
             let number = value.parse::<u64>().ok().filter(|&number| number <= most);
-            number.ok_or_else(|| cursor.error(format!("--{name}={value}: a number up to {most} is wanted")))
+            number.ok_or_else(|| {
+                cursor.error(format!("--{name}={value}: a number up to {most} is wanted"))
+            })
         };
         let port = || number(65_535).map(|port| u16::try_from(port).unwrap_or(u16::MAX));
         let address = || {
             let address = value.split('/').next().and_then(|address| address.parse().ok());
-            address.ok_or_else(|| cursor.error(format!("--{name}={value}: an IPv4 address is wanted")))
+            address
+                .ok_or_else(|| cursor.error(format!("--{name}={value}: an IPv4 address is wanted")))
         };
         match name {
             "ip_version" if value == "ipv4" => {}
@@ -113,7 +116,10 @@ mod tests {
             settings.read(&mut Cursor::new(text, 1)).map(|()| settings)
         };
         assert_eq!(read("tolerance_usecs=10000").unwrap().tolerance, Duration::from_millis(10));
-        assert_eq!(read("remote_ip=198.51.100.1/24").unwrap().remote, Ipv4Addr::new(198, 51, 100, 1));
+        assert_eq!(
+            read("remote_ip=198.51.100.1/24").unwrap().remote,
+            Ipv4Addr::new(198, 51, 100, 1)
+        );
         assert_eq!(read("mtu=88").unwrap().mtu, 88);
         for text in ["ip_version=ipv6", "mtu=zero", "mtu=87", "wire_server", "local_ip=here"] {
             assert!(read(text).is_err(), "{text}");

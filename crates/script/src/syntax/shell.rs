@@ -21,7 +21,11 @@ pub struct Setting {
 }
 
 /// Reads what stands between back-quotes. `folder` is where scripts that it names are looked for.
-pub(super) fn settings(text: &str, line: u32, folder: Option<&Path>) -> Result<Vec<Setting>, SyntaxError> {
+pub(super) fn settings(
+    text: &str,
+    line: u32,
+    folder: Option<&Path>,
+) -> Result<Vec<Setting>, SyntaxError> {
     let mut settings = Vec::new();
     let joined = text.replace("\\\n", " ");
     for command in joined.split(['\n', ';']).flat_map(|line| line.split("&&")) {
@@ -48,7 +52,8 @@ fn read_command(
         ["echo", value, ">", path] | ["echo", value, path]
             if path.trim_start_matches('>').starts_with("/proc/sys/") =>
         {
-            let name = path.trim_start_matches('>').trim_start_matches("/proc/sys/").replace('/', ".");
+            let name =
+                path.trim_start_matches('>').trim_start_matches("/proc/sys/").replace('/', ".");
             settings.push(Setting { line, name, value: (*value).to_owned(), from_list: false });
         }
         // Every run begins with a host that remembers no path, on a link without a queue.
@@ -70,14 +75,23 @@ fn read_sysctl(words: &[&str], line: u32, settings: &mut Vec<Setting>) -> Result
         match word.split_once('=') {
             Some((name, value)) if !name.is_empty() => {
                 let name = name.replace('/', ".");
-                settings.push(Setting { line, name, value: value.trim().to_owned(), from_list: false });
+                settings.push(Setting {
+                    line,
+                    name,
+                    value: value.trim().to_owned(),
+                    from_list: false,
+                });
                 found += 1;
             }
             _ if word.starts_with('-') => {}
             _ => return Err(format!("sysctl: `{word}` sets nothing: write NAME=VALUE")),
         }
     }
-    if found == 0 { Err("sysctl sets nothing: write `sysctl NAME=VALUE`".to_owned()) } else { Ok(()) }
+    if found == 0 {
+        Err("sysctl sets nothing: write `sysctl NAME=VALUE`".to_owned())
+    } else {
+        Ok(())
+    }
 }
 
 /// A shell script beside the packet script, such as the `defaults.sh` of a suite: it may do what a line
@@ -95,12 +109,13 @@ fn read_script(
         ));
     };
     let path = folder.join(script);
-    let length = path.metadata().map_err(|reason| error(format!("cannot be read ({reason})")))?.len();
+    let length =
+        path.metadata().map_err(|reason| error(format!("cannot be read ({reason})")))?.len();
     if length > LONGEST {
         return Err(error(format!("has {length} bytes, more than a list of settings")));
     }
-    let text =
-        std::fs::read_to_string(&path).map_err(|reason| error(format!("cannot be read ({reason})")))?;
+    let text = std::fs::read_to_string(&path)
+        .map_err(|reason| error(format!("cannot be read ({reason})")))?;
     // No folder: a script that is read for its settings does not name others.
     let read = settings(&text, line, None).map_err(|inner| error(inner.what))?;
     found.extend(read.into_iter().map(|setting| Setting { from_list: true, ..setting }));
@@ -117,8 +132,8 @@ fn words(command: &str) -> Result<Vec<String>, String> {
     while let Some(next) = rest.chars().next() {
         if quote != Some('\'') && rest.starts_with("$((") {
             let end = rest.find("))").ok_or("`$((` has no `))`")?;
-            let product =
-                product(&rest[3..end]).ok_or("only products of numbers are carried out in $((…))")?;
+            let product = product(&rest[3..end])
+                .ok_or("only products of numbers are carried out in $((…))")?;
             word.get_or_insert_default().push_str(&product.to_string());
             rest = &rest[end + 2..];
             continue;
@@ -161,7 +176,8 @@ fn drop_redirections(words: &mut Vec<String>) {
 }
 
 fn product(text: &str) -> Option<u64> {
-    text.split('*').try_fold(1_u64, |product, factor| product.checked_mul(factor.trim().parse().ok()?))
+    text.split('*')
+        .try_fold(1_u64, |product, factor| product.checked_mul(factor.trim().parse().ok()?))
 }
 
 #[cfg(test)]
@@ -196,8 +212,7 @@ mod tests {
     fn a_list_of_settings_beside_the_script_is_read() {
         let folder = std::env::temp_dir().join(format!("linerate-list-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let list =
-            "#!/bin/bash\n# All.\nsysctl -q net.ipv4.tcp_sack=1\nip tcp_metrics flush all > /dev/null 2>&1\n";
+        let list = "#!/bin/bash\n# All.\nsysctl -q net.ipv4.tcp_sack=1\nip tcp_metrics flush all > /dev/null 2>&1\n";
         std::fs::write(folder.join("defaults.sh"), list).unwrap();
         let read = settings("./defaults.sh", 3, Some(&folder)).unwrap();
         assert!(matches!(&read[..], [Setting { line: 3, from_list: true, .. }]), "{read:?}");
@@ -208,9 +223,13 @@ mod tests {
 
     #[test]
     fn everything_else_is_refused_with_its_line() {
-        for text in
-            ["rm -rf /", "sysctl -a", "iptables -A INPUT", "sysctl net.ipv4.tcp_sack=$(id)", "../defaults.sh"]
-        {
+        for text in [
+            "rm -rf /",
+            "sysctl -a",
+            "iptables -A INPUT",
+            "sysctl net.ipv4.tcp_sack=$(id)",
+            "../defaults.sh",
+        ] {
             let error = read(text).unwrap_err();
             assert_eq!(error.line, 7, "{error}");
         }

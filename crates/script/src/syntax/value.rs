@@ -109,8 +109,11 @@ fn text(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
 
 fn word(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
     let word = cursor.word("a name")?.to_owned();
-    let applied =
-        if cursor.take("(") { Some(cursor.nested(|cursor| cursor.list(")", Value::read))?) } else { None };
+    let applied = if cursor.take("(") {
+        Some(cursor.nested(|cursor| cursor.list(")", Value::read))?)
+    } else {
+        None
+    };
     if cursor.take("=") {
         let value = cursor.nested(Value::read)?;
         return Ok(Value::Named(word, Box::new(value)));
@@ -146,7 +149,8 @@ mod tests {
 
     #[test]
     fn an_address_is_read() {
-        let text = "{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr(\"192.0.2.1\")}";
+        let text =
+            "{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr(\"192.0.2.1\")}";
         let cursor = Cursor::new("", 1);
         assert_eq!(
             read(text).unwrap().address(&cursor),

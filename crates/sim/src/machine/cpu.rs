@@ -189,7 +189,11 @@ impl<J> Cpu<J> {
     /// Judges what must hold after every event.
     pub(crate) fn check(&self) {
         let most_urgent = self.jobs.iter().position(|jobs| !jobs.is_empty());
-        assert_eq!(self.running.map(|(level, _)| level), most_urgent, "the most urgent level works");
+        assert_eq!(
+            self.running.map(|(level, _)| level),
+            most_urgent,
+            "the most urgent level works"
+        );
     }
 }
 

@@ -65,7 +65,8 @@ impl Machine {
         capabilities: Capabilities,
         head_start: Span,
     ) -> Self {
-        let processor = |(number, shard)| Processor::new(number, parameters, shard, capabilities, head_start);
+        let processor =
+            |(number, shard)| Processor::new(number, parameters, shard, capabilities, head_start);
         Self {
             card: Card::new(nic, steering, capabilities.medium),
             processors: (0..).zip(shards).map(processor).collect(),
@@ -98,7 +99,12 @@ impl Machine {
     }
 
     /// Gives the machine a program that speaks in frames, in place of the one it had: its frames are no flow's.
-    pub(crate) fn attach(&mut self, now: Tick, speaker: Box<dyn Speaker>, actions: &mut Vec<MachineAction>) {
+    pub(crate) fn attach(
+        &mut self,
+        now: Tick,
+        speaker: Box<dyn Speaker>,
+        actions: &mut Vec<MachineAction>,
+    ) {
         self.processors[usize::from(FIRST_SHARD)].attach(now, speaker, actions);
     }
 
@@ -151,7 +157,12 @@ impl Machine {
     }
 
     /// The card's own time has come.
-    pub(crate) fn handle_nic_event(&mut self, now: Tick, event: NicEvent, actions: &mut Vec<MachineAction>) {
+    pub(crate) fn handle_nic_event(
+        &mut self,
+        now: Tick,
+        event: NicEvent,
+        actions: &mut Vec<MachineAction>,
+    ) {
         self.handle_card(now, |nic, card| nic.handle_event(now, event, card), actions);
     }
 
@@ -162,10 +173,14 @@ impl Machine {
             match action {
                 NicAction::Interrupt { queue } => processors[usize::from(queue)].interrupt(),
                 NicAction::TakeBus { share } => {
-                    processors.iter_mut().for_each(|one| one.change_bus(now, |taken| taken + share, actions));
+                    processors
+                        .iter_mut()
+                        .for_each(|one| one.change_bus(now, |taken| taken + share, actions));
                 }
                 NicAction::GiveBus { share } => {
-                    processors.iter_mut().for_each(|one| one.change_bus(now, |taken| taken - share, actions));
+                    processors
+                        .iter_mut()
+                        .for_each(|one| one.change_bus(now, |taken| taken - share, actions));
                 }
                 NicAction::Later { .. }
                 | NicAction::Request { .. }
@@ -188,7 +203,11 @@ impl Machine {
     pub(crate) fn look(&self) -> Look {
         Look {
             bus: self.processors[usize::from(FIRST_SHARD)].bus_taken(),
-            processors: self.processors.iter().map(|processor| processor.look(&self.card.nic)).collect(),
+            processors: self
+                .processors
+                .iter()
+                .map(|processor| processor.look(&self.card.nic))
+                .collect(),
         }
     }
 

@@ -14,9 +14,18 @@ const TCP: usize = IP + Ipv4Header::LENGTH;
 const LAST: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
 
 /// Cuts a super-frame into frames of a wire, which go to `pieces`, and lets go of it.
-pub(super) fn cut(frames: &mut Frames, super_frame: FrameId, medium: Medium, pieces: &mut Vec<FrameId>) {
+pub(super) fn cut(
+    frames: &mut Frames,
+    super_frame: FrameId,
+    medium: Medium,
+    pieces: &mut Vec<FrameId>,
+) {
     let (bytes, segment) = (frames[super_frame].bytes().to_vec(), frames[super_frame].segment());
-    let frame = RxFrame { segment, checksum: RxChecksum::Verified, ..RxFrame::plain(&bytes, Instant::ZERO) };
+    let frame = RxFrame {
+        segment,
+        checksum: RxChecksum::Verified,
+        ..RxFrame::plain(&bytes, Instant::ZERO)
+    };
     cut_super_frame(frame, medium, |piece| {
         let id = frames.take();
         frames[id].room()[..piece.bytes.len()].copy_from_slice(piece.bytes);
@@ -28,7 +37,12 @@ pub(super) fn cut(frames: &mut Frames, super_frame: FrameId, medium: Medium, pie
 
 /// Joins `next` to `last` if it goes on where that ends, and no packet of more than `most` bytes comes of it: what
 /// both have become.
-pub(super) fn join(frames: &mut Frames, last: FrameId, next: FrameId, most: usize) -> Option<FrameId> {
+pub(super) fn join(
+    frames: &mut Frames,
+    last: FrameId,
+    next: FrameId,
+    most: usize,
+) -> Option<FrameId> {
     let segment = goes_on(&frames[last], &frames[next], most)?;
     let data = frames[next].bytes()[headers(frames[next].bytes())..].to_vec();
     let ends = frames[next].bytes()[TCP + 13] & LAST.bits().to_be_bytes()[1];
@@ -68,8 +82,9 @@ fn goes_on(last: &Frame, next: &Frame, most: usize) -> Option<NonZeroU16> {
     let (had, data) = (one.len() - headers(one), other.len() - headers(other));
     let segment = last.segment().map_or(had, |segment| usize::from(segment.get()));
     let same = |from: usize, to: usize| one[from..to] == other[from..to];
-    let number =
-        |bytes: &[u8]| u32::from_be_bytes([bytes[TCP + 4], bytes[TCP + 5], bytes[TCP + 6], bytes[TCP + 7]]);
+    let number = |bytes: &[u8]| {
+        u32::from_be_bytes([bytes[TCP + 4], bytes[TCP + 5], bytes[TCP + 6], bytes[TCP + 7]])
+    };
     let follows = number(one).wrapping_add(u32::try_from(had).ok()?) == number(other);
     let flags = |bytes: &[u8]| TcpFlags::from_bits_retain(half(bytes, TCP + 12) & 0xfff);
     let alike = same(0, IP + 2)
@@ -117,10 +132,13 @@ mod tests {
         let id = frames.take();
         let room = frames[id].room();
         let (source, destination) = (MacAddress::new([2; 6]), MacAddress::new([4; 6]));
-        EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type: EtherType::IPV4 }.emit(room);
-        let header = Ipv4Header::new(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), Protocol::TCP);
+        EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type: EtherType::IPV4 }
+            .emit(room);
+        let header =
+            Ipv4Header::new(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), Protocol::TCP);
         header.emit(TcpHeader::LENGTH + data, &mut room[IP..]);
-        TcpHeader { seq: SeqNum::new(seq), flags, ..TcpHeader::default() }.emit(0, &mut room[TCP..]);
+        TcpHeader { seq: SeqNum::new(seq), flags, ..TcpHeader::default() }
+            .emit(0, &mut room[TCP..]);
         room[TCP + TcpHeader::LENGTH..].fill(u8::try_from(seq % 251).unwrap_or(0));
         frames[id].set_length(TCP + TcpHeader::LENGTH + data);
         id
@@ -130,12 +148,14 @@ mod tests {
     fn frames_one_behind_the_other_become_one_and_are_cut_into_the_same_again() {
         let mut frames = Frames::new(ROOM);
         let ack = TcpFlags::ACK;
-        let numbers = [(u32::MAX - 99, 1_000, ack), (900, 1_000, ack), (1_900, 300, ack | TcpFlags::PSH)];
-        let [one, two, three] = numbers.map(|(seq, data, flags)| frame(&mut frames, seq, data, flags));
+        let numbers =
+            [(u32::MAX - 99, 1_000, ack), (900, 1_000, ack), (1_900, 300, ack | TcpFlags::PSH)];
+        let [one, two, three] =
+            numbers.map(|(seq, data, flags)| frame(&mut frames, seq, data, flags));
         let before: Vec<Vec<u8>> =
             [one, two, three].map(|id| frames[id].bytes()[TCP + 20..].to_vec()).to_vec();
-        let joined =
-            join(&mut frames, one, two, 65_535).and_then(|both| join(&mut frames, both, three, 65_535));
+        let joined = join(&mut frames, one, two, 65_535)
+            .and_then(|both| join(&mut frames, both, three, 65_535));
         let joined = joined.expect("they follow one another");
         assert_eq!(
             (frames[joined].length(), frames[joined].segment()),
@@ -145,7 +165,8 @@ mod tests {
         assert_eq!(join(&mut frames, joined, late, 65_535), None, "nothing goes on behind a push");
         let mut pieces = Vec::new();
         cut(&mut frames, joined, Medium::Ethernet, &mut pieces);
-        let after: Vec<Vec<u8>> = pieces.iter().map(|&id| frames[id].bytes()[TCP + 20..].to_vec()).collect();
+        let after: Vec<Vec<u8>> =
+            pieces.iter().map(|&id| frames[id].bytes()[TCP + 20..].to_vec()).collect();
         assert_eq!(before, after);
         assert_eq!(frames.held(), 4, "the pieces, and the one that came late");
     }
@@ -155,14 +176,21 @@ mod tests {
         let mut frames = Frames::new(ROOM);
         let ack = TcpFlags::ACK;
         let first = frame(&mut frames, 0, 1_000, ack);
-        let (hole, longer) = (frame(&mut frames, 1_001, 1_000, ack), frame(&mut frames, 1_000, 1_001, ack));
-        let (empty, urgent) =
-            (frame(&mut frames, 1_000, 0, ack), frame(&mut frames, 1_000, 1_000, ack | TcpFlags::URG));
+        let (hole, longer) =
+            (frame(&mut frames, 1_001, 1_000, ack), frame(&mut frames, 1_000, 1_001, ack));
+        let (empty, urgent) = (
+            frame(&mut frames, 1_000, 0, ack),
+            frame(&mut frames, 1_000, 1_000, ack | TcpFlags::URG),
+        );
         let next = frame(&mut frames, 1_000, 1_000, ack);
         for other in [hole, longer, empty, urgent] {
             assert_eq!(join(&mut frames, first, other, 65_535), None);
         }
-        assert_eq!(join(&mut frames, first, next, 2_039), None, "a packet of 2,040 bytes is too large");
+        assert_eq!(
+            join(&mut frames, first, next, 2_039),
+            None,
+            "a packet of 2,040 bytes is too large"
+        );
         assert!(join(&mut frames, first, next, 2_040).is_some());
         for length in 0..60 {
             let short = frames.take();

@@ -5,8 +5,8 @@
 
 use crate::frame::{Frame, FrameId, Frames};
 use linerate_stack::{
-    Capabilities, Link, LinkError, Medium, PartialChecksum, RxChecksum, RxFrame, TxChecksum, TxFrame,
-    cut_super_frame,
+    Capabilities, Link, LinkError, Medium, PartialChecksum, RxChecksum, RxFrame, TxChecksum,
+    TxFrame, cut_super_frame,
 };
 use linerate_units::Instant;
 use std::collections::VecDeque;
@@ -25,10 +25,18 @@ pub(super) struct Port<'a> {
 }
 
 impl Link for Port<'_> {
-    fn receive(&mut self, _budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        _budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         let Some((id, arrived)) = self.arrived.take() else { return Ok(0) };
         let (bytes, segment) = (self.frames[id].bytes(), self.frames[id].segment());
-        on_frame(RxFrame { checksum: RxChecksum::Verified, segment, ..RxFrame::plain(bytes, arrived) });
+        on_frame(RxFrame {
+            checksum: RxChecksum::Verified,
+            segment,
+            ..RxFrame::plain(bytes, arrived)
+        });
         Ok(1)
     }
 
@@ -66,6 +74,7 @@ impl Link for Port<'_> {
 /// Completes the checksum that the host has left to the card.
 fn complete(frame: &mut Frame, place: PartialChecksum, medium: Medium) {
     let bytes = frame.bytes().to_vec();
-    let left = RxFrame { checksum: RxChecksum::Partial(place), ..RxFrame::plain(&bytes, Instant::ZERO) };
+    let left =
+        RxFrame { checksum: RxChecksum::Partial(place), ..RxFrame::plain(&bytes, Instant::ZERO) };
     cut_super_frame(left, medium, |whole| frame.written().copy_from_slice(whole.bytes));
 }

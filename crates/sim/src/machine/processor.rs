@@ -130,7 +130,12 @@ impl Processor {
     }
 
     /// Gives it a program that speaks in frames, in place of the one it had.
-    pub(super) fn attach(&mut self, now: Tick, speaker: Box<dyn Speaker>, actions: &mut Vec<MachineAction>) {
+    pub(super) fn attach(
+        &mut self,
+        now: Tick,
+        speaker: Box<dyn Speaker>,
+        actions: &mut Vec<MachineAction>,
+    ) {
         self.voice = Some(Voice::new(speaker));
         self.ask_for(now, MachineEvent::Speaker, actions);
     }
@@ -158,7 +163,9 @@ impl Processor {
                 let (level, job) = self.cpu.take_done(now, plan)?;
                 if let Job::Receive(frame) = job {
                     match card.steer(frames[frame].bytes()) {
-                        Steered::To(queue) => assert_eq!(queue, self.queue, "nobody gets another's flow"),
+                        Steered::To(queue) => {
+                            assert_eq!(queue, self.queue, "nobody gets another's flow")
+                        }
                         Steered::ToAll => for_all = Some(frame),
                     }
                 }
@@ -195,7 +202,12 @@ impl Processor {
     }
 
     /// So many other processors work now.
-    pub(super) fn change_rivals(&mut self, now: Tick, rivals: u64, actions: &mut Vec<MachineAction>) {
+    pub(super) fn change_rivals(
+        &mut self,
+        now: Tick,
+        rivals: u64,
+        actions: &mut Vec<MachineAction>,
+    ) {
         let due = self.cpu.change_rivals(now, rivals);
         self.announce(due, actions);
     }
@@ -269,7 +281,9 @@ impl Processor {
                         self.take_received(before, frames);
                     }
                 }
-                Completion::Transmitted => self.cpu.add(Level::Card, self.costs.driver_done, Job::Done),
+                Completion::Transmitted => {
+                    self.cpu.add(Level::Card, self.costs.driver_done, Job::Done)
+                }
             }
         }
         if let Some(last) = last {
@@ -313,7 +327,8 @@ impl Processor {
             offload::cut(frames, frame, self.capabilities.medium, &mut self.pieces);
             let count = self.pieces.len();
             for (number, frame) in (1..).zip(self.pieces.drain(..)) {
-                let piece = Piece { frame, length: frames[frame].length(), is_last: number == count };
+                let piece =
+                    Piece { frame, length: frames[frame].length(), is_last: number == count };
                 card.nic.transmit(now, queue, piece, &mut card.actions);
             }
         }
@@ -329,22 +344,33 @@ impl Processor {
     }
 
     /// Turns the host, and has the processor make at `level` what the host wants to send.
-    fn turn(&mut self, now: Tick, level: Level, arrived: Option<FrameId>, card: &Card, frames: &mut Frames) {
+    fn turn(
+        &mut self,
+        now: Tick,
+        level: Level,
+        arrived: Option<FrameId>,
+        card: &Card,
+        frames: &mut Frames,
+    ) {
         const BUDGET: Budget = Budget { receive: 2, timers: 64, transmit: 64 };
         let clock = self.clock.show(now);
         let mut arrived = arrived.map(|frame| (frame, clock));
         loop {
             let (capabilities, made) = (self.capabilities, &mut self.made);
-            let mut port = Port { capabilities, frames, arrived: arrived.take(), made, room: DRIVER_QUEUE };
+            let mut port =
+                Port { capabilities, frames, arrived: arrived.take(), made, room: DRIVER_QUEUE };
             let turn = self.stack.turn(&mut port, BUDGET, clock);
-            let goes_on = turn.is_ok_and(|turn| turn.more || (turn.blocked && turn.transmitted > 0));
+            let goes_on =
+                turn.is_ok_and(|turn| turn.more || (turn.blocked && turn.transmitted > 0));
             if level == Level::Network && !self.made.is_empty() {
                 // What the host has made for a task before leaves before, as kernels keep interrupts of the network off
                 // until that has been done.
                 self.cpu.hurry(Level::Task, level, Job::is_frame_of_host);
             }
             while let Some(frame) = self.made.pop_front() {
-                let work = self.costs.output + self.sum_of(frame, card, frames) + self.costs.driver_transmit;
+                let work = self.costs.output
+                    + self.sum_of(frame, card, frames)
+                    + self.costs.driver_transmit;
                 let copy = self.costs.card_copy * frames[frame].length() as u64;
                 self.cpu.add(level, work + copy, Job::Output(frame));
             }
@@ -359,7 +385,8 @@ impl Processor {
 
     /// Wakes the task that an event is for.
     fn wake(&mut self, event: &Event) {
-        let Some(index) = self.processes.iter().position(|process| process.program.wants(event)) else {
+        let Some(index) = self.processes.iter().position(|process| process.program.wants(event))
+        else {
             return;
         };
         let process = &mut self.processes[index];
@@ -433,7 +460,10 @@ impl Processor {
     /// What it looks like from outside.
     pub(super) fn look(&self, nic: &Nic) -> ProcessorLook {
         let [to_send, received] = nic.held(self.queue);
-        ProcessorLook { works: self.cpu.works(), frames: [self.driver_queue.len(), to_send, received] }
+        ProcessorLook {
+            works: self.cpu.works(),
+            frames: [self.driver_queue.len(), to_send, received],
+        }
     }
 
     /// Judges what must hold after every event.

@@ -21,7 +21,12 @@ impl Voice {
     }
 
     /// Makes its next frame, if it has one and is not busy with another: what that costs.
-    pub(super) fn poll(&mut self, now: Tick, frames: &mut Frames, costs: &Costs) -> Option<(Span, FrameId)> {
+    pub(super) fn poll(
+        &mut self,
+        now: Tick,
+        frames: &mut Frames,
+        costs: &Costs,
+    ) -> Option<(Span, FrameId)> {
         if self.speaks {
             return None;
         }

@@ -21,7 +21,8 @@ mod tests {
     fn the_range_doubles_with_each_collision_up_to_1024_slots() {
         let mut random = Stream::new(1, 1);
         for (collision, range) in [(1, 2), (2, 4), (10, 1_024), (15, 1_024)] {
-            let drawn: Vec<u64> = (0..20_000).filter_map(|_| slots(&mut random, collision)).collect();
+            let drawn: Vec<u64> =
+                (0..20_000).filter_map(|_| slots(&mut random, collision)).collect();
             assert_eq!(
                 (drawn.len(), drawn.iter().min(), drawn.iter().max()),
                 (20_000, Some(&0), Some(&(range - 1)))

@@ -7,8 +7,8 @@
 
 use super::backoff::slots;
 use super::{
-    Audience, BusParameters, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port, SHORTEST,
-    time_on_wire,
+    Audience, BusParameters, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port,
+    SHORTEST, time_on_wire,
 };
 use crate::frame::FrameId;
 use crate::rng::Stream;
@@ -121,7 +121,12 @@ impl Bus {
     }
 
     /// See [`super::Medium::handle_cut`].
-    pub(crate) fn handle_cut(&mut self, port: Port, length: usize, actions: &mut Vec<MediumAction>) {
+    pub(crate) fn handle_cut(
+        &mut self,
+        port: Port,
+        length: usize,
+        actions: &mut Vec<MediumAction>,
+    ) {
         let Some(outgoing) = &mut self.stations[port].outgoing else { return };
         outgoing.length = length;
         // A collision has an end of its own.
@@ -132,7 +137,12 @@ impl Bus {
     }
 
     /// See [`super::Medium::handle_event`].
-    pub(crate) fn handle_event(&mut self, now: Tick, event: MediumEvent, actions: &mut Vec<MediumAction>) {
+    pub(crate) fn handle_event(
+        &mut self,
+        now: Tick,
+        event: MediumEvent,
+        actions: &mut Vec<MediumAction>,
+    ) {
         match event {
             MediumEvent::Start { port, plan } if self.stations[port].plan == plan => {
                 self.start(now, port, actions);
@@ -207,7 +217,8 @@ impl Bus {
     fn start(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
         let Some(outgoing) = self.stations[port].outgoing else { return };
         let State::Waiting { planned, not_before } = self.stations[port].state else { return };
-        let hears = self.sending.iter().any(|&other| self.defers(port, other, now, planned > not_before));
+        let hears =
+            self.sending.iter().any(|&other| self.defers(port, other, now, planned > not_before));
         // In the control without collisions whoever is first has the cable, without a word.
         if hears || (!self.parameters.collisions && !self.sending.is_empty()) {
             return self.defer(port, not_before);
@@ -244,7 +255,10 @@ impl Bus {
         let station = &mut self.stations[port];
         station.plan = station.plan.wrapping_add(1);
         station.state = State::Sending { start, end, collided };
-        actions.push(MediumAction::Later { at: end, event: MediumEvent::End { port, plan: station.plan } });
+        actions.push(MediumAction::Later {
+            at: end,
+            event: MediumEvent::End { port, plan: station.plan },
+        });
     }
 
     /// Whoever sends already has not been heard here: both meet.
@@ -314,7 +328,13 @@ impl Bus {
         }
     }
 
-    fn deliver(&mut self, now: Tick, port: Port, outgoing: Outgoing, actions: &mut Vec<MediumAction>) {
+    fn deliver(
+        &mut self,
+        now: Tick,
+        port: Port,
+        outgoing: Outgoing,
+        actions: &mut Vec<MediumAction>,
+    ) {
         let station = &mut self.stations[port];
         (station.state, station.outgoing) = (State::Silent, None);
         self.counted.frames += 1;
@@ -338,8 +358,12 @@ impl Bus {
         let mut tell = |port: Port| {
             let later = self.distance(from, port) + after;
             actions.push(match what(port) {
-                MediumAction::Arriving { port, at } => MediumAction::Arriving { port, at: at + later },
-                MediumAction::Fragment { port, at } => MediumAction::Fragment { port, at: at + later },
+                MediumAction::Arriving { port, at } => {
+                    MediumAction::Arriving { port, at: at + later }
+                }
+                MediumAction::Fragment { port, at } => {
+                    MediumAction::Fragment { port, at: at + later }
+                }
                 MediumAction::Arrived { port, at, frame, intact } => {
                     MediumAction::Arrived { port, at: at + later, frame, intact }
                 }
@@ -377,12 +401,14 @@ impl Bus {
     pub(crate) fn check(&self) {
         let sends = |port: &Port| matches!(self.stations[*port].state, State::Sending { .. });
         assert!(self.sending.iter().all(sends), "who is said to send sends");
-        let collided =
-            |port: &Port| matches!(self.stations[*port].state, State::Sending { collided: true, .. });
+        let collided = |port: &Port| {
+            matches!(self.stations[*port].state, State::Sending { collided: true, .. })
+        };
         let torn = self.sending.len() < 2 || self.sending.iter().all(collided);
         assert!(torn, "of two who send at one time neither gets its frame through");
-        let waits =
-            |port: &Port| matches!(self.stations[*port].state, State::Waiting { planned: Tick::NEVER, .. });
+        let waits = |port: &Port| {
+            matches!(self.stations[*port].state, State::Waiting { planned: Tick::NEVER, .. })
+        };
         assert!(self.deferring.iter().all(waits), "who is said to wait waits");
         assert!(
             !self.sending.is_empty() || self.deferring.is_empty(),
@@ -408,7 +434,8 @@ mod tests {
     fn after_a_frame(held: Option<Span>) -> (u64, Vec<Port>) {
         let (rate, bit) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(100_000));
         let metre = Span::from_picos(4_330);
-        let parameters = BusParameters { rate, bit, gap: bit * 96, metre, collisions: true, repeater: None };
+        let parameters =
+            BusParameters { rate, bit, gap: bit * 96, metre, collisions: true, repeater: None };
         let mut bus = Bus::new(parameters, &[Span::ZERO, Span::from_picos(MICRO / 2)], 1);
         let (mut frames, mut queue, mut actions, mut sent) =
             (Frames::new(64), Vec::new(), Vec::new(), Vec::new());
@@ -428,7 +455,8 @@ mod tests {
             let (now, event) = queue.remove(next);
             let before = sent.len();
             bus.handle_event(now, event, &mut actions);
-            let has_sent = actions.iter().any(|action| matches!(action, MediumAction::Sent { port: 0, .. }));
+            let has_sent =
+                actions.iter().any(|action| matches!(action, MediumAction::Sent { port: 0, .. }));
             if has_sent && before == 0 {
                 bus.handle_request(now + bit * 50, 0, second, 1_000, to, &mut actions);
                 if let Some(held) = held {

@@ -1,7 +1,8 @@
 //! A cable with a pair for each direction: nobody waits for anybody, and what is lost is lost by chance.
 
 use super::{
-    DuplexParameters, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port, time_on_wire,
+    DuplexParameters, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port,
+    time_on_wire,
 };
 use crate::frame::FrameId;
 use crate::rng::Stream;
@@ -45,8 +46,12 @@ enum Fate {
 impl Duplex {
     /// A cable.
     pub(crate) fn new(parameters: DuplexParameters, seed: u64) -> Self {
-        let way =
-            |number| Way { random: Stream::new(seed, number), free: Tick::ZERO, outgoing: None, plan: 0 };
+        let way = |number| Way {
+            random: Stream::new(seed, number),
+            free: Tick::ZERO,
+            outgoing: None,
+            plan: 0,
+        };
         Self { parameters, ways: [way(0), way(1)], counted: MediumStatistics::default() }
     }
 
@@ -72,10 +77,17 @@ impl Duplex {
     }
 
     /// See [`super::Medium::handle_event`].
-    pub(crate) fn handle_event(&mut self, now: Tick, event: MediumEvent, actions: &mut Vec<MediumAction>) {
+    pub(crate) fn handle_event(
+        &mut self,
+        now: Tick,
+        event: MediumEvent,
+        actions: &mut Vec<MediumAction>,
+    ) {
         match event {
             MediumEvent::Start { port, .. } => self.start(now, port, actions),
-            MediumEvent::End { port, plan } if self.ways[port].plan == plan => self.end(now, port, actions),
+            MediumEvent::End { port, plan } if self.ways[port].plan == plan => {
+                self.end(now, port, actions)
+            }
             MediumEvent::End { .. } | MediumEvent::Reached { .. } | MediumEvent::Passed { .. } => {}
         }
     }
@@ -93,8 +105,10 @@ impl Duplex {
         let before = time_on_wire(bit, std::mem::replace(&mut outgoing.length, length));
         let time = time_on_wire(bit, length);
         way.plan = way.plan.wrapping_add(1);
-        actions
-            .push(MediumAction::Later { at: now + time, event: MediumEvent::End { port, plan: way.plan } });
+        actions.push(MediumAction::Later {
+            at: now + time,
+            event: MediumEvent::End { port, plan: way.plan },
+        });
         self.counted.busy = self.counted.busy + time - before;
     }
 
@@ -105,20 +119,25 @@ impl Duplex {
         let time = time_on_wire(self.parameters.bit, length);
         let at = now + preamble + self.parameters.delay + fate.behind();
         actions.push(MediumAction::Sending { port, frame });
-        actions.push(MediumAction::Later { at: now + time, event: MediumEvent::End { port, plan } });
+        actions
+            .push(MediumAction::Later { at: now + time, event: MediumEvent::End { port, plan } });
         actions.push(MediumAction::Arriving { port: 1 - port, at });
         self.counted.busy += time;
     }
 
     fn end(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
-        let Some(Outgoing { frame, length, fate }) = self.ways[port].outgoing.take() else { return };
+        let Some(Outgoing { frame, length, fate }) = self.ways[port].outgoing.take() else {
+            return;
+        };
         self.ways[port].free = now + self.parameters.gap;
         self.counted.frames += 1;
         self.counted.bytes += length as u64;
         let at = now + self.parameters.delay + fate.behind();
         actions.push(match fate {
             Fate::Lost => MediumAction::Fragment { port: 1 - port, at },
-            Fate::Arrives { intact, .. } => MediumAction::Arrived { port: 1 - port, at, frame, intact },
+            Fate::Arrives { intact, .. } => {
+                MediumAction::Arrived { port: 1 - port, at, frame, intact }
+            }
         });
         actions.push(MediumAction::Sent { port, frame });
     }
@@ -161,8 +180,16 @@ mod tests {
         let bit = Span::of_bits(1, rate);
         let (gap, delay) = (bit * 96, Span::from_picos(5 * MICRO));
         let reorder_delay = Span::from_picos(3_000 * MICRO);
-        let parameters =
-            DuplexParameters { rate, bit, gap, delay, loss: 0.0, corruption: 0.0, reorder, reorder_delay };
+        let parameters = DuplexParameters {
+            rate,
+            bit,
+            gap,
+            delay,
+            loss: 0.0,
+            corruption: 0.0,
+            reorder,
+            reorder_delay,
+        };
         let (mut cable, mut actions) = (Duplex::new(parameters, 1), Vec::new());
         cable.handle_request(Tick::ZERO, 0, Frames::new(64).take(), 1_000, &mut actions);
         let (mut begins, mut ends) = (None, None);

@@ -54,14 +54,16 @@ mod tests {
     fn frame(ecn: u8, port: u8) -> Vec<u8> {
         let mut frame = vec![2; 14 + 40];
         frame[12..14].copy_from_slice(&[8, 0]);
-        frame[14..34]
-            .copy_from_slice(&[0x45, ecn, 0, 40, 0, 0, 0x40, 0, 64, TCP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame[14..34].copy_from_slice(&[
+            0x45, ecn, 0, 40, 0, 0, 0x40, 0, 64, TCP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ]);
         frame[34..38].copy_from_slice(&[0, port, 0, 9]);
         frame
     }
 
     fn sum(header: &[u8]) -> u16 {
-        let sum: u32 = header.chunks(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
+        let sum: u32 =
+            header.chunks(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
         u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap()
     }
 

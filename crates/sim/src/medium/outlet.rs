@@ -56,7 +56,13 @@ impl Outlet {
     }
 
     /// A frame of `length` bytes on the wire comes; the queue holds it now.
-    pub(crate) fn handle_frame(&mut self, now: Tick, frame: FrameId, length: usize, frames: &mut Frames) {
+    pub(crate) fn handle_frame(
+        &mut self,
+        now: Tick,
+        frame: FrameId,
+        length: usize,
+        frames: &mut Frames,
+    ) {
         let bytes = frames[frame].bytes();
         let (flow, markable) = (flow_of(bytes), is_markable(bytes));
         let waiting = Waiting { frame, length, flow, markable, since: now };
@@ -102,7 +108,8 @@ impl OutletStatistics {
     /// longest, together.
     pub(crate) fn of_all(outlets: impl Iterator<Item = Self>) -> Self {
         outlets.fold(Self::default(), |all, one| {
-            let longest = if (one.waited, one.passed) >= (all.waited, all.passed) { one } else { all };
+            let longest =
+                if (one.waited, one.passed) >= (all.waited, all.passed) { one } else { all };
             Self {
                 passed: longest.passed,
                 waited: longest.waited,

@@ -95,11 +95,19 @@ impl Serial {
         let arrives = now + self.parameters.byte + self.parameters.delay;
         actions.push(MediumAction::Sending { port, frame });
         actions.push(MediumAction::Arriving { port: 1 - port, at: arrives });
-        actions.push(MediumAction::Later { at: now + time, event: MediumEvent::End { port, plan: 0 } });
+        actions.push(MediumAction::Later {
+            at: now + time,
+            event: MediumEvent::End { port, plan: 0 },
+        });
     }
 
     /// See [`super::Medium::handle_event`].
-    pub(crate) fn handle_event(&mut self, now: Tick, event: MediumEvent, actions: &mut Vec<MediumAction>) {
+    pub(crate) fn handle_event(
+        &mut self,
+        now: Tick,
+        event: MediumEvent,
+        actions: &mut Vec<MediumAction>,
+    ) {
         let MediumEvent::End { port, .. } = event else { return };
         let Some(frame) = self.ways[port].outgoing.take() else { return };
         self.counted.frames += 1;

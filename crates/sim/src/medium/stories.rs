@@ -59,8 +59,9 @@ impl Wire {
     }
 
     fn act(&mut self, now: Tick) {
-        let mut actions =
-            std::mem::take(&mut self.actions).into_iter().collect::<std::collections::VecDeque<_>>();
+        let mut actions = std::mem::take(&mut self.actions)
+            .into_iter()
+            .collect::<std::collections::VecDeque<_>>();
         while let Some(action) = actions.pop_front() {
             let (at, seen) = match action {
                 MediumAction::Later { at, event } => {
@@ -83,7 +84,9 @@ impl Wire {
                 MediumAction::Fragment { port, at } => (at, Seen::Fragment(port)),
                 MediumAction::Arrived { port, at, intact: true, .. } => (at, Seen::Frame(port)),
                 MediumAction::Arrived { port, at, intact: false, .. } => (at, Seen::Damaged(port)),
-                MediumAction::Collided { .. } | MediumAction::GivenUp { .. } => panic!("{action:?}"),
+                MediumAction::Collided { .. } | MediumAction::GivenUp { .. } => {
+                    panic!("{action:?}")
+                }
             };
             self.seen.push((at.as_picos() / TENTH, seen));
         }
@@ -110,8 +113,9 @@ fn settings(words: &str, numbers: &[(&str, f64, &str)]) -> Settings {
 
 /// A cable of 10 Mb/s whose far end is 5 us away.
 fn cable(impaired: &[(&str, f64)]) -> Wire {
-    let share =
-        |name| impaired.iter().find(|(impaired, _)| *impaired == name).map_or(0.0, |&(_, share)| share);
+    let share = |name| {
+        impaired.iter().find(|(impaired, _)| *impaired == name).map_or(0.0, |&(_, share)| share)
+    };
     let numbers = [
         ("rate", 10.0, "Mb/s"),
         ("gap", 96.0, "bit"),
@@ -128,7 +132,8 @@ fn cable(impaired: &[(&str, f64)]) -> Wire {
 /// A switch of ports at 10 Mb/s, each 5 us away.
 fn switch(ports: usize) -> Wire {
     let (rate, limit) = (("rate", 10.0, "Mb/s"), ("queue.limit", 2.0, "frames"));
-    let numbers = [rate, ("gap", 96.0, "bit"), ("delay", 5.0, "us"), limit, ("queue.marks", 0.0, "switch")];
+    let numbers =
+        [rate, ("gap", 96.0, "bit"), ("delay", 5.0, "us"), limit, ("queue.marks", 0.0, "switch")];
     let settings = settings("queue.discipline = \"tail-drop\"", &numbers);
     let parameters = SwitchParameters::read(&settings.root()).unwrap();
     let cables = vec![parameters.cable; ports];
@@ -166,8 +171,12 @@ fn a_cable_carries_a_frame_behind_the_other_each_way_and_both_at_once() {
 
 #[test]
 fn a_frame_that_is_broken_off_is_over_when_its_last_byte_has_left() {
-    let shorter =
-        [(0, Seen::Sending(0)), (4_064, Seen::Sent(0)), (4_160, Seen::Sending(0)), (8_224, Seen::Sent(0))];
+    let shorter = [
+        (0, Seen::Sending(0)),
+        (4_064, Seen::Sent(0)),
+        (4_160, Seen::Sending(0)),
+        (8_224, Seen::Sent(0)),
+    ];
     for mut wire in [cable(&[]), switch(2)] {
         wire.cut = Some(496);
         wire.send(0, 0, &FRAME, Audience::One(1));
@@ -182,7 +191,11 @@ fn a_frame_that_is_broken_off_is_over_when_its_last_byte_has_left() {
         assert_eq!(left, shorter);
         assert_eq!((counted.frames, counted.bytes), (2, 1_000));
         assert_eq!(counted.busy, Span::from_picos(2 * 4_064 * TENTH));
-        assert_eq!(counted.discarded, if is_switch { 2 } else { 0 }, "a switch looks at the check sequence");
+        assert_eq!(
+            counted.discarded,
+            if is_switch { 2 } else { 0 },
+            "a switch looks at the check sequence"
+        );
         assert_eq!(seen.len(), if is_switch { 4 } else { 8 });
     }
 }
@@ -255,7 +268,10 @@ fn a_byte_of_a_serial_line_takes_ten_bits_and_one_that_must_be_escaped_twice_as_
         (9_500, Seen::Frame(1)),
     ];
     assert_eq!(seen, expected);
-    assert_eq!((counted.frames, counted.bytes, counted.busy), (2, 6, Span::from_picos(12_000 * TENTH)));
+    assert_eq!(
+        (counted.frames, counted.bytes, counted.busy),
+        (2, 6, Span::from_picos(12_000 * TENTH))
+    );
 }
 
 #[test]
@@ -289,7 +305,8 @@ fn a_switch_passes_a_frame_on_when_it_is_there_as_a_whole_and_the_next_a_gap_beh
 }
 
 #[test]
-fn a_frame_to_all_leaves_a_switch_by_every_port_but_its_own_and_what_no_queue_has_room_for_is_dropped() {
+fn a_frame_to_all_leaves_a_switch_by_every_port_but_its_own_and_what_no_queue_has_room_for_is_dropped()
+ {
     let mut wire = switch(5);
     wire.send(0, 1, &FRAME, Audience::All);
     for port in [0, 2, 3, 4] {

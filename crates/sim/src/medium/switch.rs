@@ -4,7 +4,8 @@
 
 use super::outlet::{Outlet, OutletStatistics};
 use super::{
-    Audience, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port, QueueParameters, time_on_wire,
+    Audience, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port, QueueParameters,
+    time_on_wire,
 };
 use crate::frame::{FrameId, Frames};
 use crate::parameter::{ParameterError, Section};
@@ -137,7 +138,8 @@ impl Switch {
         let (Some((frame, length, _)), plan) = (station.outgoing, station.plan) else { return };
         let time = time_on_wire(station.cable.bit, length);
         actions.push(MediumAction::Sending { port, frame });
-        actions.push(MediumAction::Later { at: now + time, event: MediumEvent::End { port, plan } });
+        actions
+            .push(MediumAction::Later { at: now + time, event: MediumEvent::End { port, plan } });
         self.counted.busy += time;
     }
 
@@ -181,7 +183,13 @@ impl Switch {
     }
 
     /// Its frame is in the switch.
-    fn pass_on(&mut self, now: Tick, port: Port, frames: &mut Frames, actions: &mut Vec<MediumAction>) {
+    fn pass_on(
+        &mut self,
+        now: Tick,
+        port: Port,
+        frames: &mut Frames,
+        actions: &mut Vec<MediumAction>,
+    ) {
         let Some((frame, length, to)) = self.ports[port].coming.pop_front() else { return };
         match to {
             Audience::Nobody => {}
@@ -210,7 +218,13 @@ impl Switch {
     }
 
     /// Sends the next frame to a station, if its cable is free.
-    fn send(&mut self, now: Tick, port: Port, frames: &mut Frames, actions: &mut Vec<MediumAction>) {
+    fn send(
+        &mut self,
+        now: Tick,
+        port: Port,
+        frames: &mut Frames,
+        actions: &mut Vec<MediumAction>,
+    ) {
         let station = &mut self.ports[port];
         if station.sends.is_some() {
             return;
@@ -227,7 +241,13 @@ impl Switch {
     }
 
     /// A frame, and the gap behind it, has left towards a station.
-    fn finish(&mut self, now: Tick, port: Port, frames: &mut Frames, actions: &mut Vec<MediumAction>) {
+    fn finish(
+        &mut self,
+        now: Tick,
+        port: Port,
+        frames: &mut Frames,
+        actions: &mut Vec<MediumAction>,
+    ) {
         if let Some(sent) = self.ports[port].sends.take() {
             frames.release(sent);
         }

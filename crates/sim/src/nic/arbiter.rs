@@ -82,8 +82,9 @@ impl Arbiter {
         let Some(period) = self.period else { return wanted };
         let number = wanted.as_picos() / period.as_picos();
         let mut random = Stream::new(self.seed, self.stream.wrapping_add(number));
-        let begins =
-            Tick::ZERO + period * number + Span::from_picos(random.below((period - self.hold).as_picos()));
+        let begins = Tick::ZERO
+            + period * number
+            + Span::from_picos(random.below((period - self.hold).as_picos()));
         let ends = begins + self.hold;
         if wanted < begins || wanted >= ends { wanted } else { ends }
     }

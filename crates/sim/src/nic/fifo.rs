@@ -24,7 +24,12 @@ pub(super) struct Fifo {
 
 impl Fifo {
     /// A FIFO of so many bytes; none if it can never fail on this bus.
-    pub(super) fn new(bytes: u64, dma: &DmaParameters, byte: Span, arbiter: Arbiter) -> Option<Self> {
+    pub(super) fn new(
+        bytes: u64,
+        dma: &DmaParameters,
+        byte: Span,
+        arbiter: Arbiter,
+    ) -> Option<Self> {
         let word = dma.word;
         let fifo = Self { bytes, burst: dma.burst * word, word, cycle: dma.cycle, byte, arbiter };
         let (overflows, runs_empty) =
@@ -104,6 +109,8 @@ mod tests {
         // A word takes 2 us and comes in 1.6: of 20 bytes one is left over, and the FIFO holds 48.
         assert!(!fifo.overflows(Tick::ZERO, 120) && fifo.overflows(Tick::ZERO, 1_518));
         assert!(fifo.runs_empty(Tick::ZERO, 120).is_none());
-        assert!(fifo.runs_empty(Tick::ZERO, 1_518).is_some_and(|left| (120..1_000).contains(&left)));
+        assert!(
+            fifo.runs_empty(Tick::ZERO, 1_518).is_some_and(|left| (120..1_000).contains(&left))
+        );
     }
 }

@@ -172,12 +172,23 @@ impl Nic {
     }
 
     /// The driver gives a command to send; there is room for it.
-    pub(crate) fn transmit(&mut self, now: Tick, queue: u16, piece: Piece, actions: &mut Vec<NicAction>) {
+    pub(crate) fn transmit(
+        &mut self,
+        now: Tick,
+        queue: u16,
+        piece: Piece,
+        actions: &mut Vec<NicAction>,
+    ) {
         self.transmitter.queue(now, queue, piece, actions);
     }
 
     /// What the card wanted to be told of.
-    pub(crate) fn handle_event(&mut self, now: Tick, event: NicEvent, actions: &mut Vec<NicAction>) {
+    pub(crate) fn handle_event(
+        &mut self,
+        now: Tick,
+        event: NicEvent,
+        actions: &mut Vec<NicAction>,
+    ) {
         match event {
             NicEvent::Ready => self.transmitter.handle_ready(now, &self.receiver, actions),
             NicEvent::CommandDone { queue } => {
@@ -189,11 +200,19 @@ impl Nic {
                     self.tell(now, queue, Completion::Received(frame), actions);
                 }
             }
-            NicEvent::Moderated { queue } => self.queues[usize::from(queue)].handle_moderated(actions),
+            NicEvent::Moderated { queue } => {
+                self.queues[usize::from(queue)].handle_moderated(actions)
+            }
         }
     }
 
-    fn tell(&mut self, now: Tick, queue: u16, completion: Completion, actions: &mut Vec<NicAction>) {
+    fn tell(
+        &mut self,
+        now: Tick,
+        queue: u16,
+        completion: Completion,
+        actions: &mut Vec<NicAction>,
+    ) {
         self.queues[usize::from(queue)].tell(now, completion, &self.parameters.interrupt, actions);
     }
 

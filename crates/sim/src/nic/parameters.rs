@@ -116,8 +116,9 @@ impl NicParameters {
         let (dma, interrupt) = (section.below("dma"), section.below("interrupt"));
         section.word("title")?;
         let copy = section.below("copy");
-        let fifo =
-            |half: &Section<'_>| if half.has("fifo") { half.count("fifo").map(Some) } else { Ok(None) };
+        let fifo = |half: &Section<'_>| {
+            if half.has("fifo") { half.count("fifo").map(Some) } else { Ok(None) }
+        };
         let sends_from_fifo = transmit.has("fifo");
         Ok(Self {
             clocks_per_byte: if copy.has("clocks") { Some(copy.real("clocks")?) } else { None },
@@ -142,7 +143,11 @@ impl NicParameters {
             dma: DmaParameters {
                 word: dma.count_within("word", 1..=LONGEST_BURST)?,
                 cycle: dma.span("cycle")?,
-                burst: if dma.has("burst") { dma.count_within("burst", 1..=LONGEST_BURST)? } else { 1 },
+                burst: if dma.has("burst") {
+                    dma.count_within("burst", 1..=LONGEST_BURST)?
+                } else {
+                    1
+                },
             },
             queues: section.several("queues", MOST_PROCESSORS)?,
             offload: OffloadParameters::read(&section.below("offload"))?,

@@ -132,8 +132,14 @@ mod tests {
             receiver.store(Tick::ZERO, 0, frames.take(), 1_514);
         }
         assert!(receiver.has_room(Tick::ZERO, 0, 60));
-        assert!(!receiver.has_room(Tick::ZERO, 0, 1_514), "18 pages are taken, and a frame needs 6");
-        assert!(!receiver.handle_begin(Tick::ZERO), "who overflows is deaf until it is started anew");
+        assert!(
+            !receiver.has_room(Tick::ZERO, 0, 1_514),
+            "18 pages are taken, and a frame needs 6"
+        );
+        assert!(
+            !receiver.handle_begin(Tick::ZERO),
+            "who overflows is deaf until it is started anew"
+        );
         receiver.give_back(0, 1_514);
         assert!(receiver.has_room(Tick::ZERO, 0, 1_514));
         receiver.check();

@@ -48,7 +48,8 @@ pub(crate) struct Piece {
 
 impl Transmitter {
     pub(super) fn new(parameters: TransmitParameters, queues: u16, fifo: Option<Fifo>) -> Self {
-        let ring = || Ring { waiting: VecDeque::with_capacity(parameters.ring), commands: 0, leaving: 0 };
+        let ring =
+            || Ring { waiting: VecDeque::with_capacity(parameters.ring), commands: 0, leaving: 0 };
         let rings = std::iter::repeat_with(ring).take(queues.into()).collect();
         Self { parameters, fifo, rings, turn: 0, works: false, cut: None, broken_off: 0 }
     }
@@ -67,23 +68,37 @@ impl Transmitter {
         self.turn
     }
 
-    pub(super) fn queue(&mut self, now: Tick, queue: u16, piece: Piece, actions: &mut Vec<NicAction>) {
+    pub(super) fn queue(
+        &mut self,
+        now: Tick,
+        queue: u16,
+        piece: Piece,
+        actions: &mut Vec<NicAction>,
+    ) {
         assert!(self.has_room(queue), "the driver gives no command that there is no room for");
         let ring = &mut self.rings[usize::from(queue)];
         ring.commands += usize::from(piece.is_last);
         ring.waiting.push_back(piece);
         if !self.works {
             (self.works, self.turn) = (true, queue);
-            actions.push(NicAction::Later { at: now + self.parameters.start, event: NicEvent::Ready });
+            actions
+                .push(NicAction::Later { at: now + self.parameters.start, event: NicEvent::Ready });
         }
     }
 
     /// The head is ready to leave, unless the card has to turn round after receiving.
-    pub(super) fn handle_ready(&mut self, now: Tick, receiver: &Receiver, actions: &mut Vec<NicAction>) {
+    pub(super) fn handle_ready(
+        &mut self,
+        now: Tick,
+        receiver: &Receiver,
+        actions: &mut Vec<NicAction>,
+    ) {
         let turned = receiver.ended() + self.parameters.after_receive;
         if receiver.ended() > Tick::ZERO && turned > now {
             actions.push(NicAction::Later { at: turned, event: NicEvent::Ready });
-        } else if let Some(&Piece { frame, .. }) = self.rings[usize::from(self.turn)].waiting.front() {
+        } else if let Some(&Piece { frame, .. }) =
+            self.rings[usize::from(self.turn)].waiting.front()
+        {
             actions.push(NicAction::Request { frame });
         }
     }
@@ -91,7 +106,8 @@ impl Transmitter {
     /// It begins to leave, each time anew after it has met another: will the bus bring all of its bytes in time?
     pub(super) fn handle_sending(&mut self, now: Tick, actions: &mut Vec<NicAction>) {
         let Some(fifo) = self.fifo else { return };
-        let Some(&Piece { frame, length, .. }) = self.rings[usize::from(self.turn)].waiting.front() else {
+        let Some(&Piece { frame, length, .. }) = self.rings[usize::from(self.turn)].waiting.front()
+        else {
             return;
         };
         let left = fifo.runs_empty(now + fifo.preamble(), length as u64);
@@ -114,7 +130,12 @@ impl Transmitter {
         self.cut.is_some()
     }
 
-    pub(super) fn handle_sent(&mut self, now: Tick, broken_off: bool, actions: &mut Vec<NicAction>) {
+    pub(super) fn handle_sent(
+        &mut self,
+        now: Tick,
+        broken_off: bool,
+        actions: &mut Vec<NicAction>,
+    ) {
         self.cut = None;
         if broken_off && self.broken_off < self.parameters.retries {
             self.broken_off += 1;
@@ -132,7 +153,8 @@ impl Transmitter {
         }
         self.take_turn();
         if self.works {
-            let until_next = if broken_off { self.parameters.restart } else { self.parameters.chained };
+            let until_next =
+                if broken_off { self.parameters.restart } else { self.parameters.chained };
             actions.push(NicAction::Later { at: now + until_next, event: NicEvent::Ready });
         }
     }
@@ -205,10 +227,16 @@ mod tests {
         transmitter.queue(now, 0, Piece { frame: short, length: 60, is_last: true }, &mut actions);
         actions.clear();
         transmitter.handle_ready(now, &receiver, &mut actions);
-        assert_eq!(actions, [NicAction::Request { frame }], "nothing is known of the bus before it begins");
+        assert_eq!(
+            actions,
+            [NicAction::Request { frame }],
+            "nothing is known of the bus before it begins"
+        );
         actions.clear();
         transmitter.handle_sending(now, &mut actions);
-        let [NicAction::Cut { frame: which, cut: Some(cut) }] = actions[..] else { panic!("{actions:?}") };
+        let [NicAction::Cut { frame: which, cut: Some(cut) }] = actions[..] else {
+            panic!("{actions:?}")
+        };
         assert!(which == frame && (48..1_514).contains(&cut) && transmitter.is_broken_off());
         actions.clear();
         transmitter.handle_sending(now, &mut actions);

@@ -38,6 +38,9 @@ impl Lines {
 
     /// Where the byte at `offset` stands.
     pub(super) fn place(&self, offset: usize) -> Place {
-        Place { file: Arc::clone(&self.file), line: 1 + self.breaks.partition_point(|&at| at < offset) }
+        Place {
+            file: Arc::clone(&self.file),
+            line: 1 + self.breaks.partition_point(|&at| at < offset),
+        }
     }
 }

@@ -105,8 +105,8 @@ impl Number {
             "MHz" => (Dimension::Frequency, 1e6),
             "switch" => (Dimension::Switch, 1.0),
             "times" => (Dimension::Factor, 1.0),
-            "B" | "bit" | "m" | "frames" | "words" | "segments" | "clocks" | "hosts" | "packets"
-            | "processors" | "queues" | "connections" => (Dimension::Count, 1.0),
+            "B" | "bit" | "m" | "frames" | "words" | "segments" | "clocks" | "hosts"
+            | "packets" | "processors" | "queues" | "connections" => (Dimension::Count, 1.0),
             _ => return None,
         };
         Some((dimension, self.value * factor))

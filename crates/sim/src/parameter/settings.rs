@@ -88,7 +88,11 @@ impl Settings {
         };
         let readable = |text: &str| {
             let is_odd = text.contains(char::is_control);
-            if is_odd { Err(wrong("has signs in it that nobody can read: leave them out")) } else { Ok(()) }
+            if is_odd {
+                Err(wrong("has signs in it that nobody can read: leave them out"))
+            } else {
+                Ok(())
+            }
         };
         let setting = match value {
             toml::Value::String(word) => {
@@ -102,9 +106,9 @@ impl Settings {
                 let number = Number { file: file.to_owned(), ..number };
                 readable(&number.unit)?;
                 readable(&number.source)?;
-                number
-                    .in_base()
-                    .ok_or_else(|| wrong(&format!("has the unit {}, which is not known", number.unit)))?;
+                number.in_base().ok_or_else(|| {
+                    wrong(&format!("has the unit {}, which is not known", number.unit))
+                })?;
                 number.check(&key, Some(&place))?;
                 Setting::Number(number)
             }
@@ -113,7 +117,9 @@ impl Settings {
             | toml::Value::Boolean(_)
             | toml::Value::Datetime(_)
             | toml::Value::Array(_) => {
-                return Err(wrong("is neither a word nor a table with value, unit, range and source"));
+                return Err(wrong(
+                    "is neither a word nor a table with value, unit, range and source",
+                ));
             }
         };
         self.places.insert(key.clone(), place);
@@ -126,7 +132,10 @@ impl Settings {
         for (key, setting) in other.entries {
             if let Entry::Vacant(vacant) = self.entries.entry(key) {
                 self.places.extend(
-                    other.places.get(vacant.key()).map(|place| (vacant.key().clone(), place.clone())),
+                    other
+                        .places
+                        .get(vacant.key())
+                        .map(|place| (vacant.key().clone(), place.clone())),
                 );
                 vacant.insert(setting);
             }
@@ -186,7 +195,8 @@ impl Settings {
 
     /// Takes out the changes that the scenario makes to the files that it names: words below `set`.
     pub(crate) fn take_changes(&mut self) -> Vec<String> {
-        let keys: Vec<String> = self.entries.keys().filter(|key| key.starts_with("set.")).cloned().collect();
+        let keys: Vec<String> =
+            self.entries.keys().filter(|key| key.starts_with("set.")).cloned().collect();
         let changes = keys.iter().filter_map(|key| {
             let value = self.take_word(key)?;
             Some(format!("{}={value}", key.trim_start_matches("set.")))
@@ -211,7 +221,8 @@ impl Settings {
         let (key, value) = (key.trim(), value.trim());
         let keys = self.resolve(key);
         if keys.is_empty() {
-            let hint = self.nearest(key).map_or_else(String::new, |name| format!(", perhaps `{name}`"));
+            let hint =
+                self.nearest(key).map_or_else(String::new, |name| format!(", perhaps `{name}`"));
             return Err(ParameterError::NoSuchKey {
                 key: key.to_owned(),
                 hint,
@@ -245,7 +256,8 @@ impl Settings {
             return vec![known];
         }
         let Some((file, rest)) = key.split_once('.') else { return Vec::new() };
-        let users = self.entries.iter().filter(|(_, setting)| **setting == Setting::Word(file.to_owned()));
+        let users =
+            self.entries.iter().filter(|(_, setting)| **setting == Setting::Word(file.to_owned()));
         let keys = users.map(|(user, _)| format!("{user}.{rest}"));
         keys.filter(|key| self.entries.contains_key(key)).collect()
     }
@@ -253,8 +265,9 @@ impl Settings {
     /// The path whose end is most like that of `key`.
     fn nearest(&self, key: &str) -> Option<&str> {
         let last = key.rsplit('.').next()?;
-        let alike =
-            |path: &&String| path.rsplit('.').next().is_some_and(|end| end == last || end.contains(last));
+        let alike = |path: &&String| {
+            path.rsplit('.').next().is_some_and(|end| end == last || end.contains(last))
+        };
         self.entries.keys().find(alike).map(|path| Self::short_key(path))
     }
 
@@ -272,9 +285,10 @@ impl Settings {
     pub(crate) fn refuse_unread(&self) -> Result<(), ParameterError> {
         let read = self.read.borrow();
         match self.entries.keys().find(|key| !read.contains(*key)) {
-            Some(key) => {
-                Err(ParameterError::Unread { key: key.clone(), place: self.places.get(key).cloned() })
-            }
+            Some(key) => Err(ParameterError::Unread {
+                key: key.clone(),
+                place: self.places.get(key).cloned(),
+            }),
             None => Ok(()),
         }
     }
@@ -325,7 +339,10 @@ impl<'a> Section<'a> {
                     name,
                     format!("is {} {}: it cannot be less than nothing", number.value, number.unit),
                 )),
-                _ => Err(self.wrong(name, format!("has the unit {}, but must be {what}", number.unit))),
+                _ => {
+                    Err(self
+                        .wrong(name, format!("has the unit {}, but must be {what}", number.unit)))
+                }
             },
             Some(Setting::Word(_)) => Err(self.wrong(name, "must be a number")),
             None => Err(ParameterError::Missing { key }),
@@ -422,7 +439,11 @@ impl<'a> Section<'a> {
     }
 
     /// How many, of what a world can have from so many to so many, whatever range a file gives.
-    pub(crate) fn count_within(&self, name: &str, range: RangeInclusive<u64>) -> Result<u64, ParameterError> {
+    pub(crate) fn count_within(
+        &self,
+        name: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<u64, ParameterError> {
         let count = self.count(name)?;
         if range.contains(&count) {
             return Ok(count);
@@ -451,7 +472,8 @@ impl<'a> Section<'a> {
             return Ok(NonZeroU16::MIN);
         }
         let count = self.real(name)?;
-        let number = (1..=most).find(|&number| f64::from(number) == count).and_then(NonZeroU16::new);
+        let number =
+            (1..=most).find(|&number| f64::from(number) == count).and_then(NonZeroU16::new);
         number.ok_or_else(|| {
             self.wrong(name, format!("is {count}: it must be a whole number from 1 to {most}"))
         })
@@ -501,14 +523,20 @@ mod tests {
     fn a_change_keeps_to_the_keys_and_ranges_that_there_are() {
         let mut settings = settings();
         settings.set("s", "here.cost.copy=200").unwrap();
-        assert_eq!(settings.section("here.cost").span_per_byte("copy"), Ok(Span::from_picos(200_000)));
-        let refused =
-            |settings: &mut Settings, change: &str| settings.set("s", change).unwrap_err().to_string();
+        assert_eq!(
+            settings.section("here.cost").span_per_byte("copy"),
+            Ok(Span::from_picos(200_000))
+        );
+        let refused = |settings: &mut Settings, change: &str| {
+            settings.set("s", change).unwrap_err().to_string()
+        };
         assert_eq!(
             refused(&mut settings, "here.cost.copy=999"),
             "here.cost.copy = 999 ns/B cannot be: it lies between 50 and 400 ns/B"
         );
-        assert!(refused(&mut settings, "cost.copi=1").contains("there is no parameter `cost.copi`"));
+        assert!(
+            refused(&mut settings, "cost.copi=1").contains("there is no parameter `cost.copi`")
+        );
         assert!(refused(&mut settings, "x.copy=1").contains("perhaps `here.cost.copy`"));
         assert!(refused(&mut settings, "nonsense").contains("KEY=VALUE"));
         settings.set("s", "here.cost.on=off").unwrap();

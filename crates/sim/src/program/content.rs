@@ -10,7 +10,9 @@ static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     // Twice the period, so that a piece of up to one never wraps.
     let mut bytes: Vec<u8> = (0..PERIOD)
         .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             state.to_be_bytes()[0]
         })
         .collect();

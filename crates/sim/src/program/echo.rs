@@ -60,8 +60,10 @@ impl Echo {
     }
 
     fn write(&mut self, task: &mut Task<'_>) -> Step {
-        let written =
-            self.socket.handle().map(|handle| task.stack.tcp_write(task.clock, handle, &self.character));
+        let written = self
+            .socket
+            .handle()
+            .map(|handle| task.stack.tcp_write(task.clock, handle, &self.character));
         self.echoed += u64::from(matches!(written, Some(Ok(1))));
         self.wait(task)
     }

@@ -86,9 +86,11 @@ impl Sink {
     /// The next packet of this read, its end, or a sleep until there is something.
     fn next(&mut self, task: &mut Task<'_>) -> Step {
         let connection = self.socket.connection(task.stack);
-        let there = connection.as_ref().map_or(0, |connection| connection.readable_bytes()) - self.copied;
-        let over = connection
-            .is_none_or(|connection| connection.is_at_end_of_stream() || connection.error().is_some());
+        let there =
+            connection.as_ref().map_or(0, |connection| connection.readable_bytes()) - self.copied;
+        let over = connection.is_none_or(|connection| {
+            connection.is_at_end_of_stream() || connection.error().is_some()
+        });
         let length = there.min(self.packet).min(self.bulk.read_size - self.copied);
         if length > 0 {
             self.does = Does::Copy(length);

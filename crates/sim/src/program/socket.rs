@@ -31,7 +31,12 @@ impl Socket {
     }
 
     /// Awaits one at `address`. False if that cannot be.
-    pub(super) fn listen(&mut self, task: &mut Task<'_>, address: SocketAddrV4, config: &Config) -> bool {
+    pub(super) fn listen(
+        &mut self,
+        task: &mut Task<'_>,
+        address: SocketAddrV4,
+        config: &Config,
+    ) -> bool {
         let options = ListenOptions { config: Some(*config), ..ListenOptions::default() };
         self.listener = task.stack.tcp_listen(address, &options).ok();
         self.listener.is_some()

@@ -120,7 +120,8 @@ impl Source {
 
     fn write(&mut self, task: &mut Task<'_>, length: usize) -> Step {
         let Some(handle) = self.socket.handle() else { return Step::Sleep };
-        let Ok(written) = task.stack.tcp_write(task.clock, handle, piece(self.written, length)) else {
+        let Ok(written) = task.stack.tcp_write(task.clock, handle, piece(self.written, length))
+        else {
             self.end(task);
             return Step::Sleep;
         };

@@ -32,7 +32,14 @@ enum Does {
 
 impl Typist {
     pub(crate) const fn new(dialogue: Dialogue) -> Self {
-        Self { dialogue, does: Does::Begin, socket: Socket::new(), echoed: 0, began: None, ended: None }
+        Self {
+            dialogue,
+            does: Does::Begin,
+            socket: Socket::new(),
+            echoed: 0,
+            began: None,
+            ended: None,
+        }
     }
 
     fn connect(&mut self, task: &mut Task<'_>) -> Step {
@@ -65,7 +72,8 @@ impl Typist {
     }
 
     fn write(&mut self, task: &mut Task<'_>) -> Step {
-        let written = self.socket.handle().map(|handle| task.stack.tcp_write(task.clock, handle, b"e"));
+        let written =
+            self.socket.handle().map(|handle| task.stack.tcp_write(task.clock, handle, b"e"));
         match written {
             Some(Ok(1)) => self.does = Does::Wait,
             Some(_) | None => self.end(task),
@@ -83,7 +91,10 @@ impl Typist {
 
     fn read(&mut self, task: &mut Task<'_>) -> Step {
         let mut character = [0];
-        let read = self.socket.handle().map(|handle| task.stack.tcp_read(task.clock, handle, &mut character));
+        let read = self
+            .socket
+            .handle()
+            .map(|handle| task.stack.tcp_read(task.clock, handle, &mut character));
         if !matches!(read, Some(Ok(1))) || character != *b"e" {
             self.end(task);
             return Step::Sleep;

@@ -20,7 +20,9 @@ impl Bridge {
 
     /// Where a frame goes that came in by `card`.
     pub(super) fn decide(&self, card: u16, frame: FrameId, frames: &Frames) -> Decision {
-        let Some(number) = station_number(frames[frame].destination()) else { return Decision::Flood };
+        let Some(number) = station_number(frames[frame].destination()) else {
+            return Decision::Flood;
+        };
         match self.behind.get(number) {
             Some(&Some(behind)) if behind != card => Decision::Forward { card: behind, frame },
             Some(_) | None => Decision::Drop(Reason::Ignored),

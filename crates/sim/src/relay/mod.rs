@@ -175,7 +175,12 @@ impl Relay {
                 self.announce(now, actions);
             }
             RelayEvent::Card(card, event) => {
-                self.handle_card(now, card, |nic, actions| nic.handle_event(now, event, actions), actions);
+                self.handle_card(
+                    now,
+                    card,
+                    |nic, actions| nic.handle_event(now, event, actions),
+                    actions,
+                );
             }
         }
     }
@@ -198,7 +203,11 @@ impl Relay {
         for index in 0..self.card_actions.len() {
             match self.card_actions[index] {
                 NicAction::Interrupt { .. } => {
-                    self.cpu.add(Level::Card, self.parameters.machine.costs.interrupt, Job::Interrupt(card));
+                    self.cpu.add(
+                        Level::Card,
+                        self.parameters.machine.costs.interrupt,
+                        Job::Interrupt(card),
+                    );
                 }
                 NicAction::TakeBus { share } => {
                     tell(self.cpu.change_bus(now, |taken| taken + share), actions);
@@ -210,7 +219,9 @@ impl Relay {
                     actions.push(RelayAction::Later { at, event: RelayEvent::Card(card, event) });
                 }
                 NicAction::Request { frame } => actions.push(RelayAction::Request { card, frame }),
-                NicAction::Cut { frame, cut } => actions.push(RelayAction::Cut { card, frame, cut }),
+                NicAction::Cut { frame, cut } => {
+                    actions.push(RelayAction::Cut { card, frame, cut })
+                }
                 NicAction::Hold { until } => actions.push(RelayAction::Hold { card, until }),
                 NicAction::Release { frame } => actions.push(RelayAction::Release { frame }),
             }
@@ -243,13 +254,20 @@ impl Relay {
     /// The driver looks what the card has to tell.
     fn serve_card(&mut self, card: u16, frames: &Frames) {
         let costs = &self.parameters.machine.costs;
-        while let Some(completion) = self.cards[usize::from(card)].nic.poll_completion(FIRST_QUEUE) {
+        while let Some(completion) = self.cards[usize::from(card)].nic.poll_completion(FIRST_QUEUE)
+        {
             match completion {
                 Completion::Received(frame) => {
                     let copy = costs.card_copy * frames[frame].length() as u64;
-                    self.cpu.add(Level::Card, costs.driver_receive + copy, Job::Receive(card, frame));
+                    self.cpu.add(
+                        Level::Card,
+                        costs.driver_receive + copy,
+                        Job::Receive(card, frame),
+                    );
                 }
-                Completion::Transmitted => self.cpu.add(Level::Card, costs.driver_done, Job::Done(card)),
+                Completion::Transmitted => {
+                    self.cpu.add(Level::Card, costs.driver_done, Job::Done(card))
+                }
             }
         }
     }
@@ -265,7 +283,8 @@ impl Relay {
         }
         self.waiting += 1;
         let costs = &self.parameters.machine.costs;
-        let work = self.parameters.forward + costs.driver_transmit + costs.card_copy * length as u64;
+        let work =
+            self.parameters.forward + costs.driver_transmit + costs.card_copy * length as u64;
         self.cpu.add(Level::Network, work, Job::Forward(card, frame));
     }
 
@@ -329,7 +348,13 @@ impl Relay {
     }
 
     /// Gives a card what waits for it, as far as its ring has room.
-    fn feed_card(&mut self, now: Tick, card: u16, frames: &mut Frames, actions: &mut Vec<RelayAction>) {
+    fn feed_card(
+        &mut self,
+        now: Tick,
+        card: u16,
+        frames: &mut Frames,
+        actions: &mut Vec<RelayAction>,
+    ) {
         let RelayCard { nic, outlet } = &mut self.cards[usize::from(card)];
         while nic.has_room(FIRST_QUEUE) {
             let Some((frame, _)) = outlet.poll(now, frames) else { break };

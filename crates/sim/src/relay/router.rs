@@ -10,8 +10,8 @@ use crate::frame::{Frame, FrameId, Frames};
 use crate::station::station;
 use linerate_stack::Medium as Framing;
 use linerate_wire::{
-    ArpOperation, ArpPacket, Echo, EtherType, EthernetFrame, EthernetHeader, IcmpError, IcmpMessage,
-    Ipv4Header, Ipv4Packet, MacAddress, Protocol, Quote, TimeExceeded, Unreachable,
+    ArpOperation, ArpPacket, Echo, EtherType, EthernetFrame, EthernetHeader, IcmpError,
+    IcmpMessage, Ipv4Header, Ipv4Packet, MacAddress, Protocol, Quote, TimeExceeded, Unreachable,
 };
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -67,11 +67,15 @@ impl Router {
             return self.judge_packet(card, id, frames);
         }
         match EthernetFrame::parse(frames[id].bytes()) {
-            Ok(frame) if frame.header.ether_type == EtherType::IPV4 => self.judge_packet(card, id, frames),
-            Ok(frame) if frame.header.ether_type == EtherType::ARP => match ArpPacket::parse(frame.payload) {
-                Ok(question) => self.answer_question(card, &question, frames),
-                Err(_) => Decision::Drop(Reason::Ignored),
-            },
+            Ok(frame) if frame.header.ether_type == EtherType::IPV4 => {
+                self.judge_packet(card, id, frames)
+            }
+            Ok(frame) if frame.header.ether_type == EtherType::ARP => {
+                match ArpPacket::parse(frame.payload) {
+                    Ok(question) => self.answer_question(card, &question, frames),
+                    Err(_) => Decision::Drop(Reason::Ignored),
+                }
+            }
             Ok(_) | Err(_) => Decision::Drop(Reason::Ignored),
         }
     }
@@ -147,7 +151,8 @@ impl Router {
         let target = if new_start == start {
             id
         } else {
-            let (target, packet) = (frames.take(), frames[id].bytes()[start..start + length].to_vec());
+            let (target, packet) =
+                (frames.take(), frames[id].bytes()[start..start + length].to_vec());
             frames[target].room()[new_start..new_start + length].copy_from_slice(&packet);
             frames[target].set_length(new_start + length);
             frames.release(id);
@@ -162,11 +167,19 @@ impl Router {
     }
 
     /// A packet to one of our own addresses: an echo request is answered, by the way to its sender.
-    fn answer_echo(&self, id: FrameId, header: &Ipv4Header, start: usize, frames: &mut Frames) -> Decision {
+    fn answer_echo(
+        &self,
+        id: FrameId,
+        header: &Ipv4Header,
+        start: usize,
+        frames: &mut Frames,
+    ) -> Decision {
         let bytes = frames[id].bytes().to_vec();
-        let message =
-            Ipv4Packet::parse(&bytes[start..]).ok().map(|packet| IcmpMessage::parse(packet.payload));
-        let Some(Ok(IcmpMessage::EchoRequest(Echo { identifier, sequence, data }))) = message else {
+        let message = Ipv4Packet::parse(&bytes[start..])
+            .ok()
+            .map(|packet| IcmpMessage::parse(packet.payload));
+        let Some(Ok(IcmpMessage::EchoRequest(Echo { identifier, sequence, data }))) = message
+        else {
             return Decision::Drop(Reason::OurOwn);
         };
         let answer = IcmpMessage::EchoReply(Echo { identifier, sequence, data });
@@ -188,16 +201,25 @@ impl Router {
         frames: &mut Frames,
     ) -> Decision {
         let bytes = frames[id].bytes()[start..].to_vec();
-        let said = Ipv4Packet::parse(&bytes).ok().zip(Quote::of(&bytes).ok()).and_then(|(packet, quote)| {
-            let is_error = packet.header.protocol == Protocol::ICMP
-                && !matches!(IcmpMessage::parse(packet.payload), Ok(IcmpMessage::EchoRequest(_)));
-            if is_error || packet.header.fragment_offset > 0 {
-                return None;
-            }
-            let from = self.interfaces[usize::from(card)].address;
-            self.say(from, packet.header.source, &IcmpMessage::Error { error, quote }, frames)
-        });
-        said.map_or(Decision::Drop(reason), |(card, frame)| Decision::Answer { card, frame, instead: reason })
+        let said = Ipv4Packet::parse(&bytes).ok().zip(Quote::of(&bytes).ok()).and_then(
+            |(packet, quote)| {
+                let is_error = packet.header.protocol == Protocol::ICMP
+                    && !matches!(
+                        IcmpMessage::parse(packet.payload),
+                        Ok(IcmpMessage::EchoRequest(_))
+                    );
+                if is_error || packet.header.fragment_offset > 0 {
+                    return None;
+                }
+                let from = self.interfaces[usize::from(card)].address;
+                self.say(from, packet.header.source, &IcmpMessage::Error { error, quote }, frames)
+            },
+        );
+        said.map_or(Decision::Drop(reason), |(card, frame)| Decision::Answer {
+            card,
+            frame,
+            instead: reason,
+        })
     }
 
     /// A message of our own, in a frame, and the card by which it leaves; none if there is no way to `to`.
@@ -250,8 +272,9 @@ fn take_a_hop(packet: &mut [u8]) {
     let before = u16::from_be_bytes([packet[8], packet[9]]);
     packet[8] -= 1;
     let after = u16::from_be_bytes([packet[8], packet[9]]);
-    let sum =
-        u32::from(!u16::from_be_bytes([packet[10], packet[11]])) + u32::from(!before) + u32::from(after);
+    let sum = u32::from(!u16::from_be_bytes([packet[10], packet[11]]))
+        + u32::from(!before)
+        + u32::from(after);
     let folded = (sum & 0xffff) + (sum >> 16);
     let checksum = !u16::try_from((folded & 0xffff) + (folded >> 16)).unwrap_or(0);
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
@@ -267,7 +290,8 @@ mod tests {
 
     /// A router between an Ethernet, where station 0 is, and a serial line of 576 bytes to station 1.
     fn router() -> Router {
-        let interface = |station, address, framing, mtu| Interface { station, address, framing, mtu };
+        let interface =
+            |station, address, framing, mtu| Interface { station, address, framing, mtu };
         let interfaces = vec![
             interface(2, HERE, Framing::Ethernet, 1_500),
             interface(3, Ipv4Addr::new(10, 1, 0, 4), Framing::Ip, 576),
@@ -312,10 +336,14 @@ mod tests {
     fn who_sent_a_packet_that_cannot_go_on_hears_why() {
         let told = |to, ttl, length| {
             let (decision, bytes) = decide(to, ttl, length);
-            let Decision::Answer { card: 0, instead, .. } = decision else { panic!("{decision:?}") };
+            let Decision::Answer { card: 0, instead, .. } = decision else {
+                panic!("{decision:?}")
+            };
             let packet = Ipv4Packet::parse(&bytes[EthernetHeader::LENGTH..]).unwrap();
             assert_eq!((packet.header.source, packet.header.destination), (HERE, HOST));
-            let Ok(IcmpMessage::Error { error, .. }) = IcmpMessage::parse(packet.payload) else { panic!() };
+            let Ok(IcmpMessage::Error { error, .. }) = IcmpMessage::parse(packet.payload) else {
+                panic!()
+            };
             (instead, error)
         };
         let expired = IcmpError::TimeExceeded(TimeExceeded::Transit);
@@ -323,9 +351,15 @@ mod tests {
         let needed = IcmpError::FragmentationNeeded { next_hop_mtu: 576 };
         assert_eq!(told(FAR, 9, 577), (Reason::TooLong, needed));
         let nowhere = Ipv4Addr::new(10, 7, 0, 1);
-        assert_eq!(told(nowhere, 9, 100), (Reason::Unreachable, IcmpError::Unreachable(Unreachable::Net)));
+        assert_eq!(
+            told(nowhere, 9, 100),
+            (Reason::Unreachable, IcmpError::Unreachable(Unreachable::Net))
+        );
         let nobody = Ipv4Addr::new(10, 1, 0, 9);
-        assert_eq!(told(nobody, 9, 100), (Reason::Unreachable, IcmpError::Unreachable(Unreachable::Host)));
+        assert_eq!(
+            told(nobody, 9, 100),
+            (Reason::Unreachable, IcmpError::Unreachable(Unreachable::Host))
+        );
     }
 
     #[test]

@@ -99,7 +99,8 @@ impl Blueprint {
         for name in settings.names("hosts") {
             hosts.extend(HostPlan::read_group(settings, &name, &media)?);
             if hosts.len() as u64 > MOST_HOSTS {
-                let what = format!("a scenario has up to {MOST_HOSTS} hosts: leave some of {name} out");
+                let what =
+                    format!("a scenario has up to {MOST_HOSTS} hosts: leave some of {name} out");
                 return Err(ParameterError::Topology(what));
             }
         }
@@ -159,7 +160,9 @@ impl Blueprint {
     fn path(&self) -> impl Iterator<Item = &MediumPlan> {
         let medium = |host: usize| self.hosts[host].seat.medium;
         let path = match self.transfers.first() {
-            Some(transfer) => self.topology.path(medium(transfer.from), medium(transfer.to), &self.relays),
+            Some(transfer) => {
+                self.topology.path(medium(transfer.from), medium(transfer.to), &self.relays)
+            }
             None => vec![0],
         };
         path.into_iter().map(|number| &self.media[number])
@@ -184,23 +187,34 @@ impl Blueprint {
         for (number, medium) in self.media.iter().enumerate() {
             let seats = self.seats(number);
             if seats.is_empty() {
-                return refuse(format!("nobody is on {}: leave it out, or say on = \"{0}\"", medium.name));
+                return refuse(format!(
+                    "nobody is on {}: leave it out, or say on = \"{0}\"",
+                    medium.name
+                ));
             }
             medium.check(&seats)?;
         }
         for plan in self.relays.iter().filter(|relay| relay.kind == RelayKind::Bridge) {
             if plan.cards.iter().any(|card| self.media[card.seat.medium].framing() == Framing::Ip) {
-                return refuse(format!("{} is on a serial line: a bridge joins Ethernets only", plan.name));
+                return refuse(format!(
+                    "{} is on a serial line: a bridge joins Ethernets only",
+                    plan.name
+                ));
             }
         }
-        let transfers = self.transfers.iter().map(|transfer| (&transfer.name, transfer.from, transfer.to));
-        let dialogues = self.dialogues.iter().map(|dialogue| (&dialogue.name, dialogue.from, dialogue.to));
+        let transfers =
+            self.transfers.iter().map(|transfer| (&transfer.name, transfer.from, transfer.to));
+        let dialogues =
+            self.dialogues.iter().map(|dialogue| (&dialogue.name, dialogue.from, dialogue.to));
         for (name, from, to) in transfers.chain(dialogues) {
             let (from, to) = (&self.hosts[from], &self.hosts[to]);
             if !self.topology.reaches(from.seat.medium, to.seat.medium) {
                 return refuse(format!(
                     "there is no way from {} to {} for {name}: join {} and {} by a router or a bridge",
-                    from.name, to.name, self.media[from.seat.medium].name, self.media[to.seat.medium].name
+                    from.name,
+                    to.name,
+                    self.media[from.seat.medium].name,
+                    self.media[to.seat.medium].name
                 ));
             }
         }
@@ -212,7 +226,8 @@ impl Blueprint {
         let here = &self.hosts[plan.host];
         if self.media[here.seat.medium].framing() == Framing::Ip {
             return Err(ParameterError::Topology(
-                "a serial line carries IP packets only: leave programs out that speak in frames".to_owned(),
+                "a serial line carries IP packets only: leave programs out that speak in frames"
+                    .to_owned(),
             ));
         }
         let Some(there) = plan.peer().map(|peer| &self.hosts[peer]) else { return Ok(()) };
@@ -251,7 +266,8 @@ impl HostPlan {
         if !section.has("count") {
             return Ok(vec![one]);
         }
-        let (count, step) = (section.count_within("count", 1..=MOST_HOSTS)?, section.count("step")?);
+        let (count, step) =
+            (section.count_within("count", 1..=MOST_HOSTS)?, section.count("step")?);
         let like = |number| Self {
             name: format!("{name}-{}", number + 1),
             seat: Seat {
@@ -263,7 +279,11 @@ impl HostPlan {
         Ok((0..count).map(like).collect())
     }
 
-    fn read(section: &Section<'_>, name: &str, media: &[MediumPlan]) -> Result<Self, ParameterError> {
+    fn read(
+        section: &Section<'_>,
+        name: &str,
+        media: &[MediumPlan],
+    ) -> Result<Self, ParameterError> {
         for part in ["machine", "nic", "tcp"] {
             section.word(part)?;
         }
@@ -312,7 +332,8 @@ fn read_tcp(section: &Section<'_>) -> Result<Config, ParameterError> {
         .map_err(|error| section.wrong("profile", format!("is no set of rules: {error}")))?;
     let mut config = profile.config();
     config.initial_window =
-        u32::try_from(section.count_within("initial_window", 1..=MOST_SEGMENTS)?).unwrap_or(u32::MAX);
+        u32::try_from(section.count_within("initial_window", 1..=MOST_SEGMENTS)?)
+            .unwrap_or(u32::MAX);
     config.delayed_ack_tick = section.span("delayed_ack_tick")?.into();
     config.slow_tick = section.span("slow_tick")?.into();
     if section.has("ecn") && section.switch("ecn")? {

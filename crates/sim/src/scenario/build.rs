@@ -88,7 +88,8 @@ impl Blueprint {
 
     fn build(&self, seed: u64, options: &TransferOptions, keep: Keep) -> World {
         let mtus = self.hosts.iter().map(|host| options.mtu.unwrap_or(host.mtu));
-        let router_mtus = self.relays.iter().flat_map(|relay| relay.cards.iter().map(|card| card.mtu));
+        let router_mtus =
+            self.relays.iter().flat_map(|relay| relay.cards.iter().map(|card| card.mtu));
         let packets = mtus.chain(router_mtus).map(|mtu| mtu + EthernetHeader::LENGTH);
         let others = self.speakers.iter().map(SpeakerPlan::longest);
         let others = others.chain(self.media.iter().map(MediumPlan::noise_length));
@@ -126,7 +127,8 @@ impl Blueprint {
         }
         for (number, plan) in self.relays.iter().enumerate() {
             let cards = (0..).zip(&plan.cards);
-            let seats = cards.map(|(card, plan)| sit(plan.seat.medium, Occupant::Relay(small(number), card)));
+            let seats = cards
+                .map(|(card, plan)| sit(plan.seat.medium, Occupant::Relay(small(number), card)));
             let seats: Vec<(u16, Port)> = seats.collect();
             if plan.kind == RelayKind::Router {
                 world.seats.extend(&seats);
@@ -156,7 +158,9 @@ impl Blueprint {
             // There is no ring: from medium to medium away from `to`, each is met once.
             let mut near = vec![to];
             while let Some(medium) = near.pop() {
-                for seats in bridges().filter(|seats| seats.iter().any(|&(place, _)| place == medium)) {
+                for seats in
+                    bridges().filter(|seats| seats.iter().any(|&(place, _)| place == medium))
+                {
                     for &(place, port) in seats.iter().filter(|&&(place, _)| place != medium) {
                         if place != to && !bridged.contains_key(&(place, to)) {
                             bridged.insert((place, to), port);
@@ -173,7 +177,8 @@ impl Blueprint {
         let host = &self.hosts[number];
         let medium = &self.media[host.seat.medium];
         let mut random = Stream::new(seed, HOST_STREAMS + number as u64);
-        let mut config = StackConfig::new(MacAddress::new(station(number)), self.topology.cidr(number));
+        let mut config =
+            StackConfig::new(MacAddress::new(station(number)), self.topology.cidr(number));
         (config.tcp, config.count_packets) = (host.tcp, host.count_packets);
         let routes = self.topology.routes(host.seat.medium);
         config.routes.extend(routes.map(|(network, gateway)| Route::via(network, gateway)));
@@ -185,7 +190,8 @@ impl Blueprint {
         });
         let steering = Steering::new(secret, count);
         let head_start = Span::from_picos(random.below(2_000_000_000_000));
-        let arbiter = Arbiter::new(host.machine.bus, seed, ARBITER_STREAMS + ((number as u64) << 40));
+        let arbiter =
+            Arbiter::new(host.machine.bus, seed, ARBITER_STREAMS + ((number as u64) << 40));
         let nic = Nic::new(host.nic.clone(), Span::of_bits(8, medium.rate()), arbiter);
         let capabilities = self.capabilities(host, options, keep);
         Machine::new(&host.machine, nic, shards, steering, capabilities, head_start)
@@ -256,7 +262,8 @@ impl Blueprint {
         let plan = &transfer.options;
         let mut config = options.config.unwrap_or(self.hosts[transfer.from].tcp);
         config.send_buffer = options.send_buffer.or(plan.send_buffer).unwrap_or(4_096).into();
-        config.receive_buffer = options.receive_buffer.or(plan.receive_buffer).unwrap_or(4_096).into();
+        config.receive_buffer =
+            options.receive_buffer.or(plan.receive_buffer).unwrap_or(4_096).into();
         Bulk {
             name: transfer.name.clone(),
             address,
@@ -290,7 +297,8 @@ impl Blueprint {
         let reports = self.hosts.iter().zip(&world.machines).flat_map(|(host, machine)| {
             machine.reports().map(|report| ProgramReport { host: host.name.clone(), ..report })
         });
-        let machines = self.hosts.iter().zip(&world.machines).map(|(host, machine)| host.outcome(machine));
+        let machines =
+            self.hosts.iter().zip(&world.machines).map(|(host, machine)| host.outcome(machine));
         let wires = self.media.iter().zip(&world.places).map(|(plan, place)| WireOutcome {
             name: plan.name.clone(),
             rate: plan.rate(),
@@ -305,7 +313,9 @@ impl Blueprint {
                 let wire = &wires[usize::from(wire)];
                 format!("{}: {}", wire.stations[port], wire.name)
             }
-            Part::Inside { machine, processor, unit } => self.hosts[machine].name_of(processor, unit),
+            Part::Inside { machine, processor, unit } => {
+                self.hosts[machine].name_of(processor, unit)
+            }
             Part::Relay { relay, unit } => {
                 format!("{}: {}", self.relays[usize::from(relay)].name, unit.name())
             }
@@ -320,7 +330,12 @@ impl Blueprint {
             complete,
             programs: reports.collect(),
             machines: machines.collect(),
-            relays: self.relays.iter().zip(&world.relays).map(|(plan, relay)| plan.outcome(relay)).collect(),
+            relays: self
+                .relays
+                .iter()
+                .zip(&world.relays)
+                .map(|(plan, relay)| plan.outcome(relay))
+                .collect(),
             wires,
             frames: Vec::new(),
             timeline,
@@ -345,8 +360,9 @@ impl HostPlan {
         let outcome = |((busy, levels), queue)| ProcessorOutcome { busy, levels, queue };
         let processors: Vec<ProcessorOutcome> =
             all.map(outcome).take(self.machine.processors.get().into()).collect();
-        let sum =
-            |of: fn(&ProcessorOutcome) -> Span| processors.iter().map(of).fold(Span::ZERO, |a, b| a + b);
+        let sum = |of: fn(&ProcessorOutcome) -> Span| {
+            processors.iter().map(of).fold(Span::ZERO, |a, b| a + b)
+        };
         MachineOutcome {
             name: self.name.clone(),
             busy: sum(|one| one.busy),
@@ -361,17 +377,19 @@ impl HostPlan {
     fn name_of(&self, processor: u16, unit: Unit) -> String {
         let is_one_of_several = self.machine.processors > NonZeroU16::MIN && unit != Unit::Bus;
         let (name, unit) = (&self.name, unit.name());
-        if is_one_of_several { format!("{name}: {unit} {processor}") } else { format!("{name}: {unit}") }
+        if is_one_of_several {
+            format!("{name}: {unit} {processor}")
+        } else {
+            format!("{name}: {unit}")
+        }
     }
 }
 
 impl RelayPlan {
     fn outcome(&self, relay: &Relay) -> RelayOutcome {
         let (busy, levels) = relay.busy();
-        let cards = self.cards.iter().zip(relay.cards()).map(|(plan, (card, outlet))| RelayCardOutcome {
-            name: plan.name.clone(),
-            card,
-            outlet: *outlet,
+        let cards = self.cards.iter().zip(relay.cards()).map(|(plan, (card, outlet))| {
+            RelayCardOutcome { name: plan.name.clone(), card, outlet: *outlet }
         });
         RelayOutcome {
             name: self.name.clone(),

@@ -62,10 +62,14 @@ impl MediumPlan {
         }
         if root.has("medium") {
             return Err(ParameterError::Topology(
-                "a scenario has one medium or several with names: leave `medium` out, or [media]".to_owned(),
+                "a scenario has one medium or several with names: leave `medium` out, or [media]"
+                    .to_owned(),
             ));
         }
-        names.iter().map(|name| Self::read(&settings.section(format!("media.{name}")), name)).collect()
+        names
+            .iter()
+            .map(|name| Self::read(&settings.section(format!("media.{name}")), name))
+            .collect()
     }
 
     fn read(section: &Section<'_>, name: &str) -> Result<Self, ParameterError> {
@@ -114,15 +118,17 @@ impl MediumPlan {
                 if bus.reaches(longest) {
                     Ok(())
                 } else {
-                    refuse("the bus is too long: a collision must be heard within 512 bits, so shorten it")
+                    refuse(
+                        "the bus is too long: a collision must be heard within 512 bits, so shorten it",
+                    )
                 }
             }
             Kind::Duplex(_) | Kind::Serial(_) if seats.len() != 2 => {
                 refuse("a cable has two ends: give the scenario two hosts, or a bus")
             }
-            Kind::Duplex(_) | Kind::Serial(_) if self.has_noise() => {
-                refuse("nobody else is on a cable with two ends: leave the noise out, or take a bus")
-            }
+            Kind::Duplex(_) | Kind::Serial(_) if self.has_noise() => refuse(
+                "nobody else is on a cable with two ends: leave the noise out, or take a bus",
+            ),
             Kind::Switch(_) if self.has_noise() => {
                 refuse("other people's traffic needs a bus: leave the noise out, or take a bus")
             }
@@ -175,7 +181,10 @@ impl Kind {
             "switch" => Ok(Self::Switch(SwitchParameters::read(section)?)),
             kind => Err(section.wrong(
                 "kind",
-                format!("is {}: it must be bus, hub, duplex, switch or serial", kind.escape_debug()),
+                format!(
+                    "is {}: it must be bus, hub, duplex, switch or serial",
+                    kind.escape_debug()
+                ),
             )),
         }
     }
@@ -196,8 +205,10 @@ impl NoisePlan {
             return Ok(None);
         }
         if rate > wire {
-            return Err(section
-                .wrong("rate", format!("is {rate}, more than the wire carries: it must be at most {wire}")));
+            return Err(section.wrong(
+                "rate",
+                format!("is {rate}, more than the wire carries: it must be at most {wire}"),
+            ));
         }
         Ok(Some(Self {
             mean: Span::of_bits(8 * length as u64, rate),
@@ -218,13 +229,21 @@ impl Seat {
         Ok(Self {
             medium: if is_only { 0 } else { medium_of(section, who, media)? },
             position: section.count("position")?,
-            cable: if section.has("cable.rate") { Some(Cable::read(&section.below("cable"))?) } else { None },
+            cable: if section.has("cable.rate") {
+                Some(Cable::read(&section.below("cable"))?)
+            } else {
+                None
+            },
         })
     }
 }
 
 /// The medium that a card says it is on.
-fn medium_of(section: &Section<'_>, who: &str, media: &[MediumPlan]) -> Result<usize, ParameterError> {
+fn medium_of(
+    section: &Section<'_>,
+    who: &str,
+    media: &[MediumPlan],
+) -> Result<usize, ParameterError> {
     let known = || media.iter().map(|medium| medium.name.as_str()).collect::<Vec<_>>().join(", ");
     if !section.has("on") {
         return Err(ParameterError::Topology(format!(
@@ -233,7 +252,8 @@ fn medium_of(section: &Section<'_>, who: &str, media: &[MediumPlan]) -> Result<u
             known()
         )));
     }
-    let names: Vec<&str> = section.word("on")?.split([' ', ',']).filter(|name| !name.is_empty()).collect();
+    let names: Vec<&str> =
+        section.word("on")?.split([' ', ',']).filter(|name| !name.is_empty()).collect();
     let [name] = names[..] else {
         return Err(ParameterError::Topology(format!(
             "the card of {who} is on {}: a card is on one medium, and who has several cards is a router or a bridge",

@@ -91,13 +91,21 @@ impl Scenario {
     }
 
     /// Adds what the file says that `key` names.
-    fn unfold(&mut self, key: &str, shelf: &Shelf, read: &Reader<'_>) -> Result<(), ParameterError> {
+    fn unfold(
+        &mut self,
+        key: &str,
+        shelf: &Shelf,
+        read: &Reader<'_>,
+    ) -> Result<(), ParameterError> {
         let mut name = self.settings.word(key).map(str::to_owned);
         for _ in 0..DEEPEST {
             let Some(file) = name else { return Ok(()) };
             let text = if file.ends_with(".toml") {
-                let unreadable =
-                    |what| ParameterError::Unreadable { key: key.to_owned(), file: file.clone(), what };
+                let unreadable = |what| ParameterError::Unreadable {
+                    key: key.to_owned(),
+                    file: file.clone(),
+                    what,
+                };
                 read(&file).map_err(unreadable)?
             } else {
                 shelf.text(&file)?.to_owned()

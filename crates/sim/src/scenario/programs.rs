@@ -4,8 +4,9 @@ use super::blueprint::{HostPlan, TransferOptions};
 use super::spread::Spread;
 use crate::parameter::{ParameterError, Section, Settings};
 use crate::speaker::{
-    BlastParameters, BlastReceiver, BlastSender, DecnetParameters, DecnetReceiver, DecnetSender, NFS_LONGEST,
-    NfsClient, NfsClientParameters, NfsServer, NfsServerParameters, Saturate, SaturateParameters, Speaker,
+    BlastParameters, BlastReceiver, BlastSender, DecnetParameters, DecnetReceiver, DecnetSender,
+    NFS_LONGEST, NfsClient, NfsClientParameters, NfsServer, NfsServerParameters, Saturate,
+    SaturateParameters, Speaker,
 };
 
 /// Of a bulk transfer between two hosts: each has a port of its own.
@@ -76,7 +77,12 @@ impl ProgramPlans {
         Ok(plans)
     }
 
-    fn add(&mut self, section: &Section<'_>, name: &str, hosts: &[HostPlan]) -> Result<(), ParameterError> {
+    fn add(
+        &mut self,
+        section: &Section<'_>,
+        name: &str,
+        hosts: &[HostPlan],
+    ) -> Result<(), ParameterError> {
         match section.word("kind")? {
             "bulk" => self.transfers.extend(TransferPlan::read(section, name, hosts)?),
             "dialogue" => self.dialogues.push(DialoguePlan::read(section, name, hosts)?),
@@ -115,7 +121,8 @@ impl ProgramPlans {
                 return Err(ParameterError::Unknown {
                     what: "kind of program",
                     name: kind.to_owned(),
-                    known: "bulk, blast, decnet, dialogue, saturate, nfs-client, nfs-server".to_owned(),
+                    known: "bulk, blast, decnet, dialogue, saturate, nfs-client, nfs-server"
+                        .to_owned(),
                 });
             }
         }
@@ -146,8 +153,9 @@ impl ProgramPlans {
         if count <= MOST_ENDS {
             return Ok(());
         }
-        let what =
-            format!("{count} transfers and dialogues are too many: leave some out, down to {MOST_ENDS}");
+        let what = format!(
+            "{count} transfers and dialogues are too many: leave some out, down to {MOST_ENDS}"
+        );
         Err(ParameterError::Topology(what))
     }
 }
@@ -156,7 +164,9 @@ impl SpeakerPlan {
     /// The host that it speaks to, if it speaks to one.
     pub(super) const fn peer(&self) -> Option<usize> {
         match self.kind {
-            SpeakerKind::Saturate(_) | SpeakerKind::NfsServer(_) | SpeakerKind::DecnetSender(..) => None,
+            SpeakerKind::Saturate(_)
+            | SpeakerKind::NfsServer(_)
+            | SpeakerKind::DecnetSender(..) => None,
             SpeakerKind::NfsClient(_, peer)
             | SpeakerKind::BlastSender(_, peer)
             | SpeakerKind::BlastReceiver(_, peer)
@@ -172,16 +182,17 @@ impl SpeakerPlan {
             SpeakerKind::BlastSender(parameters, _) | SpeakerKind::BlastReceiver(parameters, _) => {
                 parameters.longest()
             }
-            SpeakerKind::DecnetSender(parameters, _) | SpeakerKind::DecnetReceiver(parameters, _) => {
-                parameters.longest()
-            }
+            SpeakerKind::DecnetSender(parameters, _)
+            | SpeakerKind::DecnetReceiver(parameters, _) => parameters.longest(),
         }
     }
 
     pub(super) fn speaker(&self) -> Box<dyn Speaker> {
         let name = self.name.clone();
         match &self.kind {
-            SpeakerKind::Saturate(parameters) => Box::new(Saturate::new(*parameters, name, self.host)),
+            SpeakerKind::Saturate(parameters) => {
+                Box::new(Saturate::new(*parameters, name, self.host))
+            }
             SpeakerKind::BlastSender(parameters, to) => {
                 Box::new(BlastSender::new(*parameters, name, self.host, *to))
             }
@@ -197,7 +208,9 @@ impl SpeakerPlan {
             SpeakerKind::NfsClient(parameters, server) => {
                 Box::new(NfsClient::new(*parameters, name, self.host, *server))
             }
-            SpeakerKind::NfsServer(parameters) => Box::new(NfsServer::new(*parameters, name, self.host)),
+            SpeakerKind::NfsServer(parameters) => {
+                Box::new(NfsServer::new(*parameters, name, self.host))
+            }
         }
     }
 }
@@ -218,7 +231,11 @@ impl DialoguePlan {
 impl TransferPlan {
     /// A transfer, or one from each host of a group to the host of the other group that has its number, or several of
     /// each.
-    fn read(section: &Section<'_>, name: &str, hosts: &[HostPlan]) -> Result<Vec<Self>, ParameterError> {
+    fn read(
+        section: &Section<'_>,
+        name: &str,
+        hosts: &[HostPlan],
+    ) -> Result<Vec<Self>, ParameterError> {
         let options = TransferOptions {
             bytes: Some(section.count_within("bytes", 1..=u64::MAX)?),
             send_buffer: Some(section.size("send_buffer")?),
@@ -230,7 +247,8 @@ impl TransferPlan {
         let (from, to) = (group(section, "from", hosts)?, group(section, "to", hosts)?);
         if from.len() != to.len() {
             let (from, to) = (from.len(), to.len());
-            let what = format!("the transfer {name} is from {from} hosts to {to}: name as many of both");
+            let what =
+                format!("the transfer {name} is from {from} hosts to {to}: name as many of both");
             return Err(ParameterError::Topology(what));
         }
         if from.iter().zip(&to).any(|(from, to)| from == to) {
@@ -241,7 +259,14 @@ impl TransferPlan {
             (Spread::read(section)?, section.several("connections", MOST_CONNECTIONS)?);
         let pairs = from.into_iter().zip(to);
         let all = pairs.flat_map(|pair| std::iter::repeat_n(pair, usize::from(connections.get())));
-        let plan = |(number, (from, to))| Self { name: name.to_owned(), from, to, number, spread, options };
+        let plan = |(number, (from, to))| Self {
+            name: name.to_owned(),
+            from,
+            to,
+            number,
+            spread,
+            options,
+        };
         Ok(all.enumerate().map(plan).collect())
     }
 }
@@ -254,7 +279,11 @@ fn host(section: &Section<'_>, word: &str, hosts: &[HostPlan]) -> Result<usize, 
 }
 
 /// The hosts that a word names.
-fn group(section: &Section<'_>, word: &str, hosts: &[HostPlan]) -> Result<Vec<usize>, ParameterError> {
+fn group(
+    section: &Section<'_>,
+    word: &str,
+    hosts: &[HostPlan],
+) -> Result<Vec<usize>, ParameterError> {
     let wanted = section.word(word)?;
     let named = |host: &HostPlan| host.group == wanted || host.name == wanted;
     let found: Vec<usize> = (0..hosts.len()).filter(|&number| named(&hosts[number])).collect();

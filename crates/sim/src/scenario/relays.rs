@@ -39,7 +39,10 @@ pub(super) struct RelayCardPlan {
 
 impl RelayPlan {
     /// All routers, then all bridges.
-    pub(super) fn read_all(settings: &Settings, media: &[MediumPlan]) -> Result<Vec<Self>, ParameterError> {
+    pub(super) fn read_all(
+        settings: &Settings,
+        media: &[MediumPlan],
+    ) -> Result<Vec<Self>, ParameterError> {
         let mut plans = Vec::new();
         for (place, kind) in [("routers", RelayKind::Router), ("bridges", RelayKind::Bridge)] {
             for name in settings.names(place) {
@@ -69,8 +72,10 @@ impl RelayPlan {
             )));
         }
         let parameters = RelayParameters::read(&section)?;
-        let queues =
-            cards.iter().map(|card| card.nic.queues).fold(parameters.machine.processors, NonZeroU16::max);
+        let queues = cards
+            .iter()
+            .map(|card| card.nic.queues)
+            .fold(parameters.machine.processors, NonZeroU16::max);
         if queues > NonZeroU16::MIN {
             return Err(ParameterError::Topology(format!(
                 "{name} has {queues} processors or queues: give a router or a bridge one, and cards with one"

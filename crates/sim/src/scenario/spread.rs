@@ -102,7 +102,8 @@ mod tests {
 
     fn ends(spread: Spread, number: usize, from: u16, to: u16) -> Ends {
         let (from, to) = (steering(1, from), steering(2, to));
-        let ends = Ends::new(spread, number, (HERE, &from), (SERVER, &to), Stream::new(1, number as u64));
+        let ends =
+            Ends::new(spread, number, (HERE, &from), (SERVER, &to), Stream::new(1, number as u64));
         if let Some(local) = ends.local {
             assert_eq!(ends.from, from.of_connection(local, SERVER));
             assert_eq!(ends.to, to.of_connection(local, SERVER));

@@ -52,7 +52,9 @@ impl Topology {
         let networks = networks(media.len(), relays);
         let count = networks.iter().max().map_or(0, |most| most + 1);
         if count > MOST_NETWORKS {
-            let what = format!("{count} networks are too many: join some by bridges, up to {MOST_NETWORKS}");
+            let what = format!(
+                "{count} networks are too many: join some by bridges, up to {MOST_NETWORKS}"
+            );
             return Err(ParameterError::Topology(what));
         }
         let routers = routers(hosts.len(), relays, &networks)?;
@@ -78,7 +80,11 @@ impl Topology {
         let routers = relays.iter().filter(|relay| relay.kind == RelayKind::Router);
         let cards = routers.flat_map(|router| {
             router.cards.iter().map(|card| {
-                (format!("the card {} of {}", card.name, router.name), card.seat.medium, card.address)
+                (
+                    format!("the card {} of {}", card.name, router.name),
+                    card.seat.medium,
+                    card.address,
+                )
             })
         });
         hosts.chain(cards).map(|(name, medium, wish)| (name, self.networks[medium], wish)).collect()
@@ -94,7 +100,8 @@ impl Topology {
         let mut addresses = Vec::with_capacity(stations.len());
         for (number, (name, network, wish)) in stations.iter().enumerate() {
             let address = wish.unwrap_or_else(|| usual_address(*network, number));
-            let home = Ipv4Cidr::new(usual_address(*network, number), self.prefix).unwrap_or(Ipv4Cidr::ALL);
+            let home = Ipv4Cidr::new(usual_address(*network, number), self.prefix)
+                .unwrap_or(Ipv4Cidr::ALL);
             if !home.contains(address) {
                 return Err(ParameterError::Topology(format!(
                     "{name} cannot have the address {address}: its network is {}/{}",
@@ -172,10 +179,13 @@ impl Topology {
     pub(super) fn ways(&self, router: usize) -> BTreeMap<u32, Way> {
         let ways = (0..self.distances.len()).filter_map(|to| {
             let cards = (0..).zip(&self.routers[router]);
-            let reach =
-                cards.filter_map(|(number, card)| Some((self.distances[to][card.network]?, number, card)));
-            let (distance, card, nearest) = reach.min_by_key(|&(distance, number, _)| (distance, number))?;
-            let gateway = if distance == 0 { None } else { Some(self.gateway(nearest.network, to)?) };
+            let reach = cards.filter_map(|(number, card)| {
+                Some((self.distances[to][card.network]?, number, card))
+            });
+            let (distance, card, nearest) =
+                reach.min_by_key(|&(distance, number, _)| (distance, number))?;
+            let gateway =
+                if distance == 0 { None } else { Some(self.gateway(nearest.network, to)?) };
             Some((network_of(usual_address(to, 0)), Way { card, gateway }))
         });
         ways.collect()
@@ -299,7 +309,9 @@ fn networks(media: usize, relays: &[RelayPlan]) -> Vec<usize> {
         if networks[medium].is_some() {
             continue;
         }
-        for joined in map.reach(Part::Medium(medium)).into_iter().filter_map(|(part, _)| part.medium()) {
+        for joined in
+            map.reach(Part::Medium(medium)).into_iter().filter_map(|(part, _)| part.medium())
+        {
             networks[joined] = Some(count);
         }
         count += 1;
@@ -338,9 +350,11 @@ fn distances(to: usize, count: usize, routers: &[Vec<RouterCard>]) -> Vec<Option
     distances[to] = Some(0);
     let mut reached = vec![to];
     while !reached.is_empty() {
-        let joins = |router: &&Vec<RouterCard>| router.iter().any(|card| reached.contains(&card.network));
+        let joins =
+            |router: &&Vec<RouterCard>| router.iter().any(|card| reached.contains(&card.network));
         let next = distances[reached[0]].map(|distance| distance + 1);
-        let beyond: Vec<usize> = routers.iter().filter(joins).flatten().map(|card| card.network).collect();
+        let beyond: Vec<usize> =
+            routers.iter().filter(joins).flatten().map(|card| card.network).collect();
         reached.clear();
         for network in beyond {
             if distances[network].is_none() {

@@ -48,7 +48,8 @@ impl Header {
 
     /// The header of a frame, if it is long enough.
     pub(crate) fn read(frame: &[u8]) -> Option<Self> {
-        let number = |at: usize| frame.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
+        let number =
+            |at: usize| frame.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
         let mut numbers = [0; 4];
         for (number, place) in numbers.iter_mut().zip(frame.get(14..LENGTH)?.chunks_exact(4)) {
             *number = u32::from_be_bytes([place[0], place[1], place[2], place[3]]);

@@ -20,7 +20,9 @@ impl TcpStream {
         }
         let length = into.len().min(LARGEST_COPY);
         let into = &mut into[..length];
-        Ok(self.socket.block(Side::Read, |state, _| state.stack.tcp_peek(self.socket.handle, into))?)
+        Ok(self
+            .socket
+            .block(Side::Read, |state, _| state.stack.tcp_peek(self.socket.handle, into))?)
     }
 
     /// Writes as much of `data` as there is room for without copying it, and takes that off its front; how much.
@@ -58,7 +60,9 @@ impl TcpStream {
     /// As for reading.
     pub fn read_shared(&self, most: usize) -> io::Result<Bytes> {
         let (handle, most) = (self.socket.handle, most.min(LARGEST_COPY));
-        Ok(self.socket.block(Side::Read, |state, now| state.stack.tcp_read_shared(now, handle, most))?)
+        Ok(self
+            .socket
+            .block(Side::Read, |state, now| state.stack.tcp_read_shared(now, handle, most))?)
     }
 
     /// Reads into the buffers in their order, as far as there is something.

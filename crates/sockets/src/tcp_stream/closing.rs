@@ -24,8 +24,11 @@ impl Handle for TcpHandle {
         let is_in_time = wait_for_acknowledgement(self, access, shared);
         let now = access.now();
         // Neither can fail: nobody else has this handle.
-        let _ =
-            if is_in_time { access.stack.tcp_close(now, self) } else { access.stack.tcp_abort(now, self) };
+        let _ = if is_in_time {
+            access.stack.tcp_close(now, self)
+        } else {
+            access.stack.tcp_abort(now, self)
+        };
     }
 }
 

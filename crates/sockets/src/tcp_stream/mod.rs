@@ -45,8 +45,9 @@ impl TcpStream {
             (socket, access.stack.tcp_write(now, handle, first))
         };
         let taken = taken.map_err(Error::from)?;
-        let opened = socket
-            .block_within(Side::Write, limit, |state, _| outcome_of_opening(&state.stack, socket.handle));
+        let opened = socket.block_within(Side::Write, limit, |state, _| {
+            outcome_of_opening(&state.stack, socket.handle)
+        });
         match (opened, limit) {
             (Ok(()), _) => Ok((Self { socket: Arc::new(socket) }, taken)),
             (Err(Error::TimedOut(_)), Limit::Within(within)) => {
@@ -231,7 +232,8 @@ impl TcpStream {
     pub fn set_keep_alive(&self, keep_alive: Option<KeepAlive>) -> io::Result<()> {
         let handle = self.socket.handle;
         Ok(self.socket.call(|stack, now| {
-            stack.tcp_configure(now, handle, |connection| connection.set_keep_alive(now, keep_alive))
+            stack
+                .tcp_configure(now, handle, |connection| connection.set_keep_alive(now, keep_alive))
         })?)
     }
 

@@ -39,7 +39,11 @@ macro_rules! store {
                             writeln!(answers, "ok")?;
                         }
                         (Some("get"), Some(word), None) => {
-                            writeln!(answers, "{}", words.get(word).map_or("?", |meaning| meaning))?;
+                            writeln!(
+                                answers,
+                                "{}",
+                                words.get(word).map_or("?", |meaning| meaning)
+                            )?;
                         }
                         _ => writeln!(answers, "what?")?,
                     }

@@ -50,7 +50,10 @@ fn our_goodput_against_the_kernel_s_cubic_cell_by_cell() {
     isolated_test(|| {
         // What one transfer has learnt of the path is nothing that the next one may use.
         fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1").unwrap();
-        println!("{:>6} {:>5} {:>12} {:>12}  ours / kernel", "RTT", "loss", "ours B/s", "kernel B/s");
+        println!(
+            "{:>6} {:>5} {:>12} {:>12}  ours / kernel",
+            "RTT", "loss", "ours B/s", "kernel B/s"
+        );
         for round_trip in ROUND_TRIPS {
             for loss in LOSSES {
                 compare(round_trip, loss, setting::<u64>("LINERATE_AGAINST_KERNEL", "0"));
@@ -80,7 +83,9 @@ fn compare(round_trip: &str, loss: &str, repeats: u64) {
         kernels.push(theirs.goodput);
         last = Some((mine.counters, theirs.counters));
     }
-    [&mut ratios, &mut ours, &mut kernels].into_iter().for_each(|sample| sample.sort_by(f64::total_cmp));
+    [&mut ratios, &mut ours, &mut kernels]
+        .into_iter()
+        .for_each(|sample| sample.sort_by(f64::total_cmp));
     let middle = |sample: &[f64]| (sample[sample.len() / 2] + sample[(sample.len() - 1) / 2]) / 2.0;
     let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
     println!(
@@ -97,7 +102,8 @@ fn compare(round_trip: &str, loss: &str, repeats: u64) {
 fn we_send(way: &str, seed: u64) -> Outcome {
     let impaired = |tap| Impair::new(tap, way.parse().unwrap(), seed);
     let (net, interface) =
-        network_with(impaired, |config| config.tcp.send_buffer = (4 << 20).into()).expect("a device");
+        network_with(impaired, |config| config.tcp.send_buffer = (4 << 20).into())
+            .expect("a device");
     let listener = TcpListener::bind((KERNEL, 0)).unwrap();
     let start = time::Instant::now();
     let ours = net.connect(listener.local_addr().unwrap()).unwrap();
@@ -125,8 +131,12 @@ fn the_kernel_sends(way: &str, seed: u64) -> Outcome {
     let mut near = Impair::new(tap, way.parse().unwrap(), seed);
     let network = Network::new().unwrap();
     let mut far = network.run(|| {
-        let tap = Tap::open(&TapConfig { name: "far%d".to_owned(), offloads: false, ..TapConfig::default() })
-            .unwrap();
+        let tap = Tap::open(&TapConfig {
+            name: "far%d".to_owned(),
+            offloads: false,
+            ..TapConfig::default()
+        })
+        .unwrap();
         let interface = KernelInterface::named(tap.interface().name()).unwrap();
         interface.disable_ipv6().unwrap();
         interface.add_address(OURS, 24).unwrap();

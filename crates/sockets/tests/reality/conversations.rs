@@ -63,7 +63,10 @@ fn where_nobody_listens_both_are_refused() {
     isolated_test(|| {
         let Some((net, _)) = network() else { return };
         assert_eq!(net.connect((KERNEL, 81)).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-        assert_eq!(TcpStream::connect((OURS, 81)).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        assert_eq!(
+            TcpStream::connect((OURS, 81)).unwrap_err().kind(),
+            ErrorKind::ConnectionRefused
+        );
     });
 }
 
@@ -115,7 +118,10 @@ fn datagrams_go_both_ways_and_so_do_refusals() {
             assert_eq!(ours.send(&vec![1; length]).unwrap(), length);
             assert_eq!(kernels.recv(&mut heard).unwrap(), length);
             assert_eq!(kernels.send(&vec![2; length]).unwrap(), length);
-            assert_eq!(ours.recv_from(&mut heard).unwrap(), (length, kernels.local_addr().unwrap()));
+            assert_eq!(
+                ours.recv_from(&mut heard).unwrap(),
+                (length, kernels.local_addr().unwrap())
+            );
         }
         assert_eq!(ours.send(&[0; 1_473]).unwrap_err().kind(), ErrorKind::InvalidInput);
         ours.connect((KERNEL, 10)).unwrap();
@@ -156,11 +162,15 @@ fn many_connections_of_both_kinds_at_once() {
             }
             for stream in ours.incoming().take(CONNECTIONS) {
                 let mut stream = stream.unwrap();
-                scope.spawn(move || io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap());
+                scope.spawn(move || {
+                    io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap()
+                });
             }
             for stream in kernels.incoming().take(CONNECTIONS) {
                 let mut stream = stream.unwrap();
-                scope.spawn(move || io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap());
+                scope.spawn(move || {
+                    io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap()
+                });
             }
         });
         assert_content();

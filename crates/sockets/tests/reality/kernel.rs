@@ -81,7 +81,8 @@ pub(crate) fn network_on<L: Link + Readiness + Send + 'static>(
     configure: impl FnOnce(&mut StackConfig),
 ) -> (Net, KernelInterface) {
     let interface = tap.interface().clone();
-    let mut config = StackConfig::new("02:00:00:00:00:02".parse().unwrap(), "10.0.0.2/24".parse().unwrap());
+    let mut config =
+        StackConfig::new("02:00:00:00:00:02".parse().unwrap(), "10.0.0.2/24".parse().unwrap());
     configure(&mut config);
     (Net::builder(around(tap), config).start().unwrap(), interface)
 }
@@ -105,15 +106,20 @@ pub(crate) fn assert_content() {
     }
     // A SYN that a bad cable has doubled may come when the connection is open. The kernel answers it by a challenge
     // (RFC 5961 §4.2), and counts it in both places.
-    let challenges = counter(&fs::read_to_string("/proc/net/netstat").unwrap(), "TcpExt TCPSYNChallenge");
+    let challenges =
+        counter(&fs::read_to_string("/proc/net/netstat").unwrap(), "TcpExt TCPSYNChallenge");
     let errors = counter(&snmp, "Tcp InErrs");
-    assert!(errors <= challenges, "Tcp InErrs {errors}, of which {challenges} at most were a second SYN");
+    assert!(
+        errors <= challenges,
+        "Tcp InErrs {errors}, of which {challenges} at most were a second SYN"
+    );
 }
 
 /// The counter of this protocol and name.
 fn counter(snmp: &str, wanted: &str) -> u64 {
     let (protocol, name) = wanted.split_once(' ').unwrap();
-    let mut lines = snmp.lines().filter_map(|line| line.split_once(": ")).filter(|line| line.0 == protocol);
+    let mut lines =
+        snmp.lines().filter_map(|line| line.split_once(": ")).filter(|line| line.0 == protocol);
     let names = lines.next().unwrap().1.split(' ');
     let values = lines.next().unwrap().1.split(' ');
     let (_, value) = names.zip(values).find(|found| found.0 == name).unwrap();

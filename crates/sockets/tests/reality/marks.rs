@@ -14,7 +14,10 @@ fn marks_reduce_the_sender_s_window_on_either_side_and_lose_nothing() {
     isolated_test(|| {
         fs::write("/proc/sys/net/ipv4/tcp_ecn", "1").unwrap();
         let router = |link| Impair::new(link, "mark=2%".parse().unwrap(), 3_168);
-        let Some((net, _)) = network_with(router, |config| config.tcp.ecn = EcnRule::Request) else { return };
+        let Some((net, _)) = network_with(router, |config| config.tcp.ecn = EcnRule::Request)
+        else {
+            return;
+        };
         let (ours, kernels) = to_kernel(&net);
         upload(&ours, &kernels, BYTES);
         let statistics = ours.statistics().unwrap();

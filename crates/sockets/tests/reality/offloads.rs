@@ -159,7 +159,9 @@ fn the_kernel_cuts_our_super_frames_for_a_host_that_takes_none() {
     isolated_test(|| {
         let Some(tap) = open_with_offloads() else { return };
         let (near, _) = network_on(tap, |tap| tap, route_behind);
-        let Some(tap) = open(&TapConfig { offloads: false, ..TapConfig::default() }) else { return };
+        let Some(tap) = open(&TapConfig { offloads: false, ..TapConfig::default() }) else {
+            return;
+        };
         take_up(&tap, ROUTER);
         fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
         let mut config =

@@ -20,7 +20,8 @@ fn network(offloads: bool) -> Option<Net> {
         opened => opened.unwrap(),
     };
     take_up(&queues[0], crate::kernel::KERNEL);
-    let config = StackConfig::new("02:00:00:00:00:02".parse().unwrap(), "10.0.0.2/24".parse().unwrap());
+    let config =
+        StackConfig::new("02:00:00:00:00:02".parse().unwrap(), "10.0.0.2/24".parse().unwrap());
     let mut queues = queues.into_iter();
     let first = queues.next().unwrap();
     Some(Net::builder(first, config).queues(queues).start().unwrap())
@@ -34,8 +35,14 @@ fn exchange(net: &Net) {
         download(ours, kernels, BYTES);
     }
     let counted = net.counters().unwrap();
-    assert_eq!((counted.tcp.active_opens, counted.tcp.passive_opens), (QUEUES as u64, QUEUES as u64));
-    assert_eq!((counted.tcp.in_errors, counted.ip.in_header_errors, counted.tcp.out_resets), (0, 0, 0));
+    assert_eq!(
+        (counted.tcp.active_opens, counted.tcp.passive_opens),
+        (QUEUES as u64, QUEUES as u64)
+    );
+    assert_eq!(
+        (counted.tcp.in_errors, counted.ip.in_header_errors, counted.tcp.out_resets),
+        (0, 0, 0)
+    );
     let dropped: u64 = net.handovers().iter().map(|shard| shard.dropped).sum();
     assert_eq!(dropped, 0);
     assert_content();

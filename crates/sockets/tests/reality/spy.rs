@@ -18,13 +18,18 @@ pub(crate) struct Spy<L> {
 /// Ports and sequence number of a SYN in an Ethernet frame without options of IP.
 fn syn(frame: &[u8]) -> Option<(u16, u16, u32)> {
     let is_tcp = frame.get(12..15) == Some(&[8, 0, 0x45]) && frame.get(23) == Some(&6);
-    let segment = frame.get(34..).filter(|segment| is_tcp && segment.len() >= 20 && segment[13] & 2 != 0)?;
+    let segment =
+        frame.get(34..).filter(|segment| is_tcp && segment.len() >= 20 && segment[13] & 2 != 0)?;
     let port = |at: usize| u16::from_be_bytes([segment[at], segment[at + 1]]);
     Some((port(0), port(2), u32::from_be_bytes(segment[4..8].try_into().unwrap())))
 }
 
 impl<L: Link> Link for Spy<L> {
-    fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         self.link.receive(budget, |frame| {
             if let Some((_, ours, number)) = syn(frame.bytes) {
                 self.noted.lock().unwrap().entry(ours).or_default()[1] = Some(number);

@@ -106,7 +106,9 @@ fn we_receive_what_the_kernel_sends_over_a_bad_cable() {
     isolated_test(|| {
         let Some((net, _)) = network_over(bad_cable) else { return };
         let (ours, kernels) = from_kernel(&net);
-        report(&net, "from the kernel, badly", &ours, bytes(), || download(&ours, &kernels, bytes()));
+        report(&net, "from the kernel, badly", &ours, bytes(), || {
+            download(&ours, &kernels, bytes())
+        });
         let statistics = ours.statistics().unwrap();
         assert!(statistics.out_of_order_segments > 0 && statistics.duplicate_segments > 0);
     });

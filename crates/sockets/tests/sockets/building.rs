@@ -18,7 +18,9 @@ fn its_threads_have_its_name_and_the_numbers_of_its_shards() {
     let (two, _others) = queues(MemoryConfig::default(), 2).unwrap();
     let mut two = two.into_iter();
     // A name of the system's ends with a zero byte, whatever the application has behind it.
-    drop(Net::builder(one, config(LEFT)).name("one\0more").when_ended(tell.clone()).start().unwrap());
+    drop(
+        Net::builder(one, config(LEFT)).name("one\0more").when_ended(tell.clone()).start().unwrap(),
+    );
     let builder = Net::builder(two.next().unwrap(), config(RIGHT)).queues(two);
     drop(builder.name("two").when_ended(tell).start().unwrap());
     let mut names: Vec<_> = names.iter().collect();
@@ -45,7 +47,11 @@ fn without_a_budget_it_does_one_thing_at_a_time() {
 struct Narrow(MemoryLink, usize);
 
 impl Link for Narrow {
-    fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         self.0.receive(budget, on_frame)
     }
 

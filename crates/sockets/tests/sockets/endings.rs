@@ -52,7 +52,10 @@ fn everybody_who_waits_is_woken_when_the_application_ends_the_network() {
     left.shutdown();
     let error = left.bind((LEFT, 0)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NetworkDown);
-    assert_eq!(error.to_string(), "the application has shut this network down: make a new one to go on");
+    assert_eq!(
+        error.to_string(),
+        "the application has shut this network down: make a new one to go on"
+    );
     assert!(left.connect((RIGHT, 1)).is_err() && left.bind_udp((LEFT, 0)).is_err());
 }
 
@@ -158,7 +161,11 @@ struct Broken {
 }
 
 impl Link for Broken {
-    fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         if self.shows.load(Ordering::Relaxed) {
             Err((self.fault)())
         } else {
@@ -201,7 +208,11 @@ impl Readiness for Broken {
 fn a_bug_in_the_network_s_thread_leaves_nobody_waiting() {
     let (link, right) = cable();
     let shows = Arc::new(AtomicBool::new(false));
-    let broken = Broken { link, shows: Arc::clone(&shows), fault: || panic!("this panic is part of a test") };
+    let broken = Broken {
+        link,
+        shows: Arc::clone(&shows),
+        fault: || panic!("this panic is part of a test"),
+    };
     let left = Net::builder(broken, config(LEFT)).start().unwrap();
     let right = Net::builder(right, config(RIGHT)).start().unwrap();
     let heard = what_waiting_threads_hear(&left, &right, || {
@@ -221,7 +232,8 @@ fn nothing_is_taken_by_the_sockets_of_a_network_that_has_ended() {
     let broken = Broken { link, shows: Arc::clone(&shows), fault: || LinkError::Down };
     // The link is kept, so that the other end of it is not gone as well.
     let (sender, kept) = mpsc::channel();
-    let gone = Net::builder(broken, config(LEFT)).when_ended(move |link| sender.send(link).unwrap());
+    let gone =
+        Net::builder(broken, config(LEFT)).when_ended(move |link| sender.send(link).unwrap());
     let gone = gone.start().unwrap();
     let ended = Net::builder(right, config(RIGHT)).start().unwrap();
     let (near, far) = connection(&gone, &ended);
@@ -239,7 +251,8 @@ fn nothing_is_taken_by_the_sockets_of_a_network_that_has_ended() {
     for (mut stream, datagrams, why) in
         [(near, at_left, End::Link(LinkError::Down)), (far, at_right, End::ShutDown)]
     {
-        let end = |error: std::io::Error| error.get_ref().and_then(|inner| inner.downcast_ref().cloned());
+        let end =
+            |error: std::io::Error| error.get_ref().and_then(|inner| inner.downcast_ref().cloned());
         let why = Some(Error::Ended(why));
         assert_eq!(end(stream.write(b"lost").unwrap_err()), why);
         assert_eq!(end(stream.read(&mut [0]).unwrap_err()), why);
@@ -257,7 +270,8 @@ fn the_peers_of_connections_that_are_still_being_closed_are_told_too() {
     let mut left = ByHand::new(left);
     // The link is kept, so that what the right says last is still there.
     let (sender, kept) = mpsc::channel();
-    let right = Net::builder(right, config(RIGHT)).when_ended(move |link| sender.send(link).unwrap());
+    let right =
+        Net::builder(right, config(RIGHT)).when_ended(move |link| sender.send(link).unwrap());
     let right = right.start().unwrap();
     let (from_closed, closed) = left.accept(&right);
     let (from_lingering, lingering) = left.accept(&right);

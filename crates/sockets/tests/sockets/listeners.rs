@@ -162,7 +162,10 @@ fn two_hundred_callers_at_once_are_each_answered_for_themselves() {
 fn waiting_for_a_connection_ends_when_its_time_is_over() {
     let (left, right) = networks();
     let listener = left.bind((LEFT, 80)).unwrap();
-    assert_eq!(listener.set_timeout(Some(Duration::ZERO)).unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(
+        listener.set_timeout(Some(Duration::ZERO)).unwrap_err().kind(),
+        ErrorKind::InvalidInput
+    );
     listener.set_timeout(Some(Duration::from_millis(1))).unwrap();
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     listener.set_timeout(Some(Duration::MAX)).unwrap();

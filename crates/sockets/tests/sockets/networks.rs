@@ -31,11 +31,12 @@ pub(crate) fn networks() -> (Net, Net) {
 /// Both configured in the same way.
 pub(crate) fn networks_with(change: impl Fn(&mut StackConfig)) -> (Net, Net) {
     let (left, right) = cable();
-    let [left, right] = [(left, LEFT, "left"), (right, RIGHT, "right")].map(|(link, address, name)| {
-        let mut config = config(address);
-        change(&mut config);
-        Net::builder(link, config).name(name).start().unwrap()
-    });
+    let [left, right] =
+        [(left, LEFT, "left"), (right, RIGHT, "right")].map(|(link, address, name)| {
+            let mut config = config(address);
+            change(&mut config);
+            Net::builder(link, config).name(name).start().unwrap()
+        });
     (left, right)
 }
 
@@ -65,7 +66,8 @@ impl ByHand {
     /// The left one, which listens.
     pub(crate) fn new(link: MemoryLink) -> Self {
         let mut stack = Stack::new(config(LEFT), [1; 32]);
-        let listener = stack.tcp_listen(SocketAddrV4::new(LEFT, 80), &ListenOptions::default()).unwrap();
+        let listener =
+            stack.tcp_listen(SocketAddrV4::new(LEFT, 80), &ListenOptions::default()).unwrap();
         Self { host: Host::new(stack, link), listener }
     }
 

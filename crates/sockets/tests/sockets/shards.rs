@@ -129,7 +129,10 @@ fn whoever_waits_for_a_connection_hears_that_the_listener_or_the_network_has_end
 fn a_queue_that_is_gone_ends_the_whole_network_and_every_queue_is_given_back() {
     let (mut left, right) = queues(MemoryConfig::default(), SHARDS).unwrap();
     let (sender, given_back) = mpsc::channel();
-    let net = builder(right, RIGHT, 2).when_ended(move |link| sender.send(link).unwrap()).start().unwrap();
+    let net = builder(right, RIGHT, 2)
+        .when_ended(move |link| sender.send(link).unwrap())
+        .start()
+        .unwrap();
     drop(left.remove(1));
     let queues: Vec<_> = given_back.iter().take(SHARDS).collect();
     assert_eq!(queues.len(), SHARDS);

@@ -1,6 +1,8 @@
 //! Streams carry bytes as those of `std::net` do.
 
-use crate::networks::{ByHand, LEFT, RIGHT, cable, config, connection, networks, networks_with, until_waits};
+use crate::networks::{
+    ByHand, LEFT, RIGHT, cable, config, connection, networks, networks_with, until_waits,
+};
 use crate::pattern;
 use linerate_sockets::{Config, ConnectOptions, KeepAlive, ListenOptions, Net, Profile, State};
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};

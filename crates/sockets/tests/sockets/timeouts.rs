@@ -55,9 +55,18 @@ fn a_timeout_of_no_time_is_refused() {
     let (left, right) = networks();
     let (near, _far) = connection(&left, &right);
     let kind = |error: std::io::Error| error.kind();
-    assert_eq!(near.set_read_timeout(Some(Duration::ZERO)).map_err(kind), Err(ErrorKind::InvalidInput));
-    assert_eq!(near.set_write_timeout(Some(Duration::ZERO)).map_err(kind), Err(ErrorKind::InvalidInput));
-    assert_eq!(near.set_user_timeout(Some(Duration::ZERO)).map_err(kind), Err(ErrorKind::InvalidInput));
+    assert_eq!(
+        near.set_read_timeout(Some(Duration::ZERO)).map_err(kind),
+        Err(ErrorKind::InvalidInput)
+    );
+    assert_eq!(
+        near.set_write_timeout(Some(Duration::ZERO)).map_err(kind),
+        Err(ErrorKind::InvalidInput)
+    );
+    assert_eq!(
+        near.set_user_timeout(Some(Duration::ZERO)).map_err(kind),
+        Err(ErrorKind::InvalidInput)
+    );
     let address = SocketAddr::from((LEFT, 9));
     let refused = left.connect_timeout(&address, Duration::ZERO).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidInput);

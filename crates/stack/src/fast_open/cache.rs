@@ -112,7 +112,8 @@ mod tests {
     use super::*;
     use core::net::Ipv4Addr;
 
-    const NEWS: FastOpenLesson = FastOpenLesson { cookie: None, mss: None, accepted: false, refused: false };
+    const NEWS: FastOpenLesson =
+        FastOpenLesson { cookie: None, mss: None, accepted: false, refused: false };
 
     fn at(address: u8, port: u16) -> SocketAddrV4 {
         SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, address), port)
@@ -148,7 +149,12 @@ mod tests {
         }
         let known = |mss| Some(FastOpenOffer::Data { cookie: cookie(3).unwrap(), mss });
         assert_eq!(cache.offer(now, at(1, 1), at(9, 80)), known(None));
-        cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { mss: Some(900), accepted: true, ..NEWS });
+        cache.learn(
+            now,
+            at(1, 1),
+            at(9, 80),
+            &FastOpenLesson { mss: Some(900), accepted: true, ..NEWS },
+        );
         assert_eq!(cache.offer(now, at(1, 1), at(9, 80)), known(Some(900)));
         // One that says nothing of it this time takes what it took.
         cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { accepted: true, ..NEWS });
@@ -164,8 +170,14 @@ mod tests {
             cache.learn(now, at(1, 1), at(9, 80), &refused);
             let pause = FIRST_PAUSE * minutes;
             assert_eq!(cache.offer(now, at(1, 2), at(9, 80)), None);
-            assert!(cache.offer(now, at(1, 2), at(9, 443)).is_some(), "another port is another matter");
-            assert_eq!(cache.offer(now + (pause - Duration::from_nanos(1)), at(1, 2), at(9, 80)), None);
+            assert!(
+                cache.offer(now, at(1, 2), at(9, 443)).is_some(),
+                "another port is another matter"
+            );
+            assert_eq!(
+                cache.offer(now + (pause - Duration::from_nanos(1)), at(1, 2), at(9, 80)),
+                None
+            );
             now += pause;
             assert!(cache.offer(now, at(1, 2), at(9, 80)).is_some());
         }
@@ -190,7 +202,8 @@ mod tests {
     fn the_server_that_was_not_asked_for_longest_makes_room() {
         let (mut cache, now) = (cache(), Instant::ZERO);
         let news = FastOpenLesson { cookie: cookie(7), ..NEWS };
-        let forgotten: u64 = (0..4).map(|server| cache.learn(now, at(1, 1), at(server, 80), &news)).sum();
+        let forgotten: u64 =
+            (0..4).map(|server| cache.learn(now, at(1, 1), at(server, 80), &news)).sum();
         assert_eq!(forgotten, 0);
         let is_known = |cache: &mut FastOpenCache, server| {
             matches!(cache.offer(now, at(1, 1), at(server, 80)), Some(FastOpenOffer::Data { .. }))
@@ -202,7 +215,8 @@ mod tests {
         assert!([0, 2, 3, 4].into_iter().all(|server| is_known(&mut cache, server)));
         // Of ports that refuse there are not more, either.
         let refused = FastOpenLesson { refused: true, ..NEWS };
-        let forgotten = [1, 2, 3, 4, 1, 5].map(|port| cache.learn(now, at(1, 1), at(0, port), &refused));
+        let forgotten =
+            [1, 2, 3, 4, 1, 5].map(|port| cache.learn(now, at(1, 1), at(0, port), &refused));
         assert_eq!(forgotten, [0, 0, 0, 0, 0, 1]);
         cache.check();
     }

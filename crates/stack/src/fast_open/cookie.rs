@@ -141,7 +141,11 @@ mod tests {
             let mut bytes = [0; 16];
             bytes[..8].copy_from_slice(cookie.as_bytes());
             let other = FastOpenCookie::new(&bytes[..length]).unwrap();
-            assert_eq!(mint.judge(now, SERVER, CLIENT, &other), Worth::Nothing, "{length} bytes of it");
+            assert_eq!(
+                mint.judge(now, SERVER, CLIENT, &other),
+                Worth::Nothing,
+                "{length} bytes of it"
+            );
         }
     }
 

@@ -48,7 +48,8 @@ impl<T> Recent<T> {
         let oldest = if is_full { self.links.pop_front(&mut self.order) } else { None };
         let place = match oldest {
             Some(place) => {
-                let forgotten = core::mem::replace(&mut self.entries[place as usize], (flow, thing));
+                let forgotten =
+                    core::mem::replace(&mut self.entries[place as usize], (flow, thing));
                 self.table.remove(forgotten.0, place);
                 place
             }

@@ -15,7 +15,12 @@ use linerate_wire::{Segment, TcpFlags, TcpHeader};
 impl Stack {
     /// Answers a SYN with a cookie.
     #[cold]
-    pub(super) fn answer_with_cookie(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>) {
+    pub(super) fn answer_with_cookie(
+        &mut self,
+        arrived: &Arrived<'_>,
+        index: u32,
+        syn: &Segment<'_>,
+    ) {
         let now = arrived.arrival.at;
         let (local, peer) = arrived.ends(syn);
         let Ok(way) = self.way_to(now, *peer.ip()) else {
@@ -24,7 +29,8 @@ impl Stack {
         };
         let rules = self.rules_of(index);
         let config = self.tcp_configs.shared(rules).clone();
-        let is_accurate = config.accurate_ecn != EcnRule::Off && syn.flags().asks_for_accurate_ecn();
+        let is_accurate =
+            config.accurate_ecn != EcnRule::Off && syn.flags().asks_for_accurate_ecn();
         let kept = Kept::of(syn, config.timestamps, is_accurate);
         let offset = self.numbers.timestamp_offset(local, peer);
         let seeds = Seeds {
@@ -49,7 +55,12 @@ impl Stack {
     /// An acknowledgement without a connection may bring back a cookie of this listener, and open its
     /// connection. False if it does not, and belongs to nobody.
     #[cold]
-    pub(crate) fn take_cookie(&mut self, arrived: &Arrived<'_>, index: u32, ack: &Segment<'_>) -> bool {
+    pub(crate) fn take_cookie(
+        &mut self,
+        arrived: &Arrived<'_>,
+        index: u32,
+        ack: &Segment<'_>,
+    ) -> bool {
         if !self.expects_cookies(arrived, index) || ack.flags().contains(TcpFlags::SYN) {
             return false;
         }
@@ -75,11 +86,13 @@ impl Stack {
         let rules = self.rules_of(index);
         let mut field = [0; 40];
         // Only who was answered so counts like this (RFC 9768 §5.1).
-        let may_be = self.tcp_configs.shared(rules).accurate_ecn != EcnRule::Off && !kept.keeps_ecn();
+        let may_be =
+            self.tcp_configs.shared(rules).accurate_ecn != EcnRule::Off && !kept.keeps_ecn();
         let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);
         let ecn = arrived.header.type_of_service.ecn();
         let (owner, iss) = (Owner::HalfOpen(index), Some(ack.ack - 1));
-        let connection = self.insert_tcp(owner, (local, peer), &way, rules, Open::Passive, iss).index();
+        let connection =
+            self.insert_tcp(owner, (local, peer), &way, rules, Open::Passive, iss).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
             socket.connection.learn_from_cookie((&syn, ack, ecn), arrived.arrival.at);
         }
@@ -96,7 +109,8 @@ impl Stack {
     /// that belong to nobody, and a forger has nothing to guess.
     fn expects_cookies(&mut self, arrived: &Arrived<'_>, index: u32) -> bool {
         let Some(listener) = self.sockets.listener_at(index) else { return false };
-        let recently = listener.cookie_sent.is_some_and(|sent| arrived.arrival.at.since(sent) < PERIOD * 2);
+        let recently =
+            listener.cookie_sent.is_some_and(|sent| arrived.arrival.at.since(sent) < PERIOD * 2);
         listener.options.syn_cookies != SynCookies::Never && recently
     }
 
@@ -104,7 +118,8 @@ impl Stack {
         self.counted.tcp_extra.syn_cookies_failed += 1;
         if let Some(listener) = self.sockets.listener_at(index) {
             let counted = &mut listener.counted;
-            let which = if replayed { &mut counted.cookies_replayed } else { &mut counted.cookies_refused };
+            let which =
+                if replayed { &mut counted.cookies_replayed } else { &mut counted.cookies_refused };
             *which += 1;
         }
     }

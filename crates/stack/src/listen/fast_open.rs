@@ -124,8 +124,10 @@ impl Stack {
     #[cold]
     pub(crate) fn leave_pending(&mut self, index: u32) {
         let Some(handle) = self.pending_fast.remove(&index) else { return };
-        let was_reset =
-            self.sockets.tcp_at(index).is_some_and(|socket| socket.connection.error() == Some(Error::Reset));
+        let was_reset = self
+            .sockets
+            .tcp_at(index)
+            .is_some_and(|socket| socket.connection.error() == Some(Error::Reset));
         // The listener may have ended before its connection.
         if let Ok((_, listener)) = self.sockets.listener_mut(handle) {
             listener.pending.leave(self.now, was_reset);

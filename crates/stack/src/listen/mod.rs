@@ -195,7 +195,11 @@ impl Stack {
         let listeners = &self.listeners;
         let is_taken = |port| listeners.get(Flow::bound(at(port))).is_some();
         if local.port() != 0 {
-            return if is_taken(local.port()) { Err(Error::AddressInUse(local)) } else { Ok(local) };
+            return if is_taken(local.port()) {
+                Err(Error::AddressInUse(local))
+            } else {
+                Ok(local)
+            };
         }
         let anyone = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
         let port = self.tcp_ports.choose(*local.ip(), anyone, is_taken);
@@ -312,7 +316,13 @@ impl Stack {
         self.keep_syn(arrived, index, syn, admission);
     }
 
-    fn keep_syn(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>, admission: Admission) {
+    fn keep_syn(
+        &mut self,
+        arrived: &Arrived<'_>,
+        index: u32,
+        syn: &Segment<'_>,
+        admission: Admission,
+    ) {
         let (local, peer) = arrived.ends(syn);
         let way = self.way_to(arrived.arrival.at, *peer.ip());
         let (Ok(way), Ok(())) = (way, self.sockets.has_room()) else {
@@ -324,7 +334,8 @@ impl Stack {
         let is_fast = matches!(admission, Admission::Fast(_));
         let now = arrived.arrival.at;
         let owner = Owner::HalfOpen(index);
-        let connection = self.insert_tcp(owner, (local, peer), &way, rules, Open::Passive, None).index();
+        let connection =
+            self.insert_tcp(owner, (local, peer), &way, rules, Open::Passive, None).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
             let opening = &mut socket.connection;
             opening.learn_from_syn(syn, now);
@@ -353,7 +364,8 @@ impl Stack {
 
     /// The rules of a listener's connections.
     fn rules_of(&mut self, index: u32) -> Rules {
-        let own = self.sockets.listener_at(index).and_then(|listener| listener.options.config.as_ref());
+        let own =
+            self.sockets.listener_at(index).and_then(|listener| listener.options.config.as_ref());
         self.tcp_configs.choose(own)
     }
 
@@ -434,9 +446,10 @@ impl Stack {
             listener.pending.check(self.count_pending(handle), limit);
         }
         assert!(listener.acceptable.len() <= listener.options.backlog, "accept queues are limited");
-        for (queue, owner) in
-            [(&listener.half_open, Owner::HalfOpen(index)), (&listener.acceptable, Owner::Acceptable(index))]
-        {
+        for (queue, owner) in [
+            (&listener.half_open, Owner::HalfOpen(index)),
+            (&listener.acceptable, Owner::Acceptable(index)),
+        ] {
             for connection in self.queues.iter(queue) {
                 let socket = self.sockets.get(connection).and_then(Socket::as_tcp);
                 assert_eq!(socket.map(|socket| socket.owner), Some(owner), "queues hold their own");

@@ -104,7 +104,10 @@ impl Kept {
     /// its low bits. It is at most 63 ms less than `offset`, so later ones do not go back.
     pub(crate) fn timestamp_offset(&self, offset: u32, now: Instant) -> u32 {
         let Some(extras) = self.extras else { return offset };
-        #[allow(clippy::cast_possible_truncation, reason = "the clock of timestamps is the low half")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "the clock of timestamps is the low half"
+        )]
         let clock = offset.wrapping_add(now.as_millis() as u32);
         offset.wrapping_sub(clock.wrapping_sub(extras.mark()) & MARK)
     }
@@ -177,7 +180,13 @@ impl CookieJar {
     }
 
     /// The number of a SYN-ACK from `local` to `peer` that leaves at `now`.
-    pub(crate) fn make(&self, now: Instant, local: SocketAddrV4, peer: SocketAddrV4, kept: &Kept) -> SeqNum {
+    pub(crate) fn make(
+        &self,
+        now: Instant,
+        local: SocketAddrV4,
+        peer: SocketAddrV4,
+        kept: &Kept,
+    ) -> SeqNum {
         self.make_in(period_at(now), local, peer, kept)
     }
 

@@ -229,7 +229,11 @@ fn users_are_told_of_a_neighbour_that_is_forgotten_and_not_of_one_that_never_ans
     for now in [42, 44, 46] {
         pass_time(&mut neighbors, at(now));
     }
-    assert_eq!((neighbors.table.len(), neighbors.generation()), (0, before), "nobody had an answer");
+    assert_eq!(
+        (neighbors.table.len(), neighbors.generation()),
+        (0, before),
+        "nobody had an answer"
+    );
 }
 
 #[test]
@@ -251,7 +255,10 @@ fn who_was_looked_up_once_is_remembered_longer_than_who_never_was() {
         neighbors.learn(at(1), address(host), station(host), true);
     }
     neighbors.check();
-    assert_eq!((neighbors.table.get(address(1)).is_some(), neighbors.table.get(address(2))), (true, None));
+    assert_eq!(
+        (neighbors.table.get(address(1)).is_some(), neighbors.table.get(address(2))),
+        (true, None)
+    );
 }
 
 #[test]
@@ -298,7 +305,11 @@ fn invented_addresses_do_not_push_out_known_neighbours() {
     }
     let refused = 50 - LIMITS.unresolved as u64;
     let counted = neighbors.counted();
-    assert_eq!((counted.table_overflows, counted.queue_drops), (refused, refused), "none of it is forgotten");
+    assert_eq!(
+        (counted.table_overflows, counted.queue_drops),
+        (refused, refused),
+        "none of it is forgotten"
+    );
     assert_eq!(questions(&mut neighbors).len(), LIMITS.unresolved);
     assert_eq!(neighbors.lookup(at(0), address(1)), Some(station(1)));
     neighbors.check();

@@ -3,8 +3,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use linerate_wire::{
-    Echo, EtherType, EthernetHeader, IcmpError, IcmpMessage, Ipv4Header, MacAddress, Protocol, Quote,
-    Unreachable, VlanTags,
+    Echo, EtherType, EthernetHeader, IcmpError, IcmpMessage, Ipv4Header, MacAddress, Protocol,
+    Quote, Unreachable, VlanTags,
 };
 use proptest::prelude::*;
 
@@ -28,7 +28,8 @@ fn segment(from: SocketAddrV4, to: SocketAddrV4) -> Vec<u8> {
 
 fn framed(ether_type: EtherType, packet: &[u8]) -> Vec<u8> {
     let station = MacAddress::new([2, 0, 0, 0, 0, 1]);
-    let header = EthernetHeader { destination: station, source: station, tags: VlanTags::NONE, ether_type };
+    let header =
+        EthernetHeader { destination: station, source: station, tags: VlanTags::NONE, ether_type };
     let mut bytes = Vec::from([0; ETHERNET_HEADER]);
     header.emit(&mut bytes);
     bytes.extend_from_slice(packet);
@@ -36,7 +37,8 @@ fn framed(ether_type: EtherType, packet: &[u8]) -> Vec<u8> {
 }
 
 fn end() -> impl Strategy<Value = SocketAddrV4> {
-    (any::<u32>(), any::<u16>()).prop_map(|(ip, port)| SocketAddrV4::new(Ipv4Addr::from_bits(ip), port))
+    (any::<u32>(), any::<u16>())
+        .prop_map(|(ip, port)| SocketAddrV4::new(Ipv4Addr::from_bits(ip), port))
 }
 
 proptest! {
@@ -118,7 +120,8 @@ fn what_belongs_to_no_connection_goes_to_the_first_shard_and_what_all_must_know_
     let mut steering = steering(8);
     let [from, to] = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));
     let mut echo = [0; 16];
-    IcmpMessage::EchoRequest(Echo { identifier: 1, sequence: 1, data: b"is there" }).emit(&mut echo);
+    IcmpMessage::EchoRequest(Echo { identifier: 1, sequence: 1, data: b"is there" })
+        .emit(&mut echo);
     let packets = [
         packet(from, to, Protocol::UDP, &[9; 8]),
         packet(from, to, Protocol::ICMP, &echo),

@@ -131,7 +131,8 @@ impl BurstHeaders {
             Some(row) => {
                 let window = row.window(self.number);
                 let place = TCP + WINDOW;
-                frame.first_chunk_mut::<LONGEST>()?[place..place + 2].copy_from_slice(&window.to_be_bytes());
+                frame.first_chunk_mut::<LONGEST>()?[place..place + 2]
+                    .copy_from_slice(&window.to_be_bytes());
                 (ACK, row.step, self.sum.add_u16(window))
             }
         };
@@ -177,7 +178,9 @@ impl Stack {
     #[inline(always)]
     fn fill_with_burst_behind<const TCP: usize>(&mut self, slots: &mut impl FrameSlots) -> bool {
         let burst = &mut self.burst;
-        let Some(socket) = burst.owner.and_then(|owner| self.sockets.tcp_at(owner)) else { return false };
+        let Some(socket) = burst.owner.and_then(|owner| self.sockets.tcp_at(owner)) else {
+            return false;
+        };
         let connection = &socket.connection;
         while burst.goes_on() {
             let data = |seq, payload: &mut [u8]| connection.copy_of_burst(seq, payload);
@@ -241,7 +244,10 @@ impl Stack {
                 socket.connection.note_burst(frames);
                 if socket.connection.falls_silent_after_burst(self.now) {
                     // It may have a deadline, and is otherwise what it was before the burst.
-                    debug_assert!(socket.connection.events().is_empty(), "nobody has to hear of a silence");
+                    debug_assert!(
+                        socket.connection.events().is_empty(),
+                        "nobody has to hear of a silence"
+                    );
                     socket.arm(index, &mut self.timers);
                     self.ready.remove(Sender::Socket(index));
                     self.burst.forget();

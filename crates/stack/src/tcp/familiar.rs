@@ -41,7 +41,12 @@ impl Stack {
     /// predicted is written to where it belongs before anybody knows whether it is intact, and is there, or is not, with
     /// the answer to that.
     #[inline(never)]
-    pub(crate) fn handle_familiar_data(&mut self, bytes: &[u8], index: u32, packet: PlainPacket<'_>) {
+    pub(crate) fn handle_familiar_data(
+        &mut self,
+        bytes: &[u8],
+        index: u32,
+        packet: PlainPacket<'_>,
+    ) {
         if packet.type_of_service().ecn() == Ecn::NotEct
             && self.held_ack.is_none()
             && let Some(socket) = self.sockets.awake_at(index)
@@ -49,7 +54,9 @@ impl Stack {
             && let Ok(segment) = Segment::parse(packet.segment())
             && let Some(room) = socket.connection.room_for_predicted(&segment)
         {
-            let Some(data) = packet.copy_intact(room) else { return self.handle_unfamiliar_bytes(bytes) };
+            let Some(data) = packet.copy_intact(room) else {
+                return self.handle_unfamiliar_bytes(bytes);
+            };
             self.predicted_frames += 1;
             self.memory.supply(socket);
             self.held_data = HeldData::begin(&self.memory, (index, socket), &packet, data);
@@ -81,7 +88,11 @@ impl Stack {
         };
         // A listener has a say in what comes for the one, and may get what comes for the other.
         if let Owner::HalfOpen(listener) = socket.owner {
-            return self.handle_half_open(&RxFrame::plain(bytes, self.now), (index, listener), packet);
+            return self.handle_half_open(
+                &RxFrame::plain(bytes, self.now),
+                (index, listener),
+                packet,
+            );
         }
         if socket.state == State::TimeWait {
             return self.handle_unfamiliar_bytes(bytes);
@@ -95,7 +106,13 @@ impl Stack {
         }
         if segment.payload.is_empty() {
             let whose = (handle, &socket.connection);
-            if HeldAck::keep(&mut self.held_ack, self.now, whose, || NextAck::after(&packet), &segment) {
+            if HeldAck::keep(
+                &mut self.held_ack,
+                self.now,
+                whose,
+                || NextAck::after(&packet),
+                &segment,
+            ) {
                 return;
             }
             return self.give_control(index, packet);
@@ -125,7 +142,9 @@ impl Stack {
         if frame.checksum == RxChecksum::Unverified && !packet.is_intact() {
             return self.handle_unfamiliar(frame);
         }
-        let Some(socket) = self.sockets.awake_at(index) else { return self.handle_unfamiliar(frame) };
+        let Some(socket) = self.sockets.awake_at(index) else {
+            return self.handle_unfamiliar(frame);
+        };
         if let Owner::HalfOpen(listener) = socket.owner {
             return self.handle_half_open(frame, (index, listener), packet);
         }
@@ -145,16 +164,24 @@ impl Stack {
             return self.handle_unfamiliar(frame);
         };
         let arrival = Arrival::of(frame, self.now);
-        if !self.predicts_frames || frame.segment.is_some() || (!arrival.verified && !packet.is_intact()) {
+        if !self.predicts_frames
+            || frame.segment.is_some()
+            || (!arrival.verified && !packet.is_intact())
+        {
             return self.handle_unfamiliar(frame);
         }
-        let Ok(segment) = Segment::parse(packet.segment()) else { return self.handle_unfamiliar(frame) };
+        let Ok(segment) = Segment::parse(packet.segment()) else {
+            return self.handle_unfamiliar(frame);
+        };
         self.counted.receive.packets += 1;
         self.counted.ip.in_receives += 1;
         self.counted.tcp.in_segments += 1;
         let bytes = &frame.bytes[self.interface.capabilities.medium.header_length()..];
         let (header, payload) = (packet.header(), packet.segment());
-        self.handle_flow(&Arrived { arrival, header, payload, bytes, to_everyone: false }, &segment);
+        self.handle_flow(
+            &Arrived { arrival, header, payload, bytes, to_everyone: false },
+            &segment,
+        );
         self.counted.ip.in_delivers += 1;
     }
 
@@ -166,7 +193,9 @@ impl Stack {
         (index, listener): (u32, u32),
         packet: PlainPacket<'_>,
     ) {
-        let Ok(segment) = Segment::parse(packet.segment()) else { return self.handle_unfamiliar(frame) };
+        let Ok(segment) = Segment::parse(packet.segment()) else {
+            return self.handle_unfamiliar(frame);
+        };
         self.predicted_frames += 1;
         if !self.may_complete(listener, segment.flags()) {
             return;
@@ -219,7 +248,9 @@ impl Stack {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };
         let Some(socket) = self.sockets.awake_at(index) else { return };
         let disposition = socket.connection.handle_segment(self.now, &segment);
-        if disposition != Disposition::Accepted || concerned!(self).settle(index, socket) == Settled::Not {
+        if disposition != Disposition::Accepted
+            || concerned!(self).settle(index, socket) == Settled::Not
+        {
             self.follow_segment(self.now, index, disposition);
         }
     }

@@ -54,7 +54,8 @@ impl Headers {
         Ipv4Header::new(local, peer, Protocol::TCP).emit(0, &mut bytes[IP..]);
         let tcp_sum = checksum::pseudo_header_v4(local, peer, Protocol::TCP, 0);
         let last = (0, Ecn::NotEct);
-        let mut headers = Self { bytes, last, ip_sum: Sum::default(), tcp_sum, segment_sum: tcp_sum };
+        let mut headers =
+            Self { bytes, last, ip_sum: Sum::default(), tcp_sum, segment_sum: tcp_sum };
         headers.sum_anew();
         headers.fit_anew((SYN_PACKET, Ecn::NotEct));
         headers
@@ -82,7 +83,8 @@ impl Headers {
     /// Names the stations on the link.
     pub(crate) fn set_stations(&mut self, source: MacAddress, destination: MacAddress) {
         let ether_type = EtherType::IPV4;
-        EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type }.emit(&mut self.bytes);
+        EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type }
+            .emit(&mut self.bytes);
     }
 
     /// Says how routers are to treat the packets. The two bits of congestion are the connection's.
@@ -272,7 +274,10 @@ mod tests {
                 assert_eq!(header.ether_type, EtherType::IPV4);
             }
             let packet = Ipv4Packet::parse(&frame[medium..length]).unwrap();
-            assert_eq!((packet.header.source, packet.header.destination), (*local.ip(), *peer.ip()));
+            assert_eq!(
+                (packet.header.source, packet.header.destination),
+                (*local.ip(), *peer.ip())
+            );
             assert_eq!(packet.header.type_of_service.ecn(), Ecn::Ect0);
             assert!((packet.header.pseudo_header(27) + Sum::of(packet.payload)).is_valid());
             let segment = Segment::parse(packet.payload).unwrap();

@@ -50,12 +50,15 @@ impl HeldAck {
         next: impl FnOnce() -> Option<NextAck>,
         segment: &Segment<'_>,
     ) -> bool {
-        if !Self::may_follow(held.as_ref(), handle.index(), segment) || !connection.predicts_ack(segment) {
+        if !Self::may_follow(held.as_ref(), handle.index(), segment)
+            || !connection.predicts_ack(segment)
+        {
             return false;
         }
         let Some(next) = next() else { return false };
         let count = held.map_or(0, |earlier| earlier.count) + 1;
-        *held = Some(Self { handle, count, ack: segment.ack, end: connection.end_of_sent(), at, next });
+        *held =
+            Some(Self { handle, count, ack: segment.ack, end: connection.end_of_sent(), at, next });
         true
     }
 }

@@ -81,7 +81,8 @@ impl Stack {
         frame: PlainFrame<'a>,
         after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
-        let other = if self.expects_train() { self.hold_train(now, frame, after) } else { Some(frame) };
+        let other =
+            if self.expects_train() { self.hold_train(now, frame, after) } else { Some(frame) };
         if other.is_some() {
             self.end_train();
         }

@@ -8,7 +8,8 @@ use crate::stack::Stack;
 use alloc::sync::Arc;
 use core::net::SocketAddrV4;
 use linerate_tcp::{
-    Connection, Disposition, IcmpReport, ListenVerdict, Refusal, Reset, judge_listen, judge_unconnected,
+    Connection, Disposition, IcmpReport, ListenVerdict, Refusal, Reset, judge_listen,
+    judge_unconnected,
 };
 use linerate_units::Instant;
 use linerate_wire::{
@@ -51,7 +52,12 @@ impl Stack {
         }
     }
 
-    fn handle_connection_segment(&mut self, arrived: &Arrived<'_>, index: u32, segment: &Segment<'_>) {
+    fn handle_connection_segment(
+        &mut self,
+        arrived: &Arrived<'_>,
+        index: u32,
+        segment: &Segment<'_>,
+    ) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         if let Owner::HalfOpen(listener) = socket.owner
             && !self.may_complete(listener, segment.flags())
@@ -149,10 +155,12 @@ impl Stack {
         answer: &[u8],
         sum: Sum,
     ) -> bool {
-        let header = Ipv4Header::new(arrived.header.destination, arrived.header.source, Protocol::TCP);
+        let header =
+            Ipv4Header::new(arrived.header.destination, arrived.header.source, Protocol::TCP);
         let kept = self.send_packet(&header, answer.len(), |bytes| {
             bytes.copy_from_slice(answer);
-            let sum = TcpHeader::fill_ports(bytes, segment.destination_port, segment.source_port, sum);
+            let sum =
+                TcpHeader::fill_ports(bytes, segment.destination_port, segment.source_port, sum);
             TcpHeader::fill_checksum(bytes, header.pseudo_header(answer.len()), sum);
         });
         self.counted.tcp.out_segments += u64::from(kept);
@@ -173,8 +181,15 @@ impl Stack {
 
     /// The network reports a problem with a segment of ours: its connection is told, which judges
     /// whether the report can be true (RFC 5927 §4).
-    pub(crate) fn handle_segment_report(&mut self, now: Instant, error: IcmpError, quote: &Quote<'_>) {
-        let (Some((source_port, destination_port)), Some(quoted)) = (quote.ports(), quote.tcp_seq()) else {
+    pub(crate) fn handle_segment_report(
+        &mut self,
+        now: Instant,
+        error: IcmpError,
+        quote: &Quote<'_>,
+    ) {
+        let (Some((source_port, destination_port)), Some(quoted)) =
+            (quote.ports(), quote.tcp_seq())
+        else {
             return;
         };
         let local = SocketAddrV4::new(quote.header.source, source_port);
@@ -183,7 +198,9 @@ impl Stack {
         if let Some(index) = index {
             self.wake(index);
         }
-        let Some((index, socket)) = index.and_then(|index| Some((index, self.sockets.tcp_at(index)?))) else {
+        let Some((index, socket)) =
+            index.and_then(|index| Some((index, self.sockets.tcp_at(index)?)))
+        else {
             self.counted.tcp_extra.unmatched_icmps += 1;
             return;
         };

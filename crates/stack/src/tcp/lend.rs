@@ -44,7 +44,12 @@ impl Stack {
             had_room.set(true);
             fill(room)
         };
-        self.write_by(now, handle, |_| !had_room.get(), |connection| connection.write_with(now, wanted, fill))
+        self.write_by(
+            now,
+            handle,
+            |_| !had_room.get(),
+            |connection| connection.write_with(now, wanted, fill),
+        )
     }
 
     /// Shows received bytes to `take` where they lie, and takes as many as it says, which is returned: an
@@ -115,7 +120,12 @@ impl Stack {
     ///
     /// # Errors
     /// As [`Stack::tcp_read`].
-    pub fn tcp_read_shared(&mut self, now: Instant, handle: TcpHandle, most: usize) -> Result<Bytes, Error> {
+    pub fn tcp_read_shared(
+        &mut self,
+        now: Instant,
+        handle: TcpHandle,
+        most: usize,
+    ) -> Result<Bytes, Error> {
         self.read_by(now, handle, most > 0, |connection| connection.read_shared(now, most))
     }
 }

@@ -174,7 +174,13 @@ impl Stack {
                 spare.connection.reopen(config, path, seeds, open, now);
                 spare
             }
-            None => Box::new(TcpSocket::around(Connection::open(config.clone(), path, seeds, open, now))),
+            None => Box::new(TcpSocket::around(Connection::open(
+                config.clone(),
+                path,
+                seeds,
+                open,
+                now,
+            ))),
         };
         // Every field is named, for the compiler to ask for one that is new: in a place that is used again, one that is
         // forgotten would go on with what it was to the connection before.
@@ -266,7 +272,8 @@ impl Stack {
     /// Connections in TIME-WAIT are limited; of too many, the one that has waited longest ends.
     #[inline]
     fn enter_time_wait(&mut self, index: u32) {
-        let is_orphan = self.sockets.awake_at(index).is_some_and(|socket| socket.owner == Owner::Nobody);
+        let is_orphan =
+            self.sockets.awake_at(index).is_some_and(|socket| socket.owner == Owner::Nobody);
         self.orphans -= usize::from(is_orphan);
         self.queues.push_back(&mut self.time_wait.list, index);
         if self.time_wait.len() > self.limits.time_wait {
@@ -294,7 +301,9 @@ impl Stack {
     }
 
     fn retire_awake(&mut self, index: u32) {
-        let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else { return };
+        let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else {
+            return;
+        };
         let (was_established, was_orphan) = (socket.is_established(), socket.is_orphan());
         let (owner, flow) = (socket.owner, Flow::new(socket.local, socket.peer));
         let flow_hash = socket.flow_hash;
@@ -339,7 +348,11 @@ impl Stack {
             return;
         }
         self.orphans += usize::from(socket.is_orphan());
-        if socket.state == State::TimeWait { self.settle_in_time_wait(index) } else { self.follow(index) }
+        if socket.state == State::TimeWait {
+            self.settle_in_time_wait(index)
+        } else {
+            self.follow(index)
+        }
     }
 
     /// Lets one timer of a connection expire, if one is due.
@@ -393,10 +406,17 @@ impl Stack {
         }
         let flow = Flow::new(socket.local, socket.peer);
         assert_eq!(self.flows.get(flow), Some(index), "each connection is found by its flow");
-        assert_eq!(socket.state, socket.connection.state(), "the host has followed each connection");
+        assert_eq!(
+            socket.state,
+            socket.connection.state(),
+            "the host has followed each connection"
+        );
         let ready = if socket.is_local { &self.local_ready } else { &self.ready };
         let waits = socket.connection.wants_transmit();
-        assert!(!waits || ready.contains(Sender::Socket(index)), "who wants to send stands in the ring");
+        assert!(
+            !waits || ready.contains(Sender::Socket(index)),
+            "who wants to send stands in the ring"
+        );
         self.check_timer(index, socket);
         assert!(socket.connection.events().is_empty(), "what has happened was noted");
         assert!(!socket.connection.is_released(), "what is over has left");

@@ -35,7 +35,12 @@ impl Stack {
     /// Sends the next segment of a connection that is awake, and whose next hop is known, if this host does what there
     /// is to do for it: one look at it is enough then.
     #[inline(always)]
-    pub(crate) fn transmit_plainly(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Plainly {
+    pub(crate) fn transmit_plainly(
+        &mut self,
+        now: Instant,
+        index: u32,
+        frame: &mut [u8],
+    ) -> Plainly {
         if self.interface.capabilities.offloads.checksums {
             return Plainly::Not;
         }
@@ -47,7 +52,12 @@ impl Stack {
     }
 
     /// Sends the next segment of a connection to the link.
-    pub(crate) fn transmit_segment(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Turned {
+    pub(crate) fn transmit_segment(
+        &mut self,
+        now: Instant,
+        index: u32,
+        frame: &mut [u8],
+    ) -> Turned {
         let station = self.station_of(now, index);
         let frames = self.interface.frames;
         let is_known = matches!(station, Station::Known(_));

@@ -169,7 +169,8 @@ impl Stack {
         concerned!(self).note(index, socket);
         let (before, state) = (socket.state, socket.connection.state());
         socket.state = state;
-        let waits_until = if state == State::TimeWait { socket.connection.waits_until() } else { None };
+        let waits_until =
+            if state == State::TimeWait { socket.connection.waits_until() } else { None };
         if waits_until.is_none() {
             socket.arm(index, &mut self.timers);
         }
@@ -189,7 +190,8 @@ impl Stack {
     fn follow_way(&mut self, index: u32, events: Events) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let (connection, peer) = (&socket.connection, *socket.peer.ip());
-        let is_silent = events.contains(Events::TROUBLE) && connection.trouble() == Some(Trouble::Silent);
+        let is_silent =
+            events.contains(Events::TROUBLE) && connection.trouble() == Some(Trouble::Silent);
         if events.contains(Events::PATH_MTU) {
             // What one connection has found out is worth remembering for the next.
             let (mtu, is_estimated) = (connection.path_mtu(), connection.is_path_mtu_estimated());

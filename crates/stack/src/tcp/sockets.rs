@@ -57,10 +57,12 @@ impl Stack {
         }
         // What this host sends to itself stays in the shard, whoever's flow it would be on the link.
         let is_local = audience == Audience::Us;
-        let local = self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote, is_local)?;
+        let local =
+            self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote, is_local)?;
         let rules = self.tcp_configs.choose(options.config.as_ref());
         let offer = if options.fast_open { self.offer_fast_open(now, local, remote) } else { None };
-        let handle = self.insert_tcp(Owner::Application, (local, remote), &way, rules, Open::Active, None);
+        let handle =
+            self.insert_tcp(Owner::Application, (local, remote), &way, rules, Open::Active, None);
         if let Some(offer) = offer
             && let Some(socket) = self.sockets.tcp_at(handle.index())
         {
@@ -86,14 +88,18 @@ impl Stack {
         let mut talks = |port| at(port) == remote || !flows.is_free(Flow::new(at(port), remote));
         if local.port() != 0 {
             return match () {
-                () if is_others(local.port()) => Err(Error::OtherShard { local, shard: owner(local.port()) }),
+                () if is_others(local.port()) => {
+                    Err(Error::OtherShard { local, shard: owner(local.port()) })
+                }
                 () if talks(local.port()) => Err(Error::AddressInUse(local)),
                 () => Ok(local),
             };
         }
         let anywhere = |port| SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
         let listens = |port| {
-            [at(port), anywhere(port)].iter().any(|&local| listeners.get(Flow::bound(local)).is_some())
+            [at(port), anywhere(port)]
+                .iter()
+                .any(|&local| listeners.get(Flow::bound(local)).is_some())
         };
         let is_taken = |port| is_others(port) || talks(port) || listens(port);
         let port = self.tcp_ports.choose(*local.ip(), remote, is_taken);
@@ -105,7 +111,12 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::Closed`], or why the connection takes no more data.
-    pub fn tcp_write(&mut self, now: Instant, handle: TcpHandle, data: &[u8]) -> Result<usize, Error> {
+    pub fn tcp_write(
+        &mut self,
+        now: Instant,
+        handle: TcpHandle,
+        data: &[u8],
+    ) -> Result<usize, Error> {
         let is_refused = |taken| taken == 0 && !data.is_empty();
         self.write_by(now, handle, is_refused, move |connection| connection.write(now, data))
     }
@@ -115,7 +126,12 @@ impl Stack {
     ///
     /// # Errors
     /// As [`Stack::tcp_write`].
-    pub fn tcp_write_urgent(&mut self, now: Instant, handle: TcpHandle, data: &[u8]) -> Result<usize, Error> {
+    pub fn tcp_write_urgent(
+        &mut self,
+        now: Instant,
+        handle: TcpHandle,
+        data: &[u8],
+    ) -> Result<usize, Error> {
         let is_refused = |taken| taken == 0 && !data.is_empty();
         self.write_by(now, handle, is_refused, |connection| connection.write_urgent(now, data))
     }
@@ -158,7 +174,12 @@ impl Stack {
     /// # Errors
     /// [`Error::WouldBlock`] if nothing is there yet; [`Error::Closed`]; or why the connection ended.
     #[inline]
-    pub fn tcp_read(&mut self, now: Instant, handle: TcpHandle, into: &mut [u8]) -> Result<usize, Error> {
+    pub fn tcp_read(
+        &mut self,
+        now: Instant,
+        handle: TcpHandle,
+        into: &mut [u8],
+    ) -> Result<usize, Error> {
         self.read_by(now, handle, !into.is_empty(), move |connection| connection.read(now, into))
     }
 
@@ -172,7 +193,9 @@ impl Stack {
         read: impl FnOnce(&mut Connection) -> Result<R, linerate_tcp::Error>,
     ) -> Result<R, Error> {
         self.pass_time(now);
-        let Some(socket) = self.sockets.awake_of(handle) else { return self.read_at_rest(handle, read) };
+        let Some(socket) = self.sockets.awake_of(handle) else {
+            return self.read_at_rest(handle, read);
+        };
         if socket.connection.has_nothing_to_read() && wants_some {
             // Nothing follows from that: who reads all that there is asks once more than there is something.
             return Err(Error::WouldBlock);
@@ -286,7 +309,8 @@ impl Stack {
     pub fn tcp_abort_orphans(&mut self, now: Instant) {
         self.pass_time(now);
         let is_orphan = |socket: &Socket| socket.as_tcp().is_some_and(|socket| socket.is_orphan());
-        let orphans = self.sockets.iter().filter(|(_, socket)| is_orphan(socket)).map(|(index, _)| index);
+        let orphans =
+            self.sockets.iter().filter(|(_, socket)| is_orphan(socket)).map(|(index, _)| index);
         for index in orphans.collect::<Vec<_>>() {
             if let Some(socket) = self.sockets.tcp_at(index) {
                 socket.connection.abort(now);

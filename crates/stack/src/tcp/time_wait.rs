@@ -147,7 +147,8 @@ impl Stack {
             "each timer comes due when the connection believes it does, or before"
         );
         let is_queued = socket.state == State::TimeWait && socket.owner == Owner::Nobody;
-        let queue = is_queued && self.timers.deadline(TcpTimer::Queue) <= deadline + self.time_wait.late;
+        let queue =
+            is_queued && self.timers.deadline(TcpTimer::Queue) <= deadline + self.time_wait.late;
         assert!(queue || armed <= deadline, "each timer is armed in time");
     }
 }

@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 fn window_and_acknowledged(siege: &mut Siege) -> (u64, u64) {
     let handle = siege.guests()[0].handle;
     let connection = siege.pair.stack(Side::Right).tcp(handle).unwrap();
-    (u64::from(connection.information().congestion_window), connection.statistics().bytes_acknowledged)
+    (
+        u64::from(connection.information().congestion_window),
+        connection.statistics().bytes_acknowledged,
+    )
 }
 
 /// RFC 5681 §3.1: the window grows by bytes acknowledged, not by acknowledgements.
@@ -43,7 +46,12 @@ fn acknowledgements_of_what_was_never_sent_are_not_believed() {
         peer.listen(heard);
         for _ in 0..FRAMES_A_TURN {
             let ahead = 1 + intruder.below(1 << 20);
-            peer.acknowledge(intruder, peer.highest + ahead + 100_000, u16::MAX, SackBlocks::default());
+            peer.acknowledge(
+                intruder,
+                peer.highest + ahead + 100_000,
+                u16::MAX,
+                SackBlocks::default(),
+            );
         }
     });
     let (_, acknowledged) = window_and_acknowledged(&mut peace.siege);

@@ -62,7 +62,8 @@ fn a_window_in_crumbs_costs_no_more_memory_than_a_window() {
         }
     });
     let handle = peace.siege.guests()[0].handle;
-    let full = peace.siege.pair.stack(Side::Right).tcp(handle).unwrap().statistics().reassembly_full;
+    let full =
+        peace.siege.pair.stack(Side::Right).tcp(handle).unwrap().statistics().reassembly_full;
     assert!(full > 10_000, "only {full} crumbs were refused");
     // The window is as good as ever.
     peace.siege.guests_are_heard = true;

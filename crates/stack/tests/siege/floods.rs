@@ -21,7 +21,8 @@ fn a_flood_of_syns_takes_the_listener_s_queue_and_no_more_and_shuts_nobody_out()
             let source = Ipv4Addr::from_bits(0x0a00_0000 | intruder.below(1 << 24));
             let port = u16::try_from(1_024 + intruder.below(60_000)).unwrap();
             let seq = SeqNum::new(intruder.below(u32::MAX));
-            let header = TcpHeader { seq, flags: TcpFlags::SYN, window: 1_000, ..TcpHeader::default() };
+            let header =
+                TcpHeader { seq, flags: TcpFlags::SYN, window: 1_000, ..TcpHeader::default() };
             let options = TcpOptions { mss: Some(1_460), ..TcpOptions::default() };
             intruder.segment(SocketAddrV4::new(source, port), service, header, &options, &[]);
         }
@@ -47,11 +48,18 @@ fn a_flood_of_questions_gets_its_share_of_the_link_and_no_more() {
                 echo.extend_from_slice(&[0x5a; 1_000]);
                 let sum = Sum::of(&echo).finish();
                 echo[2..4].copy_from_slice(&sum.to_be_bytes());
-                intruder.packet(Ipv4Header::new(source, Side::Right.address(), Protocol::ICMP), &echo);
+                intruder
+                    .packet(Ipv4Header::new(source, Side::Right.address(), Protocol::ICMP), &echo);
             } else {
                 let header = TcpHeader { flags: TcpFlags::ACK, ..TcpHeader::default() };
                 let nobody = SocketAddrV4::new(Side::Right.address(), 4_000);
-                intruder.segment(SocketAddrV4::new(source, 9), nobody, header, &TcpOptions::default(), &[]);
+                intruder.segment(
+                    SocketAddrV4::new(source, 9),
+                    nobody,
+                    header,
+                    &TcpOptions::default(),
+                    &[],
+                );
             }
         }
     });
@@ -85,6 +93,7 @@ fn connections_that_nobody_accepts_are_as_many_as_the_listener_says() {
             intruder.segment(from, door, header, &TcpOptions::default(), &[]);
         }
     });
-    let accepted = std::iter::from_fn(|| peace.siege.pair.stack(Side::Right).tcp_accept(listener)).count();
+    let accepted =
+        std::iter::from_fn(|| peace.siege.pair.stack(Side::Right).tcp_accept(listener)).count();
     assert!((1..=16).contains(&accepted), "{accepted}");
 }

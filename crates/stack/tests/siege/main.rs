@@ -75,7 +75,11 @@ impl Peace {
         let moved = self.siege.run(SIEGE, attack);
         let grown = MEMORY.peak_usage().saturating_sub(self.held);
         let peace = self.moved;
-        println!("{} % of the rate; {grown} bytes of memory, {} in peace", moved * 100 / peace, self.breath);
+        println!(
+            "{} % of the rate; {grown} bytes of memory, {} in peace",
+            moved * 100 / peace,
+            self.breath
+        );
         assert!(moved * 10 >= peace * 9, "honest peers moved {moved} bytes instead of {peace}");
         let most = self.breath + limit + FRAMES;
         assert!(grown <= most, "{grown} bytes of memory, of {most} that are allowed");

@@ -13,7 +13,9 @@ fn honest_ends(siege: &mut Siege) -> Vec<[SocketAddrV4; 2]> {
     let stack = siege.pair.stack(Side::Left);
     honest
         .iter()
-        .map(|&handle| [stack.tcp_local_addr(handle).unwrap(), stack.tcp_peer_addr(handle).unwrap()])
+        .map(|&handle| {
+            [stack.tcp_local_addr(handle).unwrap(), stack.tcp_peer_addr(handle).unwrap()]
+        })
         .collect()
 }
 
@@ -70,7 +72,8 @@ fn resets_into_the_window_end_no_connection_and_are_answered_now_and_then() {
     assert_eq!(established(&mut peace.siege), 4);
     let mut challenges = 0;
     for handle in peace.siege.honest(Side::Right) {
-        challenges += peace.siege.pair.stack(Side::Right).tcp(handle).unwrap().statistics().challenge_acks;
+        challenges +=
+            peace.siege.pair.stack(Side::Right).tcp(handle).unwrap().statistics().challenge_acks;
     }
     assert!((1..sent / 20).contains(&challenges), "{challenges} challenges to {sent} resets");
 }

@@ -107,7 +107,8 @@ impl HyStart {
     }
 
     fn has_delay_grown(&self) -> bool {
-        let threshold = (self.last_round_min / MIN_RTT_DIVISOR).min(MAX_RTT_THRESH).max(MIN_RTT_THRESH);
+        let threshold =
+            (self.last_round_min / MIN_RTT_DIVISOR).min(MAX_RTT_THRESH).max(MIN_RTT_THRESH);
         self.last_round_min != UNKNOWN && self.current_round_min >= self.last_round_min + threshold
     }
 

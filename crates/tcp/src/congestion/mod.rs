@@ -76,7 +76,9 @@ impl fmt::Display for CongestionName {
 
 /// No controller has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("no congestion control of this name: use tahoe, reno, new-reno, cubic, bbr, or fixed:SEGMENTS")]
+#[error(
+    "no congestion control of this name: use tahoe, reno, new-reno, cubic, bbr, or fixed:SEGMENTS"
+)]
 pub struct UnknownCongestion;
 
 impl FromStr for CongestionName {
@@ -166,7 +168,14 @@ pub(crate) struct RateSample {
     pub(crate) lost: u64,
 }
 
-packed!(RateSample { delivered, prior_delivered, interval, application_limited, in_flight_at_send, lost });
+packed!(RateSample {
+    delivered,
+    prior_delivered,
+    interval,
+    application_limited,
+    in_flight_at_send,
+    lost
+});
 
 impl RateSample {
     /// The rate that was measured (RS.delivery_rate).
@@ -320,7 +329,13 @@ impl Congestion {
     /// A controller that begins with `initial_segments` segments of `mss` bytes, which are `paced` whether it asks
     /// for that or not. What it leaves to chance follows from `seed`.
     #[inline(always)]
-    pub(crate) fn new(name: CongestionName, mss: u32, initial_segments: u32, paced: bool, seed: u64) -> Self {
+    pub(crate) fn new(
+        name: CongestionName,
+        mss: u32,
+        initial_segments: u32,
+        paced: bool,
+        seed: u64,
+    ) -> Self {
         let window = Window::new(mss, initial_segments);
         match name {
             CongestionName::Tahoe => Self::Tahoe(Tahoe::new(window)),
@@ -373,7 +388,9 @@ impl Congestion {
     pub(crate) const fn pacing_rate(&self) -> Option<Rate> {
         match self {
             Self::Bbr(bbr) => Some(bbr.pacing_rate()),
-            Self::Tahoe(_) | Self::Reno(_) | Self::NewReno(_) | Self::Cubic(_) | Self::Fixed(_) => None,
+            Self::Tahoe(_) | Self::Reno(_) | Self::NewReno(_) | Self::Cubic(_) | Self::Fixed(_) => {
+                None
+            }
         }
     }
 

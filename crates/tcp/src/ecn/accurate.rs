@@ -246,7 +246,8 @@ impl Accurate {
             return None;
         }
         let [e0b, ceb, e1b] = self.received.since(&Counters::INITIAL).map(|grown| grown > 0);
-        let order = if e1b && (!e0b || self.last == Ecn::Ect1) { EcnOrder::One } else { EcnOrder::Zero };
+        let order =
+            if e1b && (!e0b || self.last == Ecn::Ect1) { EcnOrder::One } else { EcnOrder::Zero };
         let [first, last] = if order == EcnOrder::One { [e1b, e0b] } else { [e0b, e1b] };
         let wanted = if last {
             3
@@ -521,8 +522,9 @@ mod tests {
     #[test]
     fn marks_are_acknowledged_in_time() {
         let mut accurate = Accurate::new(true);
-        let mut count =
-            |ecn, bytes, came, sent, pending| accurate.count(ecn, [1, bytes], [came, sent], pending);
+        let mut count = |ecn, bytes, came, sent, pending| {
+            accurate.count(ecn, [1, bytes], [came, sent], pending)
+        };
         assert!(!count(Ecn::Ect0, 9, 1, 1, 9));
         assert!(count(Ecn::Ce, 9, 2, 1, 9), "the first");
         assert!(!count(Ecn::Ce, 9, 3, 2, 9));
@@ -549,7 +551,11 @@ mod tests {
         ] {
             let mut accurate = Accurate::new(true);
             assert_eq!(accurate.hear_end_of_handshake(ace), ace == 6);
-            assert_eq!((accurate.heard.cep, accurate.mangled, accurate.deaf), (cep, mangled, deaf), "{ace}");
+            assert_eq!(
+                (accurate.heard.cep, accurate.mangled, accurate.deaf),
+                (cep, mangled, deaf),
+                "{ace}"
+            );
         }
     }
 }

@@ -27,14 +27,22 @@ impl Connection {
     }
 
     /// A packet that bore `ecn` has had its effect, or none.
-    pub(crate) fn take_codepoint(&mut self, segment: &Segment<'_>, ecn: Ecn, disposition: Disposition) {
+    pub(crate) fn take_codepoint(
+        &mut self,
+        segment: &Segment<'_>,
+        ecn: Ecn,
+        disposition: Disposition,
+    ) {
         if segment.flags().contains(TcpFlags::SYN) {
             self.take_codepoint_of_syn(segment, ecn);
         } else if was_acceptable(disposition) {
             self.ecn.past |= Past::SEEN;
             if self.ecn.accurate.is_some() {
                 self.count_codepoint(segment, ecn);
-            } else if ecn == Ecn::Ce && disposition == Disposition::Accepted && !segment.payload.is_empty() {
+            } else if ecn == Ecn::Ce
+                && disposition == Disposition::Accepted
+                && !segment.payload.is_empty()
+            {
                 // On anything but data inside the window the mark could be anybody's (RFC 3168 §6.1.5).
                 self.take_mark();
             }
@@ -44,7 +52,9 @@ impl Connection {
     /// The codepoint of the latest SYN or SYN-ACK is the one that is told (RFC 9768 §3.1.5).
     fn take_codepoint_of_syn(&mut self, segment: &Segment<'_>, ecn: Ecn) {
         let is_answer = segment.flags().contains(TcpFlags::ACK);
-        let Some(accurate) = self.ecn.accurate.as_deref_mut().filter(|_| segment.seq == self.rcv.irs) else {
+        let Some(accurate) =
+            self.ecn.accurate.as_deref_mut().filter(|_| segment.seq == self.rcv.irs)
+        else {
             return;
         };
         accurate.syn = ecn;
@@ -101,7 +111,8 @@ impl Connection {
     /// The SYN-ACK has come again: so does its acknowledgement, in the same words (RFC 9768 §3.2.2.1).
     pub(crate) fn repeat_end_of_handshake(&mut self, segment: &Segment<'_>) {
         let answers = TcpFlags::SYN | TcpFlags::ACK;
-        let repeats = self.active && segment.seq == self.rcv.irs && segment.flags().contains(answers);
+        let repeats =
+            self.active && segment.seq == self.rcv.irs && segment.flags().contains(answers);
         if let Some(accurate) =
             self.ecn.accurate.as_deref_mut().filter(|accurate| repeats && !accurate.serves)
         {
@@ -128,7 +139,8 @@ impl Connection {
     /// for what it must tell and two blocks of selective acknowledgements.
     pub(crate) fn ecn_option(&self, reasons: Past, others: &TcpOptions) -> Option<EcnCounts> {
         let accurate = self.ecn.accurate.as_deref().filter(|_| self.ecn.owes_option(reasons))?;
-        let blocks = if self.tells_of_blocks() { self.receiver.blocks(2).as_slice().len() } else { 0 };
+        let blocks =
+            if self.tells_of_blocks() { self.receiver.blocks(2).as_slice().len() } else { 0 };
         let reserved = [0, ONE_BLOCK, TWO_BLOCKS][blocks.min(2)];
         let room = TcpOptions::MAX_LENGTH.saturating_sub(others.length() + reserved);
         // The first data has it to try the way, also if nothing has been counted (§3.2.3.2.1).
@@ -195,7 +207,12 @@ impl Connection {
     /// How many packets of ours the segment tells to have come marked, that no other has told of.
     /// `is_news` is what [`Connection::brings_feedback`] says, and `half_open` whether the segment found us in
     /// SYN-RECEIVED.
-    pub(crate) fn marks_told(&mut self, segment: &Segment<'_>, is_news: bool, half_open: bool) -> u32 {
+    pub(crate) fn marks_told(
+        &mut self,
+        segment: &Segment<'_>,
+        is_news: bool,
+        half_open: bool,
+    ) -> u32 {
         if self.ecn.accurate.is_none() {
             return self.echoes(segment);
         }
@@ -225,13 +242,20 @@ impl Connection {
     fn newest_acknowledged(&self, segment: &Segment<'_>) -> SeqNum {
         let known = self.snd.una.later(segment.ack);
         let blocks = segment.sack_blocks();
-        let news = blocks.as_slice().iter().map(|block| block.right).filter(|&right| self.is_news(right));
+        let news =
+            blocks.as_slice().iter().map(|block| block.right).filter(|&right| self.is_news(right));
         news.fold(known, SeqNum::later)
     }
 
     /// The marks that ended the handshake mean for the first window what others mean for a flight (RFC 9768
     /// §3.2.2.2).
-    pub(crate) fn answer_marks(&mut self, now: Instant, segment: &Segment<'_>, marks: u32, half_open: bool) {
+    pub(crate) fn answer_marks(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        marks: u32,
+        half_open: bool,
+    ) {
         if half_open {
             let cwnd = self.sender.congestion.window().cwnd();
             self.statistics.marked_deliveries += u64::from(marks);

@@ -43,7 +43,9 @@ impl Connection {
             return Ok(None);
         }
         match segment.timestamps() {
-            Some(timestamps) if !self.timestamps.is_old(timestamps, now) => return Ok(Some(timestamps)),
+            Some(timestamps) if !self.timestamps.is_old(timestamps, now) => {
+                return Ok(Some(timestamps));
+            }
             Some(_) => self.answer_unacceptable(now, segment),
             None => {}
         }

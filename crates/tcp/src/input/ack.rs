@@ -37,7 +37,12 @@ impl Connection {
         }
         let marks = self.marks_told(segment, is_news, half_open);
         if marks > 0 {
-            self.answer_marks(now, segment, marks, half_open && !segment.flags().contains(TcpFlags::SYN));
+            self.answer_marks(
+                now,
+                segment,
+                marks,
+                half_open && !segment.flags().contains(TcpFlags::SYN),
+            );
         }
         let before = self.snd.una;
         let duplicate = self.is_duplicate_ack(segment, text);
@@ -69,7 +74,8 @@ impl Connection {
     /// send again for nothing what it has. Its window is old, so the edge of ours stays where it was.
     pub(super) fn take_late_ack(&mut self, now: Instant, segment: &Segment<'_>) {
         let flags = segment.flags() & (TcpFlags::ACK | TcpFlags::SYN);
-        let is_recent = segment.seq.within(self.rcv.nxt - self.receiver.capacity(), self.receiver.capacity());
+        let is_recent =
+            segment.seq.within(self.rcv.nxt - self.receiver.capacity(), self.receiver.capacity());
         if flags != TcpFlags::ACK || !is_recent || !self.state.is_synchronized() {
             return;
         }
@@ -123,7 +129,13 @@ impl Connection {
 
     /// Takes an acknowledgement of something new, which stands for `count` of them; both paths end here.
     /// `limited` says whether the congestion window was what had held us back.
-    pub(super) fn acknowledge(&mut self, now: Instant, segment: &Segment<'_>, count: u32, limited: bool) {
+    pub(super) fn acknowledge(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        count: u32,
+        limited: bool,
+    ) {
         if self.agreement.selective_acks {
             return self.acknowledge_in_order(now, segment, count, limited);
         }
@@ -148,7 +160,13 @@ impl Connection {
 
     /// The same from a peer that names what it has, and names nothing now.
     #[inline]
-    fn acknowledge_in_order(&mut self, now: Instant, segment: &Segment<'_>, count: u32, limited: bool) {
+    fn acknowledge_in_order(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        count: u32,
+        limited: bool,
+    ) {
         let is_landing = self.is_untroubled()
             && (self.take_landing(now, segment.ack, count)
                 || self.take_landing_of_part(now, segment.ack, count));
@@ -218,7 +236,11 @@ impl Connection {
     /// What was sent and not acknowledged; with a peer that names what it has, the pipe: what is
     /// believed to be in the network.
     pub(crate) fn in_flight(&self) -> u32 {
-        if self.agreement.selective_acks { self.sender.scoreboard.in_flight() } else { self.snd.flight() }
+        if self.agreement.selective_acks {
+            self.sender.scoreboard.in_flight()
+        } else {
+            self.snd.flight()
+        }
     }
 
     /// What of it was sent more than once. Without names for what has arrived: all up to where was last

@@ -45,8 +45,10 @@ impl Connection {
             | State::LastAck => true,
         };
         // A duplicate, or part of what is in flight; or a FIN beyond a hole.
-        let is_odd = if advances { segment.ack != self.snd.max } else { !has_fin && self.snd.flight() > 0 };
-        let is_beyond = has_fin && (self.receiver.fin.is_some() || !self.receiver.assembler.is_empty());
+        let is_odd =
+            if advances { segment.ack != self.snd.max } else { !has_fin && self.snd.flight() > 0 };
+        let is_beyond =
+            has_fin && (self.receiver.fin.is_some() || !self.receiver.assembler.is_empty());
         if !waits || is_odd || is_beyond {
             return None;
         }
@@ -89,7 +91,12 @@ impl Connection {
 
     /// The same, not drawn in.
     #[inline(never)]
-    pub(super) fn take_control_apart(&mut self, now: Instant, segment: &Segment<'_>, control: Control) {
+    pub(super) fn take_control_apart(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        control: Control,
+    ) {
         self.take_control(now, segment, control);
     }
 

@@ -25,7 +25,13 @@ impl Connection {
             return Err(Refusal::DataRefused);
         }
         let most = self.config.reassembly_stretches;
-        match self.receiver.keep(&self.rcv, text.seq, text.payload, most, (&self.memory, &self.offered)) {
+        match self.receiver.keep(
+            &self.rcv,
+            text.seq,
+            text.payload,
+            most,
+            (&self.memory, &self.offered),
+        ) {
             Keep::Kept => {}
             Keep::TooManyStretches => {
                 self.statistics.reassembly_full += 1;
@@ -98,7 +104,13 @@ impl Connection {
 
     /// What is remembered of that.
     #[inline(always)]
-    pub(super) fn note_delivery(&mut self, now: Instant, segment: &Segment<'_>, piece: u32, next: SeqNum) {
+    pub(super) fn note_delivery(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        piece: u32,
+        next: SeqNum,
+    ) {
         self.statistics.bytes_received += u64::from(next - self.rcv.nxt);
         self.rcv.nxt = next;
         if piece > self.receiver.largest_segment {

@@ -8,7 +8,11 @@ use linerate_wire::{Segment, TcpFlags};
 
 impl Connection {
     #[inline(always)]
-    pub(super) fn handle_in_syn_sent(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+    pub(super) fn handle_in_syn_sent(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+    ) -> Disposition {
         let flags = segment.flags();
         let acks = flags.contains(TcpFlags::ACK);
         if acks && (!segment.ack.after(self.snd.iss) || segment.ack.after(self.snd.max)) {

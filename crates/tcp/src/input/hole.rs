@@ -17,7 +17,11 @@ impl Connection {
     /// Takes `segment`, which is none of several, if it brings data inside the window and nothing else; `None`, and
     /// nothing has happened, if the steps must look at it.
     #[inline(never)]
-    pub(super) fn take_plain_data(&mut self, now: Instant, segment: &Segment<'_>) -> Option<Disposition> {
+    pub(super) fn take_plain_data(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+    ) -> Option<Disposition> {
         if !self.is_plain_data(segment) || !self.has_no_questions() {
             return None;
         }

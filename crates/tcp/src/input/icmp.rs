@@ -43,13 +43,17 @@ impl Connection {
         }
         match report {
             // In a synchronized state a hard error is treated as a soft one (RFC 5927 §5.2).
-            IcmpReport::HardError { .. } if !self.state.is_synchronized() => self.give_up_handshake(),
+            IcmpReport::HardError { .. } if !self.state.is_synchronized() => {
+                self.give_up_handshake()
+            }
             // It may pass. If it does not, it is the reason why the peer was silent.
             IcmpReport::HardError { .. } | IcmpReport::SoftError { .. } => {
                 self.sender.unreachable = true;
                 self.events |= Events::TROUBLE;
             }
-            IcmpReport::PacketTooBig { mtu_payload, .. } => self.judge_report(now, quoted, mtu_payload),
+            IcmpReport::PacketTooBig { mtu_payload, .. } => {
+                self.judge_report(now, quoted, mtu_payload)
+            }
         }
     }
 
@@ -65,8 +69,8 @@ impl Connection {
     /// every path takes, and while segments of their present size arrive, not even that: then the report
     /// waits until the one that it quotes is not answered in time (RFC 5927 §7.2).
     fn judge_report(&mut self, now: Instant, quoted: SeqNum, mtu_payload: usize) {
-        let size =
-            saturated(mtu_payload.saturating_add(self.path.ip_header.into())).max(self.least_path_mtu());
+        let size = saturated(mtu_payload.saturating_add(self.path.ip_header.into()))
+            .max(self.least_path_mtu());
         match self.sender.path.judge_report(quoted, size, self.snd.una) {
             Belief::None => {}
             Belief::Now => self.shrink_to(size, now),

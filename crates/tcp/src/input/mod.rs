@@ -67,7 +67,9 @@ pub enum Refusal {
 /// its packet counts (RFC 9768 §1.3, §3.2).
 pub(crate) fn was_acceptable(disposition: Disposition) -> bool {
     match disposition {
-        Disposition::Accepted | Disposition::Refused(Refusal::NoMemory | Refusal::DataRefused) => true,
+        Disposition::Accepted | Disposition::Refused(Refusal::NoMemory | Refusal::DataRefused) => {
+            true
+        }
         Disposition::Refused(
             Refusal::Closed
             | Refusal::OutsideWindow
@@ -88,7 +90,10 @@ impl Connection {
             return self.handle_joined_segment(now, segment);
         }
         self.statistics.segments_received += 1;
-        #[allow(clippy::cast_possible_truncation, reason = "the length of a packet has sixteen bits")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "the length of a packet has sixteen bits"
+        )]
         self.take_segment(now, segment, segment.payload.len() as u32)
     }
 
@@ -96,9 +101,15 @@ impl Connection {
     /// into the way that leads there, so that what the header says is read where it is used. `None`, and nothing has
     /// happened, if `segment` is anything else than data as predicted.
     #[inline(always)]
-    pub fn handle_predicted_data(&mut self, now: Instant, segment: &Segment<'_>) -> Option<Disposition> {
+    pub fn handle_predicted_data(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+    ) -> Option<Disposition> {
         let (prediction, stamp) = predict_stamped(self, segment);
-        let (Prediction::Data { length } | Prediction::Both { length, .. }) = prediction else { return None };
+        let (Prediction::Data { length } | Prediction::Both { length, .. }) = prediction else {
+            return None;
+        };
         self.statistics.segments_received += 1;
         // One of its own, so that the one that was given needs no place in memory, nor is read any further.
         let segment = Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment };
@@ -165,9 +176,18 @@ impl Connection {
     /// [`room_for_following`](Self::room_for_following) have said. `last` is the header of the last of them. Nothing has
     /// happened in between.
     #[inline(always)]
-    pub fn handle_data_in_place(&mut self, now: Instant, last: &Segment<'_>, length: usize, count: u32) {
+    pub fn handle_data_in_place(
+        &mut self,
+        now: Instant,
+        last: &Segment<'_>,
+        length: usize,
+        count: u32,
+    ) {
         self.statistics.segments_received += u64::from(count);
-        #[allow(clippy::cast_possible_truncation, reason = "the length of a packet has sixteen bits")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "the length of a packet has sixteen bits"
+        )]
         let length = length as u32;
         self.take_predicted_data_in_place(now, last, length, count);
     }
@@ -197,7 +217,9 @@ impl Connection {
         }
         let Some(control) = self.find_control(segment) else { return false };
         self.statistics.segments_received += 1;
-        self.statistics.prediction.count_miss(why_the_header_differs(self, segment.flags()), segment);
+        self.statistics
+            .prediction
+            .count_miss(why_the_header_differs(self, segment.flags()), segment);
         // One of its own, so that the one that was given needs no place in memory.
         let segment = Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment };
         self.take_control(now, &segment, control);
@@ -210,7 +232,9 @@ impl Connection {
     pub fn handle_answer(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         debug_assert!(self.state == State::SynSent && self.predicted == 0);
         self.statistics.segments_received += 1;
-        self.statistics.prediction.count_miss(why_the_header_differs(self, segment.flags()), segment);
+        self.statistics
+            .prediction
+            .count_miss(why_the_header_differs(self, segment.flags()), segment);
         self.end_burst();
         let disposition = self.handle_in_syn_sent(now, segment);
         self.refresh_prediction();
@@ -248,9 +272,13 @@ impl Connection {
     fn take_segment(&mut self, now: Instant, segment: &Segment<'_>, piece: u32) -> Disposition {
         let (prediction, stamp) = predict_stamped(self, segment);
         match prediction {
-            Prediction::Data { length } => self.take_predicted_data(now, segment, stamp, length, piece),
+            Prediction::Data { length } => {
+                self.take_predicted_data(now, segment, stamp, length, piece)
+            }
             Prediction::Ack { acked } => self.take_predicted_ack(now, segment, acked, 1),
-            Prediction::Both { length, .. } => self.take_predicted_both(now, segment, stamp, length, piece),
+            Prediction::Both { length, .. } => {
+                self.take_predicted_both(now, segment, stamp, length, piece)
+            }
             Prediction::Miss => self.take_unpredicted(now, segment),
         }
     }
@@ -287,7 +315,12 @@ impl Connection {
 
     /// The same for a segment whose packet bore the codepoint `ecn`: the sender takes part in ECN (RFC 3168
     /// §5), or a congested router has marked it.
-    pub fn handle_segment_bearing(&mut self, now: Instant, segment: &Segment<'_>, ecn: Ecn) -> Disposition {
+    pub fn handle_segment_bearing(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        ecn: Ecn,
+    ) -> Disposition {
         if ecn != Ecn::Ce {
             let disposition = self.handle_segment(now, segment);
             if ecn != Ecn::NotEct {

@@ -208,7 +208,10 @@ fn spoiler(c: &Connection) -> Option<MissReason> {
         Some(MissReason::Disabled)
     } else if c.state != State::Established || c.receiver.shut {
         Some(MissReason::State)
-    } else if !c.receiver.assembler.is_empty() || c.receiver.urgent.is_some() || c.receiver.fin.is_some() {
+    } else if !c.receiver.assembler.is_empty()
+        || c.receiver.urgent.is_some()
+        || c.receiver.fin.is_some()
+    {
         Some(MissReason::Reassembly)
     } else if !c.is_untroubled() || c.sender.path.is_asking() {
         Some(MissReason::Recovery)

@@ -10,7 +10,11 @@ use linerate_wire::{Segment, TcpFlags};
 impl Connection {
     /// Was it a reset that has ended the connection? It counts only at exactly `rcv.nxt`; elsewhere
     /// in the window it is challenged, and outside not heard at all.
-    pub(super) fn check_reset(&mut self, now: Instant, segment: &Segment<'_>) -> Result<bool, Refusal> {
+    pub(super) fn check_reset(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+    ) -> Result<bool, Refusal> {
         if !segment.flags().contains(TcpFlags::RST) {
             return Ok(false);
         }

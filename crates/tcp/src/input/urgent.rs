@@ -7,7 +7,10 @@ use linerate_wire::{Segment, TcpFlags};
 impl Connection {
     /// The pointer names the number after the urgent data (RFC 9293 §3.1).
     pub(super) fn check_urgent(&mut self, segment: &Segment<'_>) {
-        if !segment.flags().contains(TcpFlags::URG) || !self.state.takes_data() || self.receiver.shut {
+        if !segment.flags().contains(TcpFlags::URG)
+            || !self.state.takes_data()
+            || self.receiver.shut
+        {
             return;
         }
         let mark = segment.seq + u32::from(segment.urgent);

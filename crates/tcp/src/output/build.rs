@@ -41,7 +41,9 @@ impl Connection {
             Choice::Data(piece) => self.build_data(now, piece, finish, bytes),
             Choice::KeepAlive => self.build_empty(now, self.snd.nxt - 1, self.rcv.nxt, bytes),
             Choice::BareAck => self.build_bare_ack(now, bytes),
-            Choice::Ack | Choice::Nothing => self.build_empty(now, self.empty_seq(), self.next_ack(), bytes),
+            Choice::Ack | Choice::Nothing => {
+                self.build_empty(now, self.empty_seq(), self.next_ack(), bytes)
+            }
         }
     }
 
@@ -78,7 +80,9 @@ impl Connection {
         match finish {
             _ if payload.is_empty() => {}
             // Every header has an even number of bytes.
-            Finish::Nothing => sum = header_sum + self.sender.buffer.copy_and_sum(data.seq, payload),
+            Finish::Nothing => {
+                sum = header_sum + self.sender.buffer.copy_and_sum(data.seq, payload)
+            }
             Finish::Gather if self.is_worth_gathering(data.seq, data.length) => {
                 lent = Some(Lent { seq: data.seq, length: saturated(data.length) });
             }
@@ -107,11 +111,20 @@ impl Connection {
         u16::try_from(self.receiver.buffer.free()).unwrap_or(u16::MAX)
     }
 
-    fn build_data(&mut self, now: Instant, piece: Piece, finish: Finish, bytes: &mut [u8]) -> Transmit {
+    fn build_data(
+        &mut self,
+        now: Instant,
+        piece: Piece,
+        finish: Finish,
+        bytes: &mut [u8],
+    ) -> Transmit {
         let mut flags = TcpFlags::ACK;
         flags.set(TcpFlags::FIN, piece.fin);
         // RFC 9293 §3.9.1.2: the last segment of what was written is pushed.
-        flags.set(TcpFlags::PSH, piece.length > 0 && piece.seq + piece.length == self.sender.buffer.end());
+        flags.set(
+            TcpFlags::PSH,
+            piece.length > 0 && piece.seq + piece.length == self.sender.buffer.end(),
+        );
         // What is sent again, and what probes a closed window, is left to be dropped (RFC 3168 §6.1.5,
         // §6.1.6): its mark would tell nothing of what was dropped before.
         let mut ecn = Ecn::NotEct;
@@ -144,7 +157,13 @@ impl Connection {
     }
 
     /// A segment without data.
-    fn build_empty(&mut self, now: Instant, seq: SeqNum, ack: SeqNum, bytes: &mut [u8]) -> Transmit {
+    fn build_empty(
+        &mut self,
+        now: Instant,
+        seq: SeqNum,
+        ack: SeqNum,
+        bytes: &mut [u8],
+    ) -> Transmit {
         let header = self.header(seq, ack, TcpFlags::ACK);
         let (length, sum) = self.write_header(now, &header, Past::OPTION_DUE, bytes);
         Transmit::without_data(length, sum)
@@ -170,7 +189,8 @@ impl Connection {
         reasons: Past,
         bytes: &mut [u8],
     ) -> (usize, Sum) {
-        let is_usual = !self.tells_of_blocks() && !self.user_timeouts.due && !self.ecn.owes_option(reasons);
+        let is_usual =
+            !self.tells_of_blocks() && !self.user_timeouts.due && !self.ecn.owes_option(reasons);
         if self.timestamps.on && is_usual {
             let sum = header.emit_timestamped(self.timestamps.stamp(now), bytes);
             return (TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH, sum);
@@ -215,7 +235,11 @@ impl Connection {
 }
 
 /// Writes header and options; how long they are together, and their sum.
-pub(super) fn write_with_options(header: &TcpHeader, options: &TcpOptions, bytes: &mut [u8]) -> (usize, Sum) {
+pub(super) fn write_with_options(
+    header: &TcpHeader,
+    options: &TcpOptions,
+    bytes: &mut [u8],
+) -> (usize, Sum) {
     let options_length = options.emit(&mut bytes[TcpHeader::LENGTH..]);
     header.emit(options_length, bytes);
     let length = TcpHeader::LENGTH + options_length;

@@ -115,12 +115,15 @@ impl Connection {
             return;
         }
         match finish {
-            Finish::Nothing => self.sender.burst = self.burst_from(piece.seq, full).saturating_sub(1),
+            Finish::Nothing => {
+                self.sender.burst = self.burst_from(piece.seq, full).saturating_sub(1)
+            }
             Finish::CutAndSum | Finish::Gather => {
                 // Whoever cuts leaves PSH to the last segment.
                 let pushed = u32::from(!self.sender.fin);
                 let unsent = self.sender.buffer.end() + pushed - piece.seq;
-                let burst = self.segments_let_go(unsent, full, self.sender.pacer.left_in_one_frame());
+                let burst =
+                    self.segments_let_go(unsent, full, self.sender.pacer.left_in_one_frame());
                 piece.length = full * self.fitting(room, full).min(burst.into()).max(1);
                 piece.burst = piece.length > full;
             }
@@ -213,8 +216,14 @@ impl Connection {
     pub(crate) fn check_burst(&self) {
         if self.is_in_burst() {
             let (full, burst) = (self.full_segment(), self.sender.burst);
-            assert!(self.output_due && self.reset_due.is_none(), "a burst of {burst} that nobody asks for");
-            assert!(self.may_burst(self.snd.nxt), "a burst of {burst} after something has happened");
+            assert!(
+                self.output_due && self.reset_due.is_none(),
+                "a burst of {burst} that nobody asks for"
+            );
+            assert!(
+                self.may_burst(self.snd.nxt),
+                "a burst of {burst} after something has happened"
+            );
             let allowed = self.burst_from(self.snd.nxt, full);
             assert!(burst <= allowed, "a burst of {burst}, where {allowed} may leave");
         }

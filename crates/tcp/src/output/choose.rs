@@ -121,7 +121,8 @@ impl Connection {
 
     /// New data if the peer's window allows it, else the last segment once more (RFC 8985 §7.3).
     fn choose_tail_probe(&self) -> Piece {
-        let room = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una).min(self.segment_room());
+        let room =
+            self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una).min(self.segment_room());
         if room > 0 && self.sender.has_unsent(self.snd.nxt) {
             return self.piece(self.snd.nxt, room);
         }
@@ -158,7 +159,13 @@ impl Connection {
         let end = self.sender.buffer.end();
         let available = if seq.before(end) { end - seq } else { 0 };
         let length = available.min(room);
-        Piece { seq, length, fin: self.sender.fin && length == available, probe: false, burst: false }
+        Piece {
+            seq,
+            length,
+            fin: self.sender.fin && length == available,
+            probe: false,
+            burst: false,
+        }
     }
 
     /// U, the usable window: SND.UNA + min(SND.WND, CWND) - SND.NXT.
@@ -224,7 +231,8 @@ impl Connection {
             mss: u16::try_from(self.path.mss()).ok(),
             window_scale: self.agreement.scaling.then_some(self.agreement.receive_shift),
             sack_permitted: self.agreement.selective_acks,
-            timestamps: (self.timestamps.on || (!answers && self.config.timestamps)).then(Default::default),
+            timestamps: (self.timestamps.on || (!answers && self.config.timestamps))
+                .then(Default::default),
             user_timeout: self.user_timeout_option(),
             ..TcpOptions::default()
         };

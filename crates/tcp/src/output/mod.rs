@@ -52,7 +52,15 @@ impl Transmit {
     /// A segment that is `header` bytes of header, which have this sum.
     #[inline]
     const fn without_data(header: usize, sum: Sum) -> Self {
-        Self { length: header, sum, ecn: Ecn::NotEct, header, cut: None, lent: None, kind: Kind::Ordinary }
+        Self {
+            length: header,
+            sum,
+            ecn: Ecn::NotEct,
+            header,
+            cut: None,
+            lent: None,
+            kind: Kind::Ordinary,
+        }
     }
 
     /// How many segments it is.
@@ -201,7 +209,10 @@ impl Connection {
     #[inline]
     fn fall_silent(&mut self, now: Instant) {
         let sender = &self.sender;
-        if !sender.has_unsent(self.snd.nxt) && sender.scoreboard.lost() == 0 && !sender.path.is_awake() {
+        if !sender.has_unsent(self.snd.nxt)
+            && sender.scoreboard.lost() == 0
+            && !sender.path.is_awake()
+        {
             self.say_no_more(now);
         } else {
             self.hold_back(now);
@@ -255,7 +266,8 @@ impl Connection {
             let told = if choice == Choice::Ack { self.next_ack() } else { self.rcv.nxt };
             self.remember_told(told);
             // What came beyond holes may want more than one (RFC 5681 §4.2).
-            self.ack_due = told != self.rcv.nxt || (self.receiver.has_blocks() && self.note_told(choice));
+            self.ack_due =
+                told != self.rcv.nxt || (self.receiver.has_blocks() && self.note_told(choice));
             self.user_timeouts.due &= matches!(choice, Choice::Syn { .. });
         }
     }

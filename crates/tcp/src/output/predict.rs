@@ -162,7 +162,12 @@ impl Connection {
         let of_options =
             self.user_timeouts.due | self.receiver.owes_duplicate() | self.ecn.owes_option(OF_ECN);
         // What a wrong acknowledgement was owed before the handshake ended still is, behind it.
-        self.first_due | self.reset_due.is_some() | of_timers | of_path | of_options | sender.urgent.is_some()
+        self.first_due
+            | self.reset_due.is_some()
+            | of_timers
+            | of_path
+            | of_options
+            | sender.urgent.is_some()
     }
 
     /// Writes the segment that [`Connection::predict_output`] says, and remembers it.
@@ -187,8 +192,17 @@ impl Connection {
     /// The only segment that may leave now, if that is plain to see, of a connection that predicts no header: of one that
     /// is being opened, or closed.
     #[inline(never)]
-    pub(super) fn send_control(&mut self, now: Instant, finish: Finish, bytes: &mut [u8]) -> Option<Control> {
-        if self.first_due { self.send_first_syn(now, bytes) } else { self.send_last(now, finish, bytes) }
+    pub(super) fn send_control(
+        &mut self,
+        now: Instant,
+        finish: Finish,
+        bytes: &mut [u8],
+    ) -> Option<Control> {
+        if self.first_due {
+            self.send_first_syn(now, bytes)
+        } else {
+            self.send_last(now, finish, bytes)
+        }
     }
 
     #[inline(always)]
@@ -254,7 +268,14 @@ impl Connection {
     /// Writes the data of a segment whose header is there, with this sum, and is remembered: what is known of it
     /// otherwise need not be kept for that.
     #[inline(always)]
-    fn write_rest(&self, seq: SeqNum, rest: Rest, sum: Sum, finish: Finish, bytes: &mut [u8]) -> Transmit {
+    fn write_rest(
+        &self,
+        seq: SeqNum,
+        rest: Rest,
+        sum: Sum,
+        finish: Finish,
+        bytes: &mut [u8],
+    ) -> Transmit {
         let data = Data::whole(seq, rest.length);
         let ecn = if rest.length > 0 { self.ecn.codepoint() } else { Ecn::NotEct };
         self.write_payload((HEADER, sum), data, finish, ecn, bytes)
@@ -304,7 +325,13 @@ impl Connection {
 
     /// Writes the header of a segment that begins at `seq`, with timestamps; its sum.
     #[inline(always)]
-    fn write_predicted(&mut self, now: Instant, seq: SeqNum, flags: TcpFlags, bytes: &mut [u8]) -> Sum {
+    fn write_predicted(
+        &mut self,
+        now: Instant,
+        seq: SeqNum,
+        flags: TcpFlags,
+        bytes: &mut [u8],
+    ) -> Sum {
         let header = self.header(seq, self.rcv.nxt, flags);
         header.emit_timestamped(self.timestamps.stamp(now), bytes)
     }

@@ -139,11 +139,15 @@ impl AckPolicy {
             AckRule::Bsd { window_update_percent } => {
                 let share = received.capacity as u64 * window_update_percent as u64 / 100;
                 let growth = received.growth();
-                growth > 0 && (growth >= received.segment.saturating_mul(2) || growth as u64 >= share)
+                growth > 0
+                    && (growth >= received.segment.saturating_mul(2) || growth as u64 >= share)
             }
             AckRule::Modern { .. } => {
-                let read_all_of_a_push = self.pushed && received.unread == 0 && !self.is_request_response();
-                if received.pending > received.segment || (read_all_of_a_push && received.pending > 0) {
+                let read_all_of_a_push =
+                    self.pushed && received.unread == 0 && !self.is_request_response();
+                if received.pending > received.segment
+                    || (read_all_of_a_push && received.pending > 0)
+                {
                     return true;
                 }
                 let half = received.capacity / 2;
@@ -161,9 +165,17 @@ impl AckPolicy {
     /// Is it plain that nothing is due after a read, while so much is not acknowledged and the peer has so much of the
     /// window left? [`AckPolicy::on_read`] says so too, after more questions.
     #[inline(always)]
-    pub(crate) const fn may_wait(&self, pending: u32, segment: u32, offered: u32, capacity: u32) -> bool {
+    pub(crate) const fn may_wait(
+        &self,
+        pending: u32,
+        segment: u32,
+        offered: u32,
+        capacity: u32,
+    ) -> bool {
         let is_answered = pending <= segment && (!self.pushed || self.is_request_response());
-        matches!(self.rule, AckRule::Modern { .. }) && offered > capacity / 2 && (pending == 0 || is_answered)
+        matches!(self.rule, AckRule::Modern { .. })
+            && offered > capacity / 2
+            && (pending == 0 || is_answered)
     }
 
     /// Is the window that could be offered worth it, or would it lead the sender into segments of a
@@ -244,7 +256,8 @@ mod tests {
                 for later in (0..count).rev().map(|left| left * length) {
                     // Who owes one already does not ask.
                     if !one_is_due {
-                        let judged = single.is_due(1, length, pending - later, 1_460, |_| was_crowded(later));
+                        let judged = single
+                            .is_due(1, length, pending - later, 1_460, |_| was_crowded(later));
                         (one_is_due, one_waits) = (judged.0, one_waits | judged.1);
                     }
                     one_is_quick |= single.on_data(1);
@@ -277,8 +290,9 @@ mod tests {
     #[test]
     fn tahoe_tells_of_two_segments_or_of_35_per_cent_of_the_buffer() {
         let policy = AckPolicy::new(TAHOE);
-        let grown =
-            |growth, capacity| policy.on_read(&Received { room: IDLE.offered + growth, capacity, ..IDLE });
+        let grown = |growth, capacity| {
+            policy.on_read(&Received { room: IDLE.offered + growth, capacity, ..IDLE })
+        };
         assert!(!grown(1_460, 17 * 1_460));
         assert!(grown(2 * 1_460, 17 * 1_460));
         assert!(grown(1_460, 2 * 1_460));

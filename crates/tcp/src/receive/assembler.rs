@@ -23,7 +23,8 @@ impl Assembler {
     /// stretches already and this would be one more: then the segment must not be kept.
     pub(crate) fn insert(&mut self, left: SeqNum, right: SeqNum, most: usize) -> bool {
         let mut merged = SackBlock { left, right };
-        let touches = |stretch: &SackBlock| !stretch.left.after(right) && !stretch.right.before(left);
+        let touches =
+            |stretch: &SackBlock| !stretch.left.after(right) && !stretch.right.before(left);
         if self.stretches.len() >= most && !self.stretches.iter().any(touches) {
             return false;
         }
@@ -46,7 +47,8 @@ impl Assembler {
     /// Stretches that were reached are forgotten.
     pub(crate) fn advance(&mut self, next: SeqNum) -> SeqNum {
         let mut reached = next;
-        while let Some(at) = self.stretches.iter().position(|stretch| !stretch.left.after(reached)) {
+        while let Some(at) = self.stretches.iter().position(|stretch| !stretch.left.after(reached))
+        {
             reached = reached.later(self.stretches.remove(at).right);
             self.unnamed -= usize::from(at < self.unnamed);
         }

@@ -74,7 +74,8 @@ impl Autotune {
     pub(crate) fn on_echo(&mut self, round_trip: Option<Duration>) {
         self.wants_echo = false;
         let Some(round_trip) = round_trip.map(|round_trip| round_trip.max(TICK)) else { return };
-        self.round_trip = self.round_trip().map_or(round_trip, |known| (known * 7 + round_trip) / 8);
+        self.round_trip =
+            self.round_trip().map_or(round_trip, |known| (known * 7 + round_trip) / 8);
     }
 
     /// The round trip as the timestamps tell it, once they do.
@@ -96,7 +97,12 @@ impl Autotune {
 
     /// A round trip has ended. If more was read in it than in any before, the size that the buffer should have.
     /// `segment` is the peer's segment, and `stamped` says whether its segments bring timestamps back.
-    pub(crate) fn end_round_trip(&mut self, now: Instant, segment: u32, stamped: bool) -> Option<u32> {
+    pub(crate) fn end_round_trip(
+        &mut self,
+        now: Instant,
+        segment: u32,
+        stamped: bool,
+    ) -> Option<u32> {
         self.since = now;
         self.wants_echo = stamped && self.is_on();
         let read = core::mem::take(&mut self.read);
@@ -132,14 +138,22 @@ mod tests {
             segment: u32,
             stamped: bool,
         ) -> Option<u32> {
-            if self.note_read(now, count, known) { self.end_round_trip(now, segment, stamped) } else { None }
+            if self.note_read(now, count, known) {
+                self.end_round_trip(now, segment, stamped)
+            } else {
+                None
+            }
         }
     }
 
     #[test]
     fn a_round_trip_with_more_reads_than_before_asks_for_twice_as_much_at_least() {
         let mut tune = Autotune::new(1 << 20, at(0));
-        assert_eq!(tune.on_read(at(5), 20_000, RTT, 1_000, true), None, "the round trip is not over");
+        assert_eq!(
+            tune.on_read(at(5), 20_000, RTT, 1_000, true),
+            None,
+            "the round trip is not over"
+        );
         let wanted = tune.on_read(at(10), 20_000, RTT, 1_000, true).unwrap();
         assert!((96_000..=1 << 20).contains(&wanted), "{wanted}");
         assert!(tune.wants_echo());

@@ -137,7 +137,10 @@ impl ReceiveBuffer {
     /// [written](Self::write_last) there before anybody reads.
     #[inline(always)]
     pub(crate) fn take_in_place(&mut self, length: u32) {
-        debug_assert!(length as usize <= self.free(), "a window was offered for more than there was room");
+        debug_assert!(
+            length as usize <= self.free(),
+            "a window was offered for more than there was room"
+        );
         self.length += length;
     }
 
@@ -147,7 +150,9 @@ impl ReceiveBuffer {
     fn keep_whole(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
         let Some(memory) = offered else { return false };
         let (size, room) = (memory.len(), grant.room as usize);
-        let Some(at) = bytes.as_ptr().addr().checked_sub(memory.as_ptr().addr()) else { return false };
+        let Some(at) = bytes.as_ptr().addr().checked_sub(memory.as_ptr().addr()) else {
+            return false;
+        };
         let range = at..at + bytes.len();
         if range.end > size || bytes.len() < size / 2 || size > room {
             return false;

@@ -252,7 +252,9 @@ impl Receiver {
         if let Some(duplicate) = self.duplicate {
             blocks.push(duplicate);
         }
-        self.assembler.stretches(self.newest_to_leave_out(fit)).for_each(|stretch| blocks.push(stretch));
+        self.assembler
+            .stretches(self.newest_to_leave_out(fit))
+            .for_each(|stretch| blocks.push(stretch));
         blocks
     }
 
@@ -271,8 +273,12 @@ impl Receiver {
     /// What lies in the buffer's memory, but nobody reads, is what it is in that of `other`, for whoever compares them.
     pub(crate) fn take_leftovers_of(&mut self, other: &Self, rcv: &ReceiveSequence) {
         let place = |seq: SeqNum| self.buffer.len() + (seq - rcv.nxt) as usize;
-        let beyond: Vec<_> =
-            self.assembler.all().iter().map(|stretch| place(stretch.left)..place(stretch.right)).collect();
+        let beyond: Vec<_> = self
+            .assembler
+            .all()
+            .iter()
+            .map(|stretch| place(stretch.left)..place(stretch.right))
+            .collect();
         self.buffer.take_leftovers_of(&other.buffer, &beyond);
     }
 

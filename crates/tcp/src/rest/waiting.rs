@@ -37,7 +37,8 @@ impl Connection {
     /// When all is over, if nothing else can come to be due of it: it is in TIME-WAIT, and the application has let go.
     #[must_use]
     pub fn waits_until(&self) -> Option<Instant> {
-        let is_waiting = self.state == State::TimeWait && self.released && self.buffer_memory() == 0;
+        let is_waiting =
+            self.state == State::TimeWait && self.released && self.buffer_memory() == 0;
         is_waiting.then(|| self.timers.deadline(Timer::TimeWait))
     }
 
@@ -61,7 +62,10 @@ impl Connection {
     #[inline(always)]
     fn numbers(&self) -> Option<Numbers> {
         let deadline = self.waits_until().filter(|_| !self.output_due)?;
-        debug_assert!(self.snd.flight() == 0 && self.rcv.pending() == 0, "something is not acknowledged");
+        debug_assert!(
+            self.snd.flight() == 0 && self.rcv.pending() == 0,
+            "something is not acknowledged"
+        );
         Some(Numbers {
             rcv_nxt: self.rcv.nxt,
             rcv_edge: self.rcv.edge,
@@ -91,8 +95,13 @@ impl Waiting {
         // Its timestamps are kept whole.
         let seeds = Seeds { initial_sequence, timestamp_offset: 0 };
         // No data leaves, so any way will do, and nobody asks for when it was opened.
-        let mut connection =
-            Connection::open(self.config.clone(), Path::ipv4(576), seeds, Open::Passive, Instant::ZERO);
+        let mut connection = Connection::open(
+            self.config.clone(),
+            Path::ipv4(576),
+            seeds,
+            Open::Passive,
+            Instant::ZERO,
+        );
         connection.state = State::TimeWait;
         let (rcv, snd) = (&mut connection.rcv, &mut connection.snd);
         (rcv.nxt, rcv.acked, rcv.edge) = (kept.rcv_nxt, kept.rcv_nxt, kept.rcv_edge);

@@ -95,7 +95,10 @@ impl Delivery {
     pub(crate) fn take(&mut self, stretch: &Stretch, end: SeqNum, length: u32) {
         let departure = stretch.departure;
         self.bytes += length;
-        if self.newest.is_none_or(|newest| departure.is_after(end, newest.departure.order, newest.end)) {
+        if self
+            .newest
+            .is_none_or(|newest| departure.is_after(end, newest.departure.order, newest.end))
+        {
             self.newest = Some(Newest { departure, end });
         }
         if !departure.again {
@@ -130,7 +133,14 @@ packed!(DeliveryAccount { delivered, delivered_at, first_sent, lost, limited_unt
 
 impl DeliveryAccount {
     pub(crate) const fn new(now: Instant) -> Self {
-        Self { delivered: 0, delivered_at: now, first_sent: now, lost: 0, limited_until: 0, latest: None }
+        Self {
+            delivered: 0,
+            delivered_at: now,
+            first_sent: now,
+            lost: 0,
+            limited_until: 0,
+            latest: None,
+        }
     }
 
     /// Bytes delivered in the connection's life.
@@ -145,7 +155,13 @@ impl DeliveryAccount {
 
     /// A segment leaves, perhaps `again`, and `in_flight` is what is then. The `first` of a flight starts
     /// the clock.
-    pub(crate) fn depart(&mut self, now: Instant, first: bool, again: bool, in_flight: u32) -> Departure {
+    pub(crate) fn depart(
+        &mut self,
+        now: Instant,
+        first: bool,
+        again: bool,
+        in_flight: u32,
+    ) -> Departure {
         if first {
             (self.first_sent, self.delivered_at) = (now, now);
         }

@@ -112,7 +112,8 @@ impl Connection {
         // What could be sent now is judged as it will be chosen.
         self.sender.loss.frto = Frto::SentNew;
         let (una, loss) = (self.snd.una, &self.sender.loss);
-        let may_ask = una.before(loss.recover) && !una.before(loss.repeated_to) && self.has_sendable();
+        let may_ask =
+            una.before(loss.recover) && !una.before(loss.repeated_to) && self.has_sendable();
         match frto.judge_in_order(advanced, may_ask) {
             FrtoVerdict::AskOn => {}
             FrtoVerdict::Spurious => self.undo_timeout(now),

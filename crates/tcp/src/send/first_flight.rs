@@ -32,7 +32,8 @@ impl Connection {
     /// The connection begins to send, or begins again after it was idle.
     pub(crate) fn begin_first_flight(&mut self) {
         let window = self.sender.congestion.window().cwnd();
-        self.sender.first_flight = FirstFlight { began: self.statistics.bytes_acknowledged, window };
+        self.sender.first_flight =
+            FirstFlight { began: self.statistics.bytes_acknowledged, window };
     }
 
     /// Something was lost.
@@ -50,7 +51,8 @@ mod tests {
     #[test]
     fn a_loss_hits_it_until_all_of_it_is_acknowledged_and_if_it_was_more_than_is_harmless() {
         let flight = FirstFlight { began: 50_000, window: 10_000 };
-        let hits = [(50_000, 4_096), (50_000, 4_097), (53_000, 1_097), (59_999, 9_000), (60_000, 9_000)];
+        let hits =
+            [(50_000, 4_096), (50_000, 4_097), (53_000, 1_097), (59_999, 9_000), (60_000, 9_000)];
         let outcome = hits.map(|(acknowledged, in_flight)| flight.is_hit(acknowledged, in_flight));
         assert_eq!(outcome, [false, true, true, true, false]);
     }

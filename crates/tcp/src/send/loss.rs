@@ -107,7 +107,9 @@ impl Connection {
             Phase::Open if self.snd.flight() > 0 && self.is_reduced_by_mark(self.snd.una) => {
                 RecoveryState::Reduced
             }
-            Phase::Open if self.sender.scoreboard.sacked() > 0 || self.sender.loss.duplicates > 0 => {
+            Phase::Open
+                if self.sender.scoreboard.sacked() > 0 || self.sender.loss.duplicates > 0 =>
+            {
                 RecoveryState::Disorder
             }
             Phase::Open => RecoveryState::Open,
@@ -200,8 +202,11 @@ impl Connection {
         if self.sender.silent_since == Instant::NEVER {
             self.sender.silent_since = now;
         }
-        let patience =
-            if self.state.is_synchronized() { self.patience() } else { self.config.give_up_syn_after };
+        let patience = if self.state.is_synchronized() {
+            self.patience()
+        } else {
+            self.config.give_up_syn_after
+        };
         now.since(self.sender.silent_since) >= patience
     }
 

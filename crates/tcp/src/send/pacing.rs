@@ -78,7 +78,9 @@ impl Pacer {
     /// has been silent for long may give a rate of next to nothing.
     fn paid_at(&self, timeout: Duration) -> Instant {
         match self.rate {
-            Some(rate) => self.began + rate.time_for(Bytes::new(u64::from(self.spent))).min(timeout),
+            Some(rate) => {
+                self.began + rate.time_for(Bytes::new(u64::from(self.spent))).min(timeout)
+            }
             None => self.began,
         }
     }

@@ -175,7 +175,18 @@ struct Search {
     suspect: Option<u32>,
 }
 
-packed!(Search { low, high, next_probe, complete, ready, trial, raised, held, unconfirmed, suspect });
+packed!(Search {
+    low,
+    high,
+    next_probe,
+    complete,
+    ready,
+    trial,
+    raised,
+    held,
+    unconfirmed,
+    suspect
+});
 
 impl PathMtu {
     /// A path whose first link takes `limit`, and which is said to take `effective`.
@@ -548,7 +559,9 @@ impl Search {
     fn next_size(&self, from: u32, limit: u32) -> Option<u32> {
         let to = self.high;
         let is_left = |size: &u32| from < *size && *size <= to;
-        if let Some(size) = self.suspect.filter(is_left).or_else(|| COMMON.into_iter().find(is_left)) {
+        if let Some(size) =
+            self.suspect.filter(is_left).or_else(|| COMMON.into_iter().find(is_left))
+        {
             return Some(size);
         }
         if to == limit {

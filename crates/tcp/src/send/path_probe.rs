@@ -114,7 +114,9 @@ impl Connection {
 
     /// Is room made for a probe?
     pub(crate) fn waits_for_path_probe(&self) -> bool {
-        self.sender.path.ready().is_some() && self.state.sends_data() && self.path_probe() == Probing::Wait
+        self.sender.path.ready().is_some()
+            && self.state.sends_data()
+            && self.path_probe() == Probing::Wait
     }
 
     /// A segment larger than a full one has left: it is a probe.

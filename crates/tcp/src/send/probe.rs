@@ -77,7 +77,8 @@ impl Connection {
             && sender.rtt.backoff() == 0
             && sender.loss.tail_probe.is_none_or(|probe| probe.allows_another(&sender.rack));
         let smoothed = sender.rtt.smoothed().filter(|_| may_probe);
-        let probe = smoothed.map_or(Duration::MAX, |smoothed| probe_after(smoothed, LONGEST_ACK_DELAY));
+        let probe =
+            smoothed.map_or(Duration::MAX, |smoothed| probe_after(smoothed, LONGEST_ACK_DELAY));
         sender.loss.probes_tail = probe < timeout;
         sender.loss.probes_single = true;
         self.timers.set(Timer::Retransmit, now, probe.min(timeout));
@@ -96,7 +97,9 @@ impl Connection {
     #[inline]
     fn is_probe_in_time(&self) -> bool {
         let loss = &self.sender.loss;
-        loss.probes_single && self.is_single_in_flight() && (loss.probes_tail || loss.tail_probe.is_none())
+        loss.probes_single
+            && self.is_single_in_flight()
+            && (loss.probes_tail || loss.tail_probe.is_none())
     }
 
     fn hasten_probe(&mut self, now: Instant) {
@@ -157,7 +160,8 @@ impl Connection {
         says_nothing_new: bool,
         measured: bool,
     ) -> bool {
-        let Some(probe) = self.sender.loss.tail_probe.as_mut().filter(|probe| !probe.answered) else {
+        let Some(probe) = self.sender.loss.tail_probe.as_mut().filter(|probe| !probe.answered)
+        else {
             return false;
         };
         probe.measured |= measured;

@@ -36,7 +36,14 @@ impl Prr {
     /// The window after an acknowledgement that delivered `delivered` bytes and left `pipe` in flight.
     /// `safe` says that it moved SND.UNA and told of no further loss: then the pipe may be refilled by
     /// slow start, else only kept.
-    pub(crate) fn window(&mut self, delivered: u32, pipe: u32, ssthresh: u32, mss: u32, safe: bool) -> u32 {
+    pub(crate) fn window(
+        &mut self,
+        delivered: u32,
+        pipe: u32,
+        ssthresh: u32,
+        mss: u32,
+        safe: bool,
+    ) -> u32 {
         self.delivered += u64::from(delivered);
         let mut allowance = if pipe > ssthresh {
             self.credit = 0;

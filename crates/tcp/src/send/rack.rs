@@ -43,7 +43,16 @@ pub(crate) struct Rack {
     widened_until: Option<SeqNum>,
 }
 
-packed!(Rack { order, end, round_trip, forward, reordering_seen, multiplier, persist, widened_until });
+packed!(Rack {
+    order,
+    end,
+    round_trip,
+    forward,
+    reordering_seen,
+    multiplier,
+    persist,
+    widened_until
+});
 
 impl Rack {
     pub(crate) const fn new(start: SeqNum) -> Self {
@@ -87,7 +96,12 @@ impl Rack {
 
     /// The same of what was sent once, up to `end`, and has arrived in order with all before it.
     #[inline(always)]
-    pub(crate) fn note_landing(&mut self, departure: &Departure, end: SeqNum, round_trip: Duration) {
+    pub(crate) fn note_landing(
+        &mut self,
+        departure: &Departure,
+        end: SeqNum,
+        round_trip: Duration,
+    ) {
         self.forward = self.forward.later(end);
         self.note_arrival(departure, end, round_trip);
     }
@@ -160,7 +174,11 @@ impl Rack {
         stretch: &Stretch,
         tolerance: &Tolerance,
     ) -> Verdict {
-        if self.remaining(now, stretch, tolerance) == Duration::ZERO { Verdict::Lost } else { Verdict::Keep }
+        if self.remaining(now, stretch, tolerance) == Duration::ZERO {
+            Verdict::Lost
+        } else {
+            Verdict::Keep
+        }
     }
 
     fn remaining(&self, now: Instant, stretch: &Stretch, tolerance: &Tolerance) -> Duration {

@@ -37,7 +37,12 @@ pub(crate) struct News<'a> {
 impl Connection {
     /// Takes the selective acknowledgements of a segment that the slow path looks at, and what it
     /// acknowledges in order. The window may grow for it if it `may_grow` and was used.
-    pub(crate) fn acknowledge_selectively(&mut self, now: Instant, segment: &Segment<'_>, may_grow: bool) {
+    pub(crate) fn acknowledge_selectively(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        may_grow: bool,
+    ) {
         let blocks = segment.sack_blocks();
         if blocks.is_empty() && self.is_untroubled() {
             let says_nothing_new = !segment.ack.after(self.snd.una);
@@ -58,7 +63,11 @@ impl Connection {
 
     /// Takes the acknowledgement of our SYN or of our FIN, if that alone was in flight and nothing is missing. It is no
     /// data: it tells of the round trip, and the window does not grow for it (RFC 5681 §3.1).
-    pub(crate) fn acknowledge_control_alone(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+    pub(crate) fn acknowledge_control_alone(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+    ) -> bool {
         let is_syn = self.snd.una == self.snd.iss;
         let departed = if is_syn {
             let is_alone = segment.ack == self.snd.iss + 1;
@@ -67,8 +76,8 @@ impl Connection {
             }
             None
         } else {
-            let is_alone =
-                self.snd.una == self.sender.buffer.end() && self.sender.is_fin_acknowledged(segment.ack);
+            let is_alone = self.snd.una == self.sender.buffer.end()
+                && self.sender.is_fin_acknowledged(segment.ack);
             let fin = self.sender.scoreboard.flight_until(segment.ack).filter(|_| is_alone);
             let Some(fin) = fin else { return false };
             let (sent, again) = (fin.departure.sent, fin.departure.again);
@@ -111,9 +120,12 @@ impl Connection {
     fn take_blocks(&mut self, now: Instant, blocks: &SackBlocks, news: &mut News<'_>) {
         let duplicate = duplicate_block(blocks.as_slice(), news.segment.ack);
         let beyond = &blocks.as_slice()[usize::from(duplicate.is_some())..];
-        let mut beyond: [Option<SackBlock>; 4] = core::array::from_fn(|index| beyond.get(index).copied());
+        let mut beyond: [Option<SackBlock>; 4] =
+            core::array::from_fn(|index| beyond.get(index).copied());
         // In the order of their numbers, or what arrived in one batch would look reordered.
-        beyond.sort_unstable_by_key(|block| block.map_or(u32::MAX, |block| block.left - self.snd.una));
+        beyond.sort_unstable_by_key(|block| {
+            block.map_or(u32::MAX, |block| block.left - self.snd.una)
+        });
         for block in beyond.into_iter().flatten() {
             self.sender.scoreboard.sack(block, &mut news.delivery);
         }
@@ -122,7 +134,12 @@ impl Connection {
 
     /// What was known when `segment` came.
     #[inline(always)]
-    pub(crate) fn listen_to<'a>(&self, segment: &'a Segment<'a>, count: u32, limited: bool) -> News<'a> {
+    pub(crate) fn listen_to<'a>(
+        &self,
+        segment: &'a Segment<'a>,
+        count: u32,
+        limited: bool,
+    ) -> News<'a> {
         News {
             segment,
             count,
@@ -149,7 +166,12 @@ impl Connection {
 
     /// What was delivered, and lost, and what it means for the window and the timers. Both paths end
     /// here.
-    pub(crate) fn judge_news(&mut self, now: Instant, news: &News<'_>, duplicate: Option<SackBlock>) {
+    pub(crate) fn judge_news(
+        &mut self,
+        now: Instant,
+        news: &News<'_>,
+        duplicate: Option<SackBlock>,
+    ) {
         let untroubled = self.is_untroubled() && duplicate.is_none();
         let round_trip = self.measure_delivery(now, news);
         self.observe_order(now, news);
@@ -164,7 +186,8 @@ impl Connection {
         if news.advanced || news.delivery.bytes > 0 || lost > 0 {
             self.watch_what_is_left(now);
         }
-        self.output_due |= self.sender.scoreboard.lost() > 0 || self.sender.has_unsent(self.snd.nxt);
+        self.output_due |=
+            self.sender.scoreboard.lost() > 0 || self.sender.has_unsent(self.snd.nxt);
     }
 
     /// The same of an acknowledgement of the whole flight, which header prediction knows to be all there is to it, if
@@ -187,7 +210,8 @@ impl Connection {
         let full = self.full_segment();
         let sender = &mut self.sender;
         let landing = if WHOLE {
-            let flight = sender.scoreboard.flight_until(ack).filter(|flight| !flight.departure.again);
+            let flight =
+                sender.scoreboard.flight_until(ack).filter(|flight| !flight.departure.again);
             flight.map(|flight| Landing { oldest: flight, newest: flight })
         } else {
             sender.scoreboard.landing_until(ack)
@@ -294,7 +318,9 @@ impl Connection {
         let shortest = self.sender.rtt.shortest();
         let (rack, timestamps) = (&mut self.sender.rack, &self.timestamps);
         rack.observe(now, &news.delivery, shortest, |sent| {
-            timestamps.of(news.segment).is_some_and(|echo| before(echo.echo, timestamps.clock(sent)))
+            timestamps
+                .of(news.segment)
+                .is_some_and(|echo| before(echo.echo, timestamps.clock(sent)))
         });
     }
 
@@ -325,7 +351,10 @@ impl Connection {
         let mut found = 0;
         let lost = sender.scoreboard.mark_lost(|stretch| {
             let verdict = judge(rack, stretch);
-            if verdict == Verdict::Lost && may_be_probe && path.is_probe(stretch.left, stretch.right) {
+            if verdict == Verdict::Lost
+                && may_be_probe
+                && path.is_probe(stretch.left, stretch.right)
+            {
                 path.miss_probe(nxt);
                 probed += stretch.length();
             } else if verdict == Verdict::Lost {
@@ -378,8 +407,14 @@ impl Connection {
         if let Some(block) = duplicate {
             self.sender.path.note_duplicate(block.left, block.right);
         }
-        let says_nothing_new = !news.advanced && news.delivery.bytes == 0 && news.segment.payload.is_empty();
-        if self.judge_tail_probe(self.snd.una, duplicate, says_nothing_new, ack.round_trip.is_some()) {
+        let says_nothing_new =
+            !news.advanced && news.delivery.bytes == 0 && news.segment.payload.is_empty();
+        if self.judge_tail_probe(
+            self.snd.una,
+            duplicate,
+            says_nothing_new,
+            ack.round_trip.is_some(),
+        ) {
             self.answer_repaired_loss(news.flight);
         }
         if self.judge_timeout(news) {
@@ -390,7 +425,10 @@ impl Connection {
         if self.sender.loss.phase != Phase::Open && !self.snd.una.before(self.sender.loss.recover) {
             self.leave_recovery();
         }
-        if self.sender.loss.phase == Phase::Open && ack.lost > 0 && self.sender.scoreboard.lost() > 0 {
+        if self.sender.loss.phase == Phase::Open
+            && ack.lost > 0
+            && self.sender.scoreboard.lost() > 0
+        {
             self.enter_recovery(now, news.flight, news.delivery.bytes);
         }
         if self.sender.loss.phase == Phase::FastRecovery {
@@ -409,7 +447,8 @@ impl Connection {
         self.remember_for_undo();
         self.reduce_for_loss(flight, self.snd.una);
         let sacked = self.sender.scoreboard.sacked();
-        self.sender.prr = Prr::begin((self.snd.nxt - self.snd.una - sacked).saturating_add(delivered));
+        self.sender.prr =
+            Prr::begin((self.snd.nxt - self.snd.una - sacked).saturating_add(delivered));
         // Tahoe fills the holes in slow start, as it would after a timeout.
         let is_fast = self.sender.congestion.controller().fast_recovery() != FastRecovery::None;
         let loss = &mut self.sender.loss;
@@ -497,7 +536,11 @@ impl Connection {
         self.sender.loss = Loss {
             phase: Phase::AfterTimeout,
             retransmit_due: true,
-            frto: if self.config.frto && (begins || asks_again) { Frto::Retransmitted } else { Frto::Off },
+            frto: if self.config.frto && (begins || asks_again) {
+                Frto::Retransmitted
+            } else {
+                Frto::Off
+            },
             ..Loss::new(self.snd.nxt)
         };
         self.timers.clear(Timer::Reorder);
@@ -570,7 +613,8 @@ impl Connection {
     pub(crate) fn note_departure(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
         let repeats = left.before(self.snd.nxt);
         let bytes = right - left;
-        let probes_tail = core::mem::take(&mut self.sender.loss.tail_probe_due) && self.may_probe_tail();
+        let probes_tail =
+            core::mem::take(&mut self.sender.loss.tail_probe_due) && self.may_probe_tail();
         self.sender.depart(now, left, right, left.before(self.snd.max));
         if self.sender.loss.phase == Phase::FastRecovery {
             self.sender.prr.note_sent(bytes);

@@ -48,7 +48,17 @@ pub(crate) struct RoundTrip {
     shortest_until: Instant,
 }
 
-packed!(RoundTrip { smoothed, variation, rto, backoff, expired, expected, timed, shortest, shortest_until });
+packed!(RoundTrip {
+    smoothed,
+    variation,
+    rto,
+    backoff,
+    expired,
+    expected,
+    timed,
+    shortest,
+    shortest_until
+});
 
 impl RoundTrip {
     pub(crate) fn new(limits: &RtoLimits) -> Self {
@@ -186,7 +196,8 @@ impl RoundTrip {
             let (smoothed, variation) = (self.smoothed.as_nanos(), self.variation.as_nanos());
             ((smoothed * 7 + sample) / 8, (variation * 3 + smoothed.abs_diff(sample)) / 4)
         };
-        (self.smoothed, self.variation) = (Duration::from_nanos(smoothed), Duration::from_nanos(variation));
+        (self.smoothed, self.variation) =
+            (Duration::from_nanos(smoothed), Duration::from_nanos(variation));
         let rto = self.smoothed + limits.granularity.max(Duration::from_nanos(variation * 4));
         self.rto = rto.max(limits.minimum).min(limits.maximum);
         self.backoff = 0;

@@ -111,7 +111,8 @@ impl Scoreboard {
 
     /// Bytes that were sent more than once and are believed to be in the network. Looks at each stretch.
     pub(crate) fn repeated_in_flight(&self) -> u32 {
-        let repeated = |stretch: &&Stretch| stretch.fate == Fate::InFlight && stretch.departure.again;
+        let repeated =
+            |stretch: &&Stretch| stretch.fate == Fate::InFlight && stretch.departure.again;
         self.stretches.iter().filter(repeated).map(Stretch::length).sum()
     }
 
@@ -171,7 +172,9 @@ impl Scoreboard {
         if let Some(last) = self.stretches.back_mut()
             && last.fate == Fate::InFlight
             && last.departure.again == departure.again
-            && (full || (last.departure.order == self.departures && last.departure.is_same_burst(&departure)))
+            && (full
+                || (last.departure.order == self.departures
+                    && last.departure.is_same_burst(&departure)))
         {
             last.right = right;
             // Taken for as late as the latest of them, none is found lost too early.
@@ -319,9 +322,11 @@ impl Scoreboard {
     /// What arrived has no history that matters: neighbours become one, so that a window with a few holes
     /// is a few stretches.
     fn join_sacked(&mut self, range: core::ops::Range<usize>) {
-        let sacked = |stretch: Option<&Stretch>| stretch.is_some_and(|stretch| stretch.fate == Fate::Sacked);
+        let sacked =
+            |stretch: Option<&Stretch>| stretch.is_some_and(|stretch| stretch.fate == Fate::Sacked);
         let stretches = self.stretches.all();
-        let first = range.start - usize::from(range.start > 0 && sacked(stretches.get(range.start - 1)));
+        let first =
+            range.start - usize::from(range.start > 0 && sacked(stretches.get(range.start - 1)));
         let last = range.end - 1 + usize::from(sacked(stretches.get(range.end)));
         if first < last {
             stretches[first].right = stretches[last].right;
@@ -382,7 +387,9 @@ impl Scoreboard {
 
     /// Has the peer named so many bytes in a row?
     pub(crate) fn has_sacked(&self, bytes: u32) -> bool {
-        self.stretches.iter().any(|stretch| stretch.fate == Fate::Sacked && stretch.length() >= bytes)
+        self.stretches
+            .iter()
+            .any(|stretch| stretch.fate == Fate::Sacked && stretch.length() >= bytes)
     }
 
     /// The peer's selective acknowledgements no longer hold: what they named counts as lost.
@@ -413,7 +420,10 @@ impl Scoreboard {
             );
             return;
         }
-        assert!((start, end) == (una, nxt), "the scoreboard has {start}..{end}, in flight is {una}..{nxt}");
+        assert!(
+            (start, end) == (una, nxt),
+            "the scoreboard has {start}..{end}, in flight is {una}..{nxt}"
+        );
         assert!(self.stretches.len() <= MOST_STRETCHES, "{} stretches", self.stretches.len());
         let mut at = start;
         for stretch in self.stretches.iter() {
@@ -425,7 +435,9 @@ impl Scoreboard {
             let of_fate = self.stretches.iter().filter(|stretch| stretch.fate == fate);
             assert_eq!(of_fate.map(Stretch::length).sum::<u32>(), sum, "bytes of fate {fate:?}");
         }
-        let hidden = |stretch: &Stretch| stretch.fate == Fate::Lost && !stretch.right.after(self.search_from);
+        let hidden = |stretch: &Stretch| {
+            stretch.fate == Fate::Lost && !stretch.right.after(self.search_from)
+        };
         assert!(!self.stretches.iter().any(hidden), "a lost stretch that the search would miss");
     }
 }

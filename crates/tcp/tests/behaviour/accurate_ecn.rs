@@ -3,14 +3,19 @@
 
 use crate::{ms, secs};
 use linerate_tcp::{
-    AccurateEcn, Config, CongestionName, Connection, EcnRule, Error, MissReason, Open, Path, Seeds, State,
+    AccurateEcn, Config, CongestionName, Connection, EcnRule, Error, MissReason, Open, Path, Seeds,
+    State,
 };
 use linerate_testkit::{Connections, End, Fate, Network, Script};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags};
 
 /// Asks for the accurate mode; no timestamps, so that options are easy to see.
-const REQUEST: Config =
-    Config { accurate_ecn: EcnRule::Request, timestamps: false, window_scaling: false, ..Config::modern() };
+const REQUEST: Config = Config {
+    accurate_ecn: EcnRule::Request,
+    timestamps: false,
+    window_scaling: false,
+    ..Config::modern()
+};
 const ACCEPT: Config = Config { accurate_ecn: EcnRule::Accept, ..REQUEST };
 
 const SYN: &str = "SEWA 0:0(0) win 65535 mss 1000 sackOK";
@@ -92,14 +97,24 @@ fn the_codepoint_of_the_last_syn_is_in_the_answer_and_that_of_the_answer_in_its_
 /// Table 2, and §3.1.3 for the combinations without a meaning.
 #[test]
 fn other_answers_lead_to_the_mode_that_the_table_says() {
-    for (answer, ecn, accurate) in [(0, false, false), (1, true, false), (5, true, true), (7, false, false)] {
+    for (answer, ecn, accurate) in
+        [(0, false, false), (1, true, false), (5, true, true), (7, false, false)]
+    {
         let mut host = Script::connect(&REQUEST);
         host.expect("SEWA 0:0(0)");
         host.send(&format!("{answer}S. 0:0(0) ack 1 win 65535 mss 1000"));
         let information = host.connection.information();
-        assert_eq!((information.ecn, information.accurate_ecn.is_some()), (ecn, accurate), "{answer}");
+        assert_eq!(
+            (information.ecn, information.accurate_ecn.is_some()),
+            (ecn, accurate),
+            "{answer}"
+        );
         host.expect(if accurate { "2. 1:1(0) ack 1" } else { ". 1:1(0) ack 1" });
-        assert_eq!(sends(&mut host, 1_000), [if ecn { Ecn::Ect0 } else { Ecn::NotEct }], "{answer}");
+        assert_eq!(
+            sends(&mut host, 1_000),
+            [if ecn { Ecn::Ect0 } else { Ecn::NotEct }],
+            "{answer}"
+        );
     }
     for (asked, answer) in [(0, 0), (1, 2), (2, 2), (3, 1), (4, 2), (5, 2), (6, 2), (7, 2)] {
         let mut host = Script::accept(&ACCEPT, &format!("{asked}S 0:0(0) win 65535 mss 1000"));
@@ -406,7 +421,8 @@ fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
         host.send("5. 1001:2001(1000) ack 1");
         host.expect("5. 1:1(0) ack 1 sack 1001-2001");
         host.write(3_000);
-        let end = host.take_sent().iter().map(|sent| sent.says.seq + sent.says.length).max().unwrap();
+        let end =
+            host.take_sent().iter().map(|sent| sent.says.seq + sent.says.length).max().unwrap();
         for _ in 0..2 {
             host.send_marked("5. 1:1(0) ack 1");
             host.expect_nothing();
@@ -436,9 +452,11 @@ fn the_first_data_tries_the_way_of_the_option_whatever_has_been_acknowledged_wit
 /// §3.1.5, RFC 3168 §6.1.2: once a window, as for a loss, and nothing is said of it.
 #[test]
 fn a_mark_takes_from_the_window_what_a_loss_would_once_a_window() {
-    for (congestion, left) in
-        [(CongestionName::Reno, 5_000), (CongestionName::NewReno, 5_000), (CongestionName::Cubic, 7_000)]
-    {
+    for (congestion, left) in [
+        (CongestionName::Reno, 5_000),
+        (CongestionName::NewReno, 5_000),
+        (CongestionName::Cubic, 7_000),
+    ] {
         let mut host = server(&Config { congestion, ..ACCEPT });
         host.write(40_000);
         assert_eq!(host.take_sent().len(), 10, "{congestion}");
@@ -451,12 +469,19 @@ fn a_mark_takes_from_the_window_what_a_loss_would_once_a_window() {
         assert_eq!(counts(&host).delivered, 6, "{congestion}");
         let sent = host.take_sent();
         assert!(!sent.is_empty());
-        assert!(sent.iter().all(|sent| sent.says.flags & TcpFlags::ACE == TcpFlags::of_ace(5)), "no CWR");
+        assert!(
+            sent.iter().all(|sent| sent.says.flags & TcpFlags::ACE == TcpFlags::of_ace(5)),
+            "no CWR"
+        );
         let end = 10_001 + 1_000 * u32::try_from(sent.len()).unwrap();
         host.send(&format!("4. 1:1(0) ack {end}"));
         assert!(window(&host) < left, "{congestion}: and the next");
         let statistics = host.connection.statistics();
-        assert_eq!((statistics.mark_reductions, statistics.marked_deliveries), (2, 7), "{congestion}");
+        assert_eq!(
+            (statistics.mark_reductions, statistics.marked_deliveries),
+            (2, 7),
+            "{congestion}"
+        );
         assert_eq!(statistics.retransmitted_segments, 0, "{congestion}");
     }
 }
@@ -696,7 +721,8 @@ fn the_option_leaves_room_for_two_blocks_and_takes_that_of_the_third() {
 /// Stretches that find no room beside the option are named by another acknowledgement.
 #[test]
 fn what_the_option_leaves_no_room_for_is_named_all_the_same() {
-    let mut host = Script::accept(&Config { timestamps: true, ..ACCEPT }, &format!("{SYN} ts 1000000 0"));
+    let mut host =
+        Script::accept(&Config { timestamps: true, ..ACCEPT }, &format!("{SYN} ts 1000000 0"));
     host.expect("2S. 0:0(0) ack 1");
     host.send("2. 1:1(0) ack 1");
     host.send_marked("5. 1001:2001(1000) ack 1");
@@ -707,8 +733,11 @@ fn what_the_option_leaves_no_room_for_is_named_all_the_same() {
         "5. 7001:8001(1000) ack 1",
         "5. 9001:10001(1000) ack 1",
     ]);
-    let named: Vec<_> =
-        host.take_sent().iter().flat_map(|sent| sent.says.options.sack.as_slice().to_vec()).collect();
+    let named: Vec<_> = host
+        .take_sent()
+        .iter()
+        .flat_map(|sent| sent.says.options.sack.as_slice().to_vec())
+        .collect();
     for left in [3_001, 5_001, 7_001, 9_001] {
         assert!(named.iter().any(|block| block.left == SeqNum::new(left)), "{left}");
     }
@@ -757,8 +786,10 @@ fn in_time_wait_nothing_is_counted() {
 /// what was not taken.
 #[test]
 fn data_on_a_syn_is_not_counted() {
-    let mut host =
-        Script::accept_fast(&ACCEPT, "SEWA 0:100(100) win 65535 mss 1000 sackOK tfo 0123456789abcdef");
+    let mut host = Script::accept_fast(
+        &ACCEPT,
+        "SEWA 0:100(100) win 65535 mss 1000 sackOK tfo 0123456789abcdef",
+    );
     host.connection.note_codepoint_of_syn(Ecn::Ce);
     host.read(100);
     host.write(100);
@@ -790,10 +821,14 @@ fn a_connection_that_a_cookie_opens_is_in_the_mode_that_its_first_acknowledgemen
         let ack = segment(TcpFlags::ACK | TcpFlags::of_ace(ace), 8, 101);
         let seeds = Seeds { initial_sequence: SeqNum::new(100), timestamp_offset: 0 };
         let now = linerate_units::Instant::ZERO + secs(1);
-        let mut opened = Connection::open(ACCEPT.into(), Path::ipv4(1_500), seeds, Open::Passive, now);
+        let mut opened =
+            Connection::open(ACCEPT.into(), Path::ipv4(1_500), seeds, Open::Passive, now);
         opened.learn_from_cookie((&syn, &ack, Ecn::NotEct), now);
         assert_eq!(opened.state(), State::Established);
-        assert_eq!(opened.information().accurate_ecn.map(|counts| counts.delivered), Some(delivered));
+        assert_eq!(
+            opened.information().accurate_ecn.map(|counts| counts.delivered),
+            Some(delivered)
+        );
     }
 }
 
@@ -841,17 +876,27 @@ fn a_transfer_over_a_router_that_marks_tells_of_each_mark() {
             read >= 3_000_000
         });
         let sender = pair.client.statistics().clone();
-        assert_eq!((sender.retransmitted_segments, sender.retransmission_timeouts), (0, 0), "{congestion}");
+        assert_eq!(
+            (sender.retransmitted_segments, sender.retransmission_timeouts),
+            (0, 0),
+            "{congestion}"
+        );
         // What is held back still comes.
         pair.pass_time(secs(1));
         let heard = pair.client.information().accurate_ecn.expect("the accurate mode");
         let seen = pair.server().information().accurate_ecn.expect("the accurate mode");
         assert!(seen.received > 5, "{congestion}: {seen:?}");
-        assert_eq!((heard.delivered, heard.delivered_ce_bytes), (seen.received, seen.received_ce_bytes));
+        assert_eq!(
+            (heard.delivered, heard.delivered_ce_bytes),
+            (seen.received, seen.received_ce_bytes)
+        );
         assert!(seen.received_e0_bytes > 2_000_000, "{congestion}: {seen:?}");
         assert!(sender.mark_reductions > 3, "{congestion}: {sender:?}");
         let hits = pair.server().statistics().prediction.data;
-        assert!(hits * 10 > 9 * pair.server().statistics().segments_received, "{congestion}: {hits}");
+        assert!(
+            hits * 10 > 9 * pair.server().statistics().segments_received,
+            "{congestion}: {hits}"
+        );
     }
 }
 

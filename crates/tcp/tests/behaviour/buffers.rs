@@ -1,7 +1,9 @@
 //! How the socket buffers grow, keep to a size that was chosen, and give their memory back.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{BufferSize, Config, Connection, Disposition, Event, MemoryGrant, Refusal, State};
+use linerate_tcp::{
+    BufferSize, Config, Connection, Disposition, Event, MemoryGrant, Refusal, State,
+};
 use linerate_testkit::{Connections, End, Network, Script};
 use linerate_units::Duration;
 
@@ -42,7 +44,8 @@ fn both_buffers_grow_with_a_long_path_until_it_is_full() {
 
 #[test]
 fn a_size_that_was_chosen_stays() {
-    let sizes = Config { send_buffer: 100_000.into(), receive_buffer: 90_000.into(), ..Config::modern() };
+    let sizes =
+        Config { send_buffer: 100_000.into(), receive_buffer: 90_000.into(), ..Config::modern() };
     let mut pair = long_path(&sizes);
     transfer(&mut pair, secs(1));
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (100_000, 90_000));
@@ -275,7 +278,10 @@ fn a_buffer_lies_elsewhere_if_nothing_is_in_it_and_takes_no_more_memory_for_that
     let mut other = vec![1; 4_096].into_boxed_slice();
     let mut exchange = |host: &mut Script| {
         host.application(|connection, _| {
-            [connection.exchange_receive_memory(&mut other), connection.exchange_send_memory(&mut other)]
+            [
+                connection.exchange_receive_memory(&mut other),
+                connection.exchange_send_memory(&mut other),
+            ]
         })
     };
     assert_eq!(exchange(&mut host), [false; 2], "none is not as large as some");

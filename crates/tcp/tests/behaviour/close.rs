@@ -224,7 +224,10 @@ fn closing_with_unread_data_resets_the_connection() {
     host.expect(". 1:1(0) ack 101");
     host.application(Connection::close);
     host.expect("R. 1:1(0) ack 101");
-    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::Aborted)));
+    assert_eq!(
+        (host.connection.state(), host.connection.error()),
+        (State::Closed, Some(Error::Aborted))
+    );
     assert!(host.connection.is_released());
 }
 
@@ -279,7 +282,8 @@ fn what_was_written_before_the_close_still_leaves() {
 
 #[test]
 fn a_linger_of_zero_resets_at_once() {
-    let mut host = Script::established(&Config { linger: Some(Duration::ZERO), ..Config::modern() }, SYN_ACK);
+    let mut host =
+        Script::established(&Config { linger: Some(Duration::ZERO), ..Config::modern() }, SYN_ACK);
     host.write(100);
     host.application(Connection::close);
     host.expect("R. 1:1(0) ack 1");
@@ -356,7 +360,10 @@ fn an_abort_resets_and_forgets() {
     host.application(Connection::abort);
     host.expect("R. 1:1(0) ack 1");
     assert_eq!(host.connection.error(), Some(Error::Aborted));
-    assert_eq!((host.try_write(1), host.read_nothing()), (Err(Error::Aborted), Err(Error::Aborted)));
+    assert_eq!(
+        (host.try_write(1), host.read_nothing()),
+        (Err(Error::Aborted), Err(Error::Aborted))
+    );
     assert_eq!(host.events(), [Event::Closed]);
     host.expect_silence(secs(600));
 }
@@ -405,7 +412,10 @@ fn an_abort_is_told_to_a_peer_that_waits_for_something_and_to_no_other() {
             host.expect(reset);
         }
         host.expect_silence(secs(600));
-        assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::Aborted)));
+        assert_eq!(
+            (host.connection.state(), host.connection.error()),
+            (State::Closed, Some(Error::Aborted))
+        );
         assert_eq!(host.connection.unacknowledged_bytes(), 0, "in {state:?}");
     }
 }
@@ -488,7 +498,10 @@ fn a_direction_that_nobody_reads_is_acknowledged_and_thrown_away() {
         host.pass_time(ms(40));
         let sent = host.take_sent().pop().expect("an acknowledgement");
         assert_eq!(sent.says.ack, Some(end));
-        assert!(sent.says.window >= Some(2_048), "the window closes on a peer that nobody hears: {sent:?}");
+        assert!(
+            sent.says.window >= Some(2_048),
+            "the window closes on a peer that nobody hears: {sent:?}"
+        );
     }
     assert_eq!(host.read_nothing(), Ok(0));
 }

@@ -89,7 +89,12 @@ fn no_controller_grows_a_window_that_the_application_does_not_fill() {
 #[test]
 fn no_window_grows_for_what_waits_for_a_full_segment() {
     for congestion in CongestionName::ALL {
-        let config = Config { congestion, initial_window: 10, nagle: NagleRule::Classic, ..Config::modern() };
+        let config = Config {
+            congestion,
+            initial_window: 10,
+            nagle: NagleRule::Classic,
+            ..Config::modern()
+        };
         let mut host = established(&config);
         let mut acked = 1;
         host.write(1_000);
@@ -109,7 +114,12 @@ fn no_window_grows_for_what_waits_for_a_full_segment() {
 #[test]
 fn a_rest_that_waits_for_a_full_segment_does_not_hide_that_the_window_was_filled() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
-        let config = Config { congestion, initial_window: 10, nagle: NagleRule::Classic, ..Config::modern() };
+        let config = Config {
+            congestion,
+            initial_window: 10,
+            nagle: NagleRule::Classic,
+            ..Config::modern()
+        };
         let mut host = established(&config);
         host.write(10_500);
         assert_eq!(host.take_sent().len(), 10);
@@ -188,7 +198,8 @@ fn acknowledgements_that_come_together_open_the_window_as_single_ones_do() {
         let mut host = established(&Config { congestion, initial_window: 10, ..Config::modern() });
         host.write(60_000);
         host.take_sent();
-        let acks: Vec<_> = (1..=10).map(|index| format!(". 1:1(0) ack {}", 1 + index * 1_000)).collect();
+        let acks: Vec<_> =
+            (1..=10).map(|index| format!(". 1:1(0) ack {}", 1 + index * 1_000)).collect();
         host.send_together(&acks.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(window(&host), 20_000, "{congestion}");
         assert_eq!(host.take_sent().len(), 20, "{congestion}");
@@ -311,7 +322,8 @@ fn a_first_window_that_was_late_and_not_lost_is_the_one_after_an_idle_time() {
 /// RFC 5681 §4.1 is a SHOULD: on a path of one's own there is nothing to be learnt anew.
 #[test]
 fn a_window_that_was_told_to_survives_an_idle_time() {
-    let mut host = established(&Config { initial_window: 10, restart_after_idle: false, ..Config::modern() });
+    let mut host =
+        established(&Config { initial_window: 10, restart_after_idle: false, ..Config::modern() });
     host.write(20_000);
     host.take_sent();
     host.send(". 1:1(0) ack 10001");
@@ -330,8 +342,12 @@ fn a_window_that_was_told_to_survives_an_idle_time() {
 fn a_window_that_the_peer_has_closed_for_long_is_not_filled_at_once_when_it_opens() {
     for congestion in CongestionName::ALL {
         let send_buffer = (256 << 10).into();
-        let mut host =
-            established(&Config { congestion, initial_window: 30, send_buffer, ..Config::modern() });
+        let mut host = established(&Config {
+            congestion,
+            initial_window: 30,
+            send_buffer,
+            ..Config::modern()
+        });
         host.write(30_000);
         host.take_sent();
         host.send(". 1:1(0) ack 15001");
@@ -404,7 +420,8 @@ fn bbr_keeps_its_window_over_an_idle_time_and_paces_what_follows() {
 /// For experiments: neither growth nor loss.
 #[test]
 fn a_fixed_window_stays_what_it_is() {
-    let mut host = established(&Config { congestion: CongestionName::Fixed(4), ..Config::modern() });
+    let mut host =
+        established(&Config { congestion: CongestionName::Fixed(4), ..Config::modern() });
     host.write(30_000);
     assert_eq!(host.take_sent().len(), 4);
     host.send(". 1:1(0) ack 4001");

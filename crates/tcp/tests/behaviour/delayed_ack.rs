@@ -11,7 +11,10 @@ fn modern() -> Script {
 }
 
 fn bsd(profile: Profile, receive_buffer: usize) -> Script {
-    Script::established(&Config { receive_buffer: receive_buffer.into(), ..profile.config() }, SYN_ACK)
+    Script::established(
+        &Config { receive_buffer: receive_buffer.into(), ..profile.config() },
+        SYN_ACK,
+    )
 }
 
 #[test]
@@ -30,14 +33,15 @@ fn one_segment_waits_and_the_second_does_not() {
 /// A connection that acknowledges pairs, with a window of 64 KiB, before a peer with these options.
 fn in_pairs(options: &str) -> Script {
     let acks = AckRule::Modern { quick: 0 };
-    let config = Config { acks, stretch_acks: false, receive_buffer: (1 << 16).into(), ..Config::modern() };
+    let config =
+        Config { acks, stretch_acks: false, receive_buffer: (1 << 16).into(), ..Config::modern() };
     Script::established(&config, &format!("{SYN_ACK} wscale 7 {options}"))
 }
 
 /// The segments with these numbers come so close together that nothing leaves between them.
 fn come_together(host: &mut Script, numbers: impl Iterator<Item = u32>) {
-    let texts =
-        numbers.map(|number| format!(". {}:{}(1460) ack 1", number * 1_460 + 1, number * 1_460 + 1_461));
+    let texts = numbers
+        .map(|number| format!(". {}:{}(1460) ack 1", number * 1_460 + 1, number * 1_460 + 1_461));
     let texts: Vec<String> = texts.collect();
     host.send_together(&texts.iter().map(String::as_str).collect::<Vec<_>>());
 }
@@ -72,8 +76,9 @@ fn who_has_closed_acknowledges_pairs_as_before() {
         host.application(Connection::shutdown_write);
         host.expect("F. 1:1(0) ack 1");
         host.send(". 1:1(0) ack 2");
-        let texts: Vec<_> =
-            (0..7).map(|n| format!(". {}:{}(1460) ack 2", n * 1_460 + 1, n * 1_460 + 1_461)).collect();
+        let texts: Vec<_> = (0..7)
+            .map(|n| format!(". {}:{}(1460) ack 2", n * 1_460 + 1, n * 1_460 + 1_461))
+            .collect();
         host.send_together(&texts.iter().map(String::as_str).collect::<Vec<_>>());
         for segments in [2, 4, 6, 7] {
             host.expect(&format!(". 2:2(0) ack {}", segments * 1_460 + 1));
@@ -198,7 +203,11 @@ fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
             read == 200 * 1_448
         });
         assert_eq!(pair.server().statistics().delayed_ack_timeouts, 0);
-        assert!(pair.now.since(start) <= ms(402), "a round trip a packet: {}", pair.now.since(start));
+        assert!(
+            pair.now.since(start) <= ms(402),
+            "a round trip a packet: {}",
+            pair.now.since(start)
+        );
     }
 }
 

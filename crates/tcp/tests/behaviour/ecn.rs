@@ -155,7 +155,8 @@ fn a_marked_probe_that_fits_is_echoed() {
 
 #[test]
 fn a_mark_is_echoed_at_once_and_until_the_peer_says_that_it_has_slowed_down() {
-    let mut host = agreed(&Config { acks: linerate_tcp::AckRule::Modern { quick: 0 }, ..Config::modern() });
+    let mut host =
+        agreed(&Config { acks: linerate_tcp::AckRule::Modern { quick: 0 }, ..Config::modern() });
     host.send_marked(". 1:1001(1000) ack 1");
     host.expect("E. 1:1(0) ack 1001");
     host.send_marked(". 1001:2001(1000) ack 1");
@@ -259,7 +260,8 @@ fn an_echo_takes_from_the_window_what_a_loss_would_once_a_window() {
         }
         assert_eq!(window(&host), left, "{congestion}");
         let sent = host.take_sent();
-        let reduced: Vec<_> = sent.iter().map(|sent| sent.says.flags.contains(TcpFlags::CWR)).collect();
+        let reduced: Vec<_> =
+            sent.iter().map(|sent| sent.says.flags.contains(TcpFlags::CWR)).collect();
         assert_eq!(reduced.iter().filter(|&&says| says).count(), 1, "{congestion}");
         assert!(reduced[0], "the first new segment says it");
         // An echo of what was sent after the reduction is another window's.
@@ -332,7 +334,8 @@ fn a_loss_in_a_window_that_a_mark_has_reduced_does_not_reduce_it_again() {
         let before = threshold(&host);
         assert_eq!(host.connection.information().recovery, RecoveryState::Reduced);
         for right in [3_001, 4_001, 5_001] {
-            let named = if offers.is_empty() { String::new() } else { format!(" sack 2001-{right}") };
+            let named =
+                if offers.is_empty() { String::new() } else { format!(" sack 2001-{right}") };
             host.send(&format!(". 1:1(0) ack 1001{named}"));
         }
         assert_eq!(host.connection.statistics().fast_retransmissions, 1);
@@ -398,8 +401,15 @@ fn a_transfer_over_a_router_that_marks_loses_nothing() {
         let sender = pair.client.statistics().clone();
         let marked = pair.server().statistics().marked_segments;
         assert!(marked > 5, "{congestion}: {marked}");
-        assert!(sender.mark_reductions > 3 && sender.mark_reductions <= marked, "{congestion}: {sender:?}");
-        assert_eq!((sender.retransmitted_segments, sender.retransmission_timeouts), (0, 0), "{congestion}");
+        assert!(
+            sender.mark_reductions > 3 && sender.mark_reductions <= marked,
+            "{congestion}: {sender:?}"
+        );
+        assert_eq!(
+            (sender.retransmitted_segments, sender.retransmission_timeouts),
+            (0, 0),
+            "{congestion}"
+        );
     }
 }
 

@@ -31,8 +31,9 @@ fn bringer(count: usize) -> Script {
 
 /// A server that has let the peer in.
 fn server(length: u32) -> Script {
-    let syn =
-        format!("S 0:{length}({length}) win 65535 mss 1460 wscale 7 sackOK ts 77 0 tfo 0102030405060708");
+    let syn = format!(
+        "S 0:{length}({length}) win 65535 mss 1460 wscale 7 sackOK ts 77 0 tfo 0102030405060708"
+    );
     Script::accept_fast(&Config::modern(), &syn)
 }
 
@@ -48,7 +49,12 @@ fn a_client_without_a_cookie_asks_for_one_and_keeps_its_data() {
     host.expect_nothing();
     host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS} tfo 0102030405060708"));
     host.expect("P. 1:101(100) ack 1");
-    let news = FastOpenLesson { cookie: Some(cookie()), mss: Some(1_460), accepted: false, refused: false };
+    let news = FastOpenLesson {
+        cookie: Some(cookie()),
+        mss: Some(1_460),
+        accepted: false,
+        refused: false,
+    };
     assert_eq!(lesson(&host), Some(news));
 }
 
@@ -440,7 +446,10 @@ fn a_syn_that_comes_twice_delivers_its_data_once() {
     // Once the handshake is complete, it is a stranger's (RFC 5961 §4).
     host.send("S 0:100(100) win 65535 mss 1460 wscale 7 sackOK ts 2077 0 tfo 0102030405060708");
     host.expect(". 1:1(0) ack 101");
-    assert_eq!((host.connection.state(), host.connection.readable_bytes()), (State::Established, 0));
+    assert_eq!(
+        (host.connection.state(), host.connection.readable_bytes()),
+        (State::Established, 0)
+    );
 }
 
 #[test]
@@ -474,7 +483,10 @@ fn a_reset_before_the_handshake_is_complete_ends_the_connection_for_its_applicat
     host.expect("S. 0:0(0) ack 101");
     host.read(100);
     host.send("R 101:101(0)");
-    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::Reset)));
+    assert_eq!(
+        (host.connection.state(), host.connection.error()),
+        (State::Closed, Some(Error::Reset))
+    );
     assert_eq!(host.read_nothing(), Err(Error::Reset));
 }
 
@@ -486,7 +498,10 @@ fn a_cookie_is_no_cookie_on_a_segment_without_syn() {
     assert_eq!(lesson(&host), None);
     host.write(10);
     let sent = host.expect("P. 1:11(10) ack 11");
-    assert_eq!((sent.says.options.fast_open, sent.says.flags.contains(TcpFlags::SYN)), (None, false));
+    assert_eq!(
+        (sent.says.options.fast_open, sent.says.flags.contains(TcpFlags::SYN)),
+        (None, false)
+    );
 }
 
 #[test]

@@ -37,7 +37,11 @@ fn a_clean_bulk_transfer_takes_the_fast_path_at_both_ends() {
         transfer(&mut pair, 4_000_000);
         let (sender, receiver) = (hits(&pair.client), hits(pair.server()));
         assert!(sender >= 950, "sender {sender} ‰: {:?}", pair.client.statistics().prediction);
-        assert!(receiver >= 950, "receiver {receiver} ‰: {:?}", pair.server().statistics().prediction);
+        assert!(
+            receiver >= 950,
+            "receiver {receiver} ‰: {:?}",
+            pair.server().statistics().prediction
+        );
     }
 }
 
@@ -78,7 +82,9 @@ fn losses_leave_the_larger_part_to_the_fast_path() {
         let (sender, receiver) = (hits(&pair.client), hits(pair.server()));
         println!("{loss} ‰ lost: sender {sender} ‰, receiver {receiver} ‰ by the fast path");
         for (side, end) in [("sender", End::Client), ("receiver", End::Server)] {
-            for (reason, count) in pair.end(end).statistics().prediction.misses().filter(|miss| miss.1 > 0) {
+            for (reason, count) in
+                pair.end(end).statistics().prediction.misses().filter(|miss| miss.1 > 0)
+            {
                 println!("  {side} missed {count:>5} for {}", reason.name());
             }
         }
@@ -178,7 +184,10 @@ fn data_that_acknowledges_hits_both_arms_at_once() {
         let prediction = &host.connection.statistics().prediction;
         assert_eq!((prediction.data, prediction.acks, prediction.both), (0, 0, 2));
         assert_eq!(host.connection.statistics().data_segments_received(), 2);
-        assert_eq!((host.connection.readable_bytes(), host.connection.unacknowledged_bytes()), (200, 0));
+        assert_eq!(
+            (host.connection.readable_bytes(), host.connection.unacknowledged_bytes()),
+            (200, 0)
+        );
         misses_for(MissReason::Acknowledgement, &mut host, "P. 201:301(100) ack 301");
     }
 }
@@ -192,13 +201,15 @@ fn what_nobody_reads_is_a_miss_of_the_state() {
 
 #[test]
 fn more_than_there_is_room_for_is_a_miss_of_its_own() {
-    let mut host = Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
+    let mut host =
+        Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
     misses_for(MissReason::Room, &mut host, ". 1:1201(1200) ack 1");
 }
 
 #[test]
 fn switched_off_everything_misses() {
-    let mut host = Script::established(&Config { header_prediction: false, ..Config::modern() }, SYN_ACK);
+    let mut host =
+        Script::established(&Config { header_prediction: false, ..Config::modern() }, SYN_ACK);
     misses_for(MissReason::Disabled, &mut host, ". 1:101(100) ack 1");
     host.application(|connection, _| connection.set_header_prediction(true));
     hits_for(&mut host, ". 101:201(100) ack 1");

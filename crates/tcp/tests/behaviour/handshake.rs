@@ -26,7 +26,8 @@ fn an_active_open_takes_three_segments() {
 
 #[test]
 fn a_passive_open_answers_and_waits_for_the_third_segment() {
-    let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1400 wscale 2 sackOK ts 77 0");
+    let mut host =
+        Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1400 wscale 2 sackOK ts 77 0");
     let answer = host.expect("S. 0:0(0) ack 1 win 65535 mss 1460 wscale 7 sackOK");
     assert_eq!(answer.says.options.timestamps.map(|stamp| stamp.echo), Some(77));
     assert_eq!((host.connection.state(), host.events()), (State::SynReceived, vec![]));
@@ -160,7 +161,10 @@ fn a_reset_that_acknowledges_our_syn_refuses_the_connection() {
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
     host.send("R. 0:0(0) ack 1");
-    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::Refused)));
+    assert_eq!(
+        (host.connection.state(), host.connection.error()),
+        (State::Closed, Some(Error::Refused))
+    );
     assert_eq!(host.events(), [Event::Closed]);
     assert_eq!(host.try_write(1), Err(Error::Refused));
     assert_eq!(host.read_nothing(), Err(Error::Refused));
@@ -303,7 +307,11 @@ fn an_option_counts_if_both_offer_it() {
         let segment = if client.timestamps && server.timestamps { 1_448 } else { 1_460 };
         for end in [End::Client, End::Server] {
             let information = pair.end(end).information();
-            assert_eq!((information.send_shift, information.receive_shift), (scaled, scaled), "{bits:b}");
+            assert_eq!(
+                (information.send_shift, information.receive_shift),
+                (scaled, scaled),
+                "{bits:b}"
+            );
             assert_eq!(information.effective_mss, segment, "{bits:b}");
         }
     }
@@ -324,14 +332,16 @@ fn the_segment_size_is_the_peer_s_or_the_path_s_whichever_is_less() {
     for (offer, segment) in
         [("", 536), ("mss 1460", 1_460), ("mss 9000", 1_460), ("mss 700", 700), ("mss 1", 48)]
     {
-        let host = Script::established(&Config::modern(), &format!("S. 0:0(0) ack 1 win 65535 {offer}"));
+        let host =
+            Script::established(&Config::modern(), &format!("S. 0:0(0) ack 1 win 65535 {offer}"));
         assert_eq!(host.connection.effective_mss(), segment, "{offer}");
     }
 }
 
 #[test]
 fn a_shift_beyond_fourteen_is_fourteen() {
-    let host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1460 wscale 200");
+    let host =
+        Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1460 wscale 200");
     assert_eq!(host.connection.information().send_shift, 14);
 }
 
@@ -360,7 +370,9 @@ fn a_route_s_window_clamp_holds_from_the_syn_on() {
 
 #[test]
 fn the_initial_window_of_1988_is_one_segment_and_today_s_ten() {
-    for (config, segments) in [(Config::bsd_tahoe(), 1), (Config::bsd_reno(), 1), (Config::modern(), 10)] {
+    for (config, segments) in
+        [(Config::bsd_tahoe(), 1), (Config::bsd_reno(), 1), (Config::modern(), 10)]
+    {
         let config = Config { send_buffer: 100_000.into(), ..config };
         let mut host = Script::established(&config, SYN_ACK);
         host.write(50_000);

@@ -5,7 +5,11 @@ use linerate_tcp::{Config, Error, IcmpReport, State};
 use linerate_testkit::Script;
 
 /// A report about our segment at `relative`.
-fn report(host: &mut Script, kind: impl FnOnce(linerate_wire::SeqNum) -> IcmpReport, relative: u32) {
+fn report(
+    host: &mut Script,
+    kind: impl FnOnce(linerate_wire::SeqNum) -> IcmpReport,
+    relative: u32,
+) {
     let quoted = host.number(relative);
     host.application(|connection, now| connection.handle_icmp(now, kind(quoted)));
 }
@@ -27,7 +31,10 @@ fn a_hard_error_about_our_syn_refuses_the_connection() {
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
     report(&mut host, hard, 0);
-    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::Refused)));
+    assert_eq!(
+        (host.connection.state(), host.connection.error()),
+        (State::Closed, Some(Error::Refused))
+    );
 }
 
 #[test]
@@ -184,8 +191,13 @@ fn a_report_takes_effect_when_the_segment_that_it_is_about_is_not_answered_in_ti
     host.pass_time(ms(10));
     host.expect_nothing();
     host.pass_time(ms(10));
-    let again: Vec<_> = host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
-    assert_eq!(again[..3], [(2_921, 1_000), (3_921, 1_000), (4_921, 1_000)], "after two round trips");
+    let again: Vec<_> =
+        host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
+    assert_eq!(
+        again[..3],
+        [(2_921, 1_000), (3_921, 1_000), (4_921, 1_000)],
+        "after two round trips"
+    );
     assert_eq!(again.len(), 6);
     let after = host.connection.information();
     assert_eq!((after.effective_mss, after.path_mtu), (1_000, 1_040));

@@ -46,7 +46,8 @@ fn a_small_window_of_the_peer_is_told_from_a_busy_path() {
 
 #[test]
 fn an_application_that_finds_no_room_is_waited_for_only_when_everything_has_left() {
-    let config = Config { send_buffer: BufferSize::Fixed(4_096), no_delay: true, ..Config::modern() };
+    let config =
+        Config { send_buffer: BufferSize::Fixed(4_096), no_delay: true, ..Config::modern() };
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 4000 mss 1024");
     assert_eq!(host.try_write(5_000), Ok(4_096));
     for seq in [1, 1_025, 2_049] {
@@ -72,13 +73,15 @@ fn an_application_that_finds_no_room_is_waited_for_only_when_everything_has_left
 fn a_sender_says_what_it_believes_of_its_segments() {
     for offers in ["", " sackOK"] {
         let config = Config { congestion: CongestionName::NewReno, ..Config::modern() };
-        let mut host = Script::established(&config, &format!("S. 0:0(0) ack 1 win 65535 mss 1000{offers}"));
+        let mut host =
+            Script::established(&config, &format!("S. 0:0(0) ack 1 win 65535 mss 1000{offers}"));
         let state = |host: &Script| host.connection.information().recovery;
         host.write(10_000);
         host.take_sent();
         host.pass_time(ms(10));
         assert_eq!(state(&host), RecoveryState::Open);
-        let named = |right| if offers.is_empty() { String::new() } else { format!(" sack 1001-{right}") };
+        let named =
+            |right| if offers.is_empty() { String::new() } else { format!(" sack 1001-{right}") };
         host.send(&format!(". 1:1(0) ack 1{}", named(2_001)));
         assert_eq!(state(&host), RecoveryState::Disorder, "{offers}");
         for right in [3_001, 4_001] {

@@ -78,7 +78,10 @@ fn what_had_arrived_before_is_told_of_once_and_the_rest_is_taken() {
     host.expect(". 1:1(0) ack 2921");
     let _ = host.send_joined(". 1:5841(5840) ack 1", 1_460);
     host.expect(". 1:1(0) ack 5841 sack 1-2921");
-    assert_eq!(host.send_joined(". 1:2921(2920) ack 1", 1_460), Disposition::Refused(Refusal::OutsideWindow));
+    assert_eq!(
+        host.send_joined(". 1:2921(2920) ack 1", 1_460),
+        Disposition::Refused(Refusal::OutsideWindow)
+    );
     host.expect(". 1:1(0) ack 5841 sack 1-2921");
     assert_eq!(host.connection.statistics().duplicate_segments, 2);
     host.read(5_840);

@@ -26,7 +26,10 @@ fn a_peer_that_does_not_answer_is_given_up() {
     host.expect_after(secs(3), ". 0:0(0) ack 1");
     host.expect_after(secs(3), ". 0:0(0) ack 1");
     host.expect_after(secs(3), "R. 1:1(0) ack 1");
-    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::TimedOut)));
+    assert_eq!(
+        (host.connection.state(), host.connection.error()),
+        (State::Closed, Some(Error::TimedOut))
+    );
 }
 
 #[test]
@@ -131,7 +134,8 @@ fn a_probe_that_comes_due_beside_an_acknowledgement_leaves_behind_it() {
     for offers in ["", " sackOK ts 100 1"] {
         let keep_alive = Some(KeepAlive { idle: ms(20), interval: secs(3), probes: 3 });
         let config = Config { keep_alive, ..Config::modern() };
-        let mut host = Script::established(&config, &format!("S. 0:0(0) ack 1 win 65535 mss 1460{offers}"));
+        let mut host =
+            Script::established(&config, &format!("S. 0:0(0) ack 1 win 65535 mss 1460{offers}"));
         host.send("P. 1:11(10) ack 1");
         host.now += ms(20);
         host.application(Connection::handle_timeout);

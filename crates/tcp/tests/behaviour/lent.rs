@@ -68,7 +68,10 @@ fn whoever_writes_nothing_has_nothing_sent_and_whoever_takes_nothing_is_shown_it
     let (now, sent) = (pair.now, pair.client.statistics().segments_sent);
     assert_eq!(pair.client.write_with(now, 100, |_| 0), Ok(0));
     pair.pass_time(ms(500));
-    assert_eq!((pair.client.unacknowledged_bytes(), pair.client.statistics().segments_sent), (0, sent));
+    assert_eq!(
+        (pair.client.unacknowledged_bytes(), pair.client.statistics().segments_sent),
+        (0, sent)
+    );
 
     let now = pair.now;
     assert_eq!(pair.client.write(now, b"look"), Ok(4));
@@ -102,7 +105,10 @@ fn the_end_of_the_stream_is_shown_as_nothing() {
     assert_eq!(pair.server().read_shared(now, 0), Ok(Bytes::new()), "none are wanted");
     assert_eq!(pair.client.write(now, b"last"), Ok(4));
     pair.client.shutdown_write(now);
-    assert_eq!(pair.client.write_with(now, 1, |_| unreachable!("it is closed")), Err(Error::Shutdown));
+    assert_eq!(
+        pair.client.write_with(now, 1, |_| unreachable!("it is closed")),
+        Err(Error::Shutdown)
+    );
     pair.pass_time(ms(10));
     assert_eq!(take_lent(&mut pair, End::Server), Ok(b"last".to_vec()));
     let (now, mut shown) = (pair.now, None);
@@ -124,7 +130,8 @@ fn reading_opens_the_window_in_whatever_way_it_is_done() {
         |connection, now, most| connection.read_shared(now, most).map(|bytes| bytes.len()),
     ];
     let tell = |read: Read| {
-        let config = Config { receive_buffer: 10_000.into(), timestamps: false, ..Config::modern() };
+        let config =
+            Config { receive_buffer: 10_000.into(), timestamps: false, ..Config::modern() };
         let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
         for at in 0..10 {
             host.send(&format!("P. {}:{}(1000) ack 1", at * 1_000 + 1, at * 1_000 + 1_001));
@@ -133,7 +140,10 @@ fn reading_opens_the_window_in_whatever_way_it_is_done() {
         assert_eq!(host.application(|connection, now| read(connection, now, 0)), Ok(0));
         host.expect_nothing();
         let windows = [500, 4_000, 9_000].map(|most| {
-            assert_eq!(host.application(|connection, now| read(connection, now, most)), Ok(most.min(5_500)));
+            assert_eq!(
+                host.application(|connection, now| read(connection, now, most)),
+                Ok(most.min(5_500))
+            );
             host.take_sent().iter().map(|sent| sent.says.window).collect::<Vec<_>>()
         });
         host.pass_time(secs(5));
@@ -178,7 +188,8 @@ fn a_full_buffer_is_not_lent_and_says_when_it_can_be() {
 /// copied in between.
 #[test]
 fn what_does_not_lie_together_is_lent_in_parts() {
-    let config = Config { send_buffer: 4_096.into(), receive_buffer: 4_096.into(), ..Config::modern() };
+    let config =
+        Config { send_buffer: 4_096.into(), receive_buffer: 4_096.into(), ..Config::modern() };
     let mut pair = pair_with(&config);
     let (mut written, mut read, mut parts) = (0, 0, 0);
     while read < 40_000 {
@@ -211,8 +222,11 @@ fn owned(length: usize) -> (Arc<[u8]>, Bytes) {
 
 /// A path of the largest packets there are, and buffers for many of them.
 fn wide_pair() -> Connections {
-    let config =
-        Config { receive_buffer: (1 << 20).into(), send_buffer: (1 << 20).into(), ..Config::modern() };
+    let config = Config {
+        receive_buffer: (1 << 20).into(),
+        send_buffer: (1 << 20).into(),
+        ..Config::modern()
+    };
     let network = Network::clean(ms(1));
     Connections::new(&config, &config, network, 1).over(&config, Path::ipv4(65_535)).established()
 }
@@ -279,7 +293,11 @@ fn crumbs_are_copied_and_so_is_everything_while_memory_is_short() {
     let (_, mut data) = owned(10_000);
     let (now, short) = (pair.now, MemoryGrant { room: 4_000, ..MemoryGrant::UNLIMITED });
     pair.client.grant_memory(short);
-    assert_eq!(pair.client.write_shared(now, &mut data), Ok(4_096), "what the buffer holds already");
+    assert_eq!(
+        pair.client.write_shared(now, &mut data),
+        Ok(4_096),
+        "what the buffer holds already"
+    );
     assert_eq!((data.len(), pair.client.buffer_memory()), (5_904, 4_096));
     pair.pass_time(ms(50));
     let now = pair.now;

@@ -7,12 +7,16 @@ use linerate_units::{Duration, Instant};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-const PACED: Config =
-    Config { pacing: PacingRule::On, send_buffer: BufferSize::Fixed(256 << 10), ..Config::modern() };
+const PACED: Config = Config {
+    pacing: PacingRule::On,
+    send_buffer: BufferSize::Fixed(256 << 10),
+    ..Config::modern()
+};
 
 /// Established over a round trip of twice `latency`, and when each segment with data leaves the client.
 fn paced_pair(config: &Config, latency: Duration) -> (Connections, Rc<RefCell<Vec<Instant>>>) {
-    let mut pair = Connections::new(config, &Config::modern(), Network::clean(latency), 1).established();
+    let mut pair =
+        Connections::new(config, &Config::modern(), Network::clean(latency), 1).established();
     let departures = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&departures);
     pair.set_filter(move |now, from, segment| {
@@ -155,7 +159,8 @@ fn segments_that_wait_for_their_time_leave_at_it() {
 /// What is lost at the end of all that was written has its time, too, when there is nothing new behind it that would have.
 #[test]
 fn losses_with_nothing_new_behind_them_leave_at_their_times() {
-    let mut pair = Connections::new(&PACED, &Config::modern(), Network::clean(ms(50)), 1).established();
+    let mut pair =
+        Connections::new(&PACED, &Config::modern(), Network::clean(ms(50)), 1).established();
     let (mut count, repeated) = (0, Rc::new(RefCell::new(Vec::new())));
     let log = Rc::clone(&repeated);
     pair.set_filter(move |now, from, segment| {

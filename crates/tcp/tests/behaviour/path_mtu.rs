@@ -2,7 +2,9 @@
 //! that are segments themselves (RFC 4821).
 
 use crate::{ms, secs};
-use linerate_tcp::{BufferSize, Config, CongestionName, EcnRule, Error, Event, Path, PathSearch, State};
+use linerate_tcp::{
+    BufferSize, Config, CongestionName, EcnRule, Error, Event, Path, PathSearch, State,
+};
 use linerate_testkit::{Connections, End, Fate, Network, Script, pattern};
 use linerate_wire::{Ecn, Segment};
 use std::cell::Cell;
@@ -19,7 +21,9 @@ fn packet(segment: &Segment<'_>, path: Path) -> usize {
 fn narrowed(config: &Config, path: Path, width: &Rc<Cell<usize>>) -> Connections {
     let mut pair = Connections::new(config, config, Network::clean(ms(5)), 1).over(config, path);
     let width = Rc::clone(width);
-    pair.set_filter(move |_, _, segment| (packet(segment, path) > width.get()).then_some(Fate::Lose));
+    pair.set_filter(move |_, _, segment| {
+        (packet(segment, path) > width.get()).then_some(Fate::Lose)
+    });
     pair.established()
 }
 
@@ -28,7 +32,8 @@ fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
     let (mut written, mut read) = (before, before);
     pair.run_until("everything has arrived", |pair| {
         let now = pair.now;
-        let part: Vec<u8> = (written..(written + 65_536).min(before + bytes)).map(pattern).collect();
+        let part: Vec<u8> =
+            (written..(written + 65_536).min(before + bytes)).map(pattern).collect();
         written += pair.client.write(now, &part).expect("the connection lives");
         let heard = pair.read_all(End::Server).expect("the connection lives");
         assert!(heard.iter().copied().eq((read..read + heard.len()).map(pattern)), "wrong bytes");
@@ -120,7 +125,8 @@ fn a_path_that_takes_nearly_nothing_is_found_by_further_timeouts() {
 fn a_path_of_the_least_width_is_found_with_timestamps_too() {
     for timestamps in [true, false] {
         let width = Rc::new(Cell::new(576));
-        let mut pair = narrowed(&Config { timestamps, ..Config::modern() }, Path::ipv4(1_500), &width);
+        let mut pair =
+            narrowed(&Config { timestamps, ..Config::modern() }, Path::ipv4(1_500), &width);
         transfer(&mut pair, 0, 50_000);
         assert!((564..=576).contains(&pair.client.path_mtu()), "{}", pair.client.path_mtu());
     }
@@ -172,7 +178,11 @@ fn a_size_that_only_some_of_the_paths_take_is_given_up_again() {
     transfer(&mut pair, 0, 6_000_000);
     assert!(pair.client.statistics().path_sizes_withdrawn > 0);
     assert!(pair.client.path_mtu() <= 1_430, "{}", pair.client.path_mtu());
-    assert_eq!(pair.client.effective_mss(), pair.client.path_mtu() - 40 - 12, "segments are that small, too");
+    assert_eq!(
+        pair.client.effective_mss(),
+        pair.client.path_mtu() - 40 - 12,
+        "segments are that small, too"
+    );
 }
 
 /// RFC 4821 §7.8: it may be long after a size was raised that another path takes turns with the one it was raised on.
@@ -199,7 +209,8 @@ fn a_size_that_was_found_good_is_given_up_when_it_is_not_any_more() {
 
 /// Established with a peer that names what it has, segments of 1,000 bytes where 1,460 could be.
 fn searching(config: &Config) -> Script {
-    let config = Config { path_search: PathSearch::Always, path_base: 1_000, timestamps: false, ..*config };
+    let config =
+        Config { path_search: PathSearch::Always, path_base: 1_000, timestamps: false, ..*config };
     let mut host = Script::connect(&config);
     host.expect("S 0:0(0)");
     host.pass_time(ms(10));
@@ -224,7 +235,8 @@ fn probed(config: &Config) -> Script {
     host.expect(". 1:1241(1240) ack 1");
     // A control that paces lets them go one by one.
     host.pass_time(ms(10));
-    let sent: Vec<_> = host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
+    let sent: Vec<_> =
+        host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
     assert!(sent.len() >= 3 && sent.iter().all(|&(_, length)| length == 1_000), "{sent:?}");
     host
 }
@@ -276,7 +288,11 @@ fn a_probe_that_alone_is_lost_costs_no_window_and_goes_again_in_pieces() {
         assert_eq!(host.connection.statistics().path_probes_failed, 0, "others may be lost, too");
         acknowledge_all(&mut host);
         let counted = host.connection.statistics();
-        assert_eq!((counted.path_probes_failed, counted.fast_retransmissions), (1, 0), "{congestion}");
+        assert_eq!(
+            (counted.path_probes_failed, counted.fast_retransmissions),
+            (1, 0),
+            "{congestion}"
+        );
         assert_eq!(host.connection.information().lost_in_total, 0, "{congestion}");
     }
 }
@@ -398,7 +414,8 @@ fn a_peer_that_is_gone_is_given_up_as_always() {
 /// RFC 4821 §7.7: a reason that is known is another.
 #[test]
 fn a_peer_that_is_reported_unreachable_is_not_asked_for_less() {
-    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+    let mut host =
+        Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
     host.write(5_000);
     host.take_sent();
     let quoted = host.number(1);
@@ -411,7 +428,8 @@ fn a_peer_that_is_reported_unreachable_is_not_asked_for_less() {
 
 #[test]
 fn small_segments_that_are_lost_say_nothing_of_the_path() {
-    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+    let mut host =
+        Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
     host.write(524);
     host.pass_time(secs(20));
     assert_eq!(host.connection.statistics().black_holes, 0);
@@ -655,7 +673,8 @@ fn the_end_of_a_search_that_has_found_all_is_no_news() {
 /// RFC 4821 §7.7: smaller segments are news, and that they pass is, once.
 #[test]
 fn the_first_acknowledgement_after_a_full_stop_is_news() {
-    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+    let mut host =
+        Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
     host.write(5_000);
     while host.connection.statistics().black_holes == 0 {
         assert!(!tells_of_path(&mut host));
@@ -674,7 +693,8 @@ fn the_first_acknowledgement_after_a_full_stop_is_news() {
 #[test]
 fn a_stop_behind_which_large_segments_have_arrived_must_last_twice_as_long() {
     for (named, patience) in [("1461-2920", 3), ("1461-2921", 6)] {
-        let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
+        let mut host =
+            Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
         host.write(5_000);
         host.take_sent();
         host.send(&format!(". 1:1(0) ack 1 sack {named}"));
@@ -754,7 +774,11 @@ fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
         }
     }
     assert_eq!((asked.0, host.connection.error()), (2, Some(Error::TimedOut)));
-    assert!(host.now.since(asked.1) >= patience, "{} after the last question", host.now.since(asked.1));
+    assert!(
+        host.now.since(asked.1) >= patience,
+        "{} after the last question",
+        host.now.since(asked.1)
+    );
 }
 
 /// RFC 4821 §7.8, where it is only by timeouts that losses are found.

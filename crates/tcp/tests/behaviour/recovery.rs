@@ -127,7 +127,11 @@ fn the_window_comes_down_as_data_is_delivered() {
         host.send(&format!(". 1:1(0) ack 1 sack 1001-{right}"));
     }
     let sent: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
-    assert_eq!(sent, [10_001, 11_001, 1, 12_001, 13_001], "two before it was certain, then every other");
+    assert_eq!(
+        sent,
+        [10_001, 11_001, 1, 12_001, 13_001],
+        "two before it was certain, then every other"
+    );
     host.pass_time(ms(10));
     host.send(". 1:1(0) ack 10001");
     let information = host.connection.information();

@@ -69,7 +69,11 @@ fn a_late_segment_does_not_hide_what_the_newest_has_shown() {
     host.expect_nothing();
     host.pass_time(QUARTER);
     host.take_sent();
-    assert_eq!(host.connection.information().lost_in_total, 8_000, "all but the two that were named");
+    assert_eq!(
+        host.connection.information().lost_in_total,
+        8_000,
+        "all but the two that were named"
+    );
 }
 
 /// A repetition whose first copy had only been late, as the peer's duplicate shows.

@@ -60,14 +60,24 @@ fn options_unknown_illegal_or_out_of_place_do_not_keep_a_segment_from_its_effect
     let of_length_zero = [77, 0, 1, 1];
     let beyond_the_field = [77, 40, 1, 1];
     let nothing_but_its_kind = [1, 1, 1, 77];
-    for options in [&unknown[..], &of_a_syn, &of_length_zero, &beyond_the_field, &nothing_but_its_kind] {
+    for options in
+        [&unknown[..], &of_a_syn, &of_length_zero, &beyond_the_field, &nothing_but_its_kind]
+    {
         let mut peer = RawPeer::established(&[2, 4, 5, 180]);
         let before = peer.connection.effective_mss();
-        assert_eq!(peer.send(TcpFlags::ACK, 901, options, b"data"), Disposition::Accepted, "{options:?}");
+        assert_eq!(
+            peer.send(TcpFlags::ACK, 901, options, b"data"),
+            Disposition::Accepted,
+            "{options:?}"
+        );
         assert_eq!(peer.connection.readable_bytes(), 4);
         assert_eq!(peer.connection.effective_mss(), before, "only a SYN says that");
         let fin = peer.send(TcpFlags::FIN | TcpFlags::ACK, 905, options, b"");
-        assert_eq!((fin, peer.connection.state()), (Disposition::Accepted, State::CloseWait), "{options:?}");
+        assert_eq!(
+            (fin, peer.connection.state()),
+            (Disposition::Accepted, State::CloseWait),
+            "{options:?}"
+        );
         let mut peer = RawPeer::established(options);
         assert_eq!(peer.send(TcpFlags::RST, 901, options, b""), Disposition::Accepted);
         assert_eq!(peer.connection.error(), Some(Error::Reset));
@@ -89,7 +99,11 @@ fn options_are_read_wherever_they_begin() {
     let stamp = |value: u8| [8, 10, 0, 0, 0, value, 0, 0, 0, 0, 1, 0];
     let mut peer = RawPeer::established(&stamp(50));
     assert_eq!(peer.send(TcpFlags::ACK, 901, &stamp(51), b"data"), Disposition::Accepted);
-    assert_ne!(peer.send(TcpFlags::ACK, 905, &stamp(49), b"data"), Disposition::Accepted, "from the past");
+    assert_ne!(
+        peer.send(TcpFlags::ACK, 905, &stamp(49), b"data"),
+        Disposition::Accepted,
+        "from the past"
+    );
 }
 
 /// MUST-14, MUST-67, SHLD-5, MAY-3: whatever the path, each SYN says what fits a packet of it, less
@@ -147,7 +161,10 @@ fn a_reset_before_the_handshake_ends_means_another_thing_to_who_began_it() {
         assert_eq!(host.connection.state(), State::SynReceived);
         assert_eq!(host.connection.is_passive(), error == Error::Reset);
         host.send("R 1:1(0)");
-        assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(error)));
+        assert_eq!(
+            (host.connection.state(), host.connection.error()),
+            (State::Closed, Some(error))
+        );
     }
 }
 
@@ -156,7 +173,10 @@ fn a_reset_before_the_handshake_ends_means_another_thing_to_who_began_it() {
 fn a_reset_may_bring_data() {
     let mut host = established();
     host.send("R. 1:51(50) ack 1");
-    assert_eq!((host.connection.error(), host.connection.readable_bytes()), (Some(Error::Reset), 0));
+    assert_eq!(
+        (host.connection.error(), host.connection.readable_bytes()),
+        (Some(Error::Reset), 0)
+    );
 }
 
 /// MUST-18: RFC 6298 (2.3), with R of one second and then of two.
@@ -185,8 +205,10 @@ fn the_timeout_follows_the_measured_round_trips() {
 #[test]
 fn r2_is_set_for_each_connection() {
     for seconds in [5, 100, 10_000] {
-        let mut host =
-            Script::established(&Config { give_up_after: secs(seconds), ..Config::modern() }, SYN_ACK);
+        let mut host = Script::established(
+            &Config { give_up_after: secs(seconds), ..Config::modern() },
+            SYN_ACK,
+        );
         host.write(100);
         host.take_sent();
         let start = host.now;
@@ -235,9 +257,12 @@ fn the_application_hears_of_a_soft_error() {
     let mut open = established();
     open.write(100);
     open.expect("P. 1:101(100) ack 1");
-    for (mut host, relative, state) in [(opening, 0, State::SynSent), (open, 1, State::Established)] {
+    for (mut host, relative, state) in [(opening, 0, State::SynSent), (open, 1, State::Established)]
+    {
         let quoted = host.number(relative);
-        host.application(|connection, now| connection.handle_icmp(now, IcmpReport::SoftError { quoted }));
+        host.application(|connection, now| {
+            connection.handle_icmp(now, IcmpReport::SoftError { quoted })
+        });
         assert_eq!((host.connection.state(), host.events()), (state, vec![Event::Trouble]));
         assert_eq!(host.connection.trouble(), Some(Trouble::Unreachable));
     }
@@ -288,7 +313,8 @@ fn urgent_data_can_be_longer_than_the_pointer_reaches() {
 /// MUST-66.
 #[test]
 fn urgent_data_is_announced_through_a_closed_window() {
-    let mut host = Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
+    let mut host =
+        Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
     host.send(". 1:1001(1000) ack 1");
     host.expect(". 1:1(0) ack 1001 win 0");
     host.events();

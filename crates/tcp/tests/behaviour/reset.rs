@@ -3,8 +3,8 @@
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
-    Config, Connection, Disposition, Error, Event, ListenVerdict, Refusal, Reset, State, judge_listen,
-    judge_unconnected,
+    Config, Connection, Disposition, Error, Event, ListenVerdict, Refusal, Reset, State,
+    judge_listen, judge_unconnected,
 };
 use linerate_testkit::{Connections, End, Network, Notation, Script};
 use linerate_wire::{Segment, SeqNum, TcpFlags, TcpHeader};
@@ -21,7 +21,10 @@ fn a_reset_at_the_next_number_ends_the_connection() {
     for reset in ["R 1:1(0)", "R. 1:1(0) ack 1", "R. 1:1(0) ack 777777"] {
         let mut host = established();
         assert_eq!(host.judge(reset), Disposition::Accepted);
-        assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::Reset)));
+        assert_eq!(
+            (host.connection.state(), host.connection.error()),
+            (State::Closed, Some(Error::Reset))
+        );
         assert_eq!(host.events(), [Event::Closed]);
         assert_eq!(host.try_write(1), Err(Error::Reset));
         host.expect_silence(secs(600));
@@ -55,9 +58,13 @@ fn a_reset_elsewhere_in_the_window_is_challenged() {
 #[test]
 fn a_reset_outside_the_window_is_met_with_silence() {
     let mut host = established();
-    for reset in
-        ["R 0:0(0)", "R 10001:10001(0)", "R 2000000000:2000000000(0)", "R 0:50(50)", "R. 0:0(0) ack 1"]
-    {
+    for reset in [
+        "R 0:0(0)",
+        "R 10001:10001(0)",
+        "R 2000000000:2000000000(0)",
+        "R 0:50(50)",
+        "R. 0:0(0) ack 1",
+    ] {
         assert_eq!(host.judge(reset), Disposition::Refused(Refusal::OutsideWindow), "{reset}");
         host.expect_nothing();
         assert_eq!(host.connection.state(), State::Established);
@@ -66,7 +73,8 @@ fn a_reset_outside_the_window_is_met_with_silence() {
 
 #[test]
 fn a_reset_at_the_edge_of_a_closed_window_counts() {
-    let mut host = Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
+    let mut host =
+        Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
     host.send("P. 1:1001(1000) ack 1");
     host.expect(". 1:1(0) ack 1001 win 0");
     host.send("R 1001:1001(0)");
@@ -87,7 +95,8 @@ fn challenges_are_rare() {
 
 #[test]
 fn a_syn_inside_a_connection_is_challenged_wherever_it_lies() {
-    for syn in ["S 1:1(0) win 100", "S 5000:5000(0) win 100", "S 2000000000:2000000000(0) win 100"] {
+    for syn in ["S 1:1(0) win 100", "S 5000:5000(0) win 100", "S 2000000000:2000000000(0) win 100"]
+    {
         let mut host = established();
         host.send(syn);
         host.expect(". 1:1(0) ack 1");
@@ -156,7 +165,10 @@ fn an_acknowledgement_of_what_was_never_sent_is_not_believed() {
     host.expect("P. 1:101(100) ack 1");
     assert_eq!(host.judge("P. 1:11(10) ack 102"), Disposition::Refused(Refusal::BadAck));
     host.expect(". 101:101(0) ack 1");
-    assert_eq!((host.connection.unacknowledged_bytes(), host.connection.readable_bytes()), (100, 0));
+    assert_eq!(
+        (host.connection.unacknowledged_bytes(), host.connection.readable_bytes()),
+        (100, 0)
+    );
 }
 
 /// RFC 5961 §5: data that was injected blindly has to guess the acknowledgement, too.

@@ -15,7 +15,8 @@ fn converse(pair: &mut Connections) {
         let (data, mut heard, mut written) = (vec![7; 300_000], 0, 0);
         while heard < data.len() {
             let now = pair.now;
-            written += pair.end(from).write(now, &data[written..]).expect("nothing ends the connection");
+            written +=
+                pair.end(from).write(now, &data[written..]).expect("nothing ends the connection");
             pair.pass_time(ms(1));
             heard += pair.read_all(to).expect("nothing ends the connection").len();
         }
@@ -24,7 +25,8 @@ fn converse(pair: &mut Connections) {
 
 /// Both ends have had a conversation over a path that loses and reorders, and nothing to say for a while.
 fn after_a_conversation(config: &Config) -> Connections {
-    let network = Network { loss: 5, reordering: 5, lateness: ms(5), marking: 2, ..Network::clean(ms(10)) };
+    let network =
+        Network { loss: 5, reordering: 5, lateness: ms(5), marking: 2, ..Network::clean(ms(10)) };
     let mut pair = Connections::new(config, config, network, 7).established();
     converse(&mut pair);
     pair.pass_time(secs(3));

@@ -29,7 +29,8 @@ fn expect_segments(host: &mut Script, start: u32, count: u32) {
 /// Eleven segments are out, the first was acknowledged, the second was lost, and two duplicates have
 /// come.
 fn before_the_third_duplicate(congestion: CongestionName) -> Script {
-    let config = Config { congestion, initial_window: 10, limited_transmit: false, ..Config::modern() };
+    let config =
+        Config { congestion, initial_window: 10, limited_transmit: false, ..Config::modern() };
     let mut host = established(&config);
     host.write(30_000);
     expect_segments(&mut host, 1, 10);
@@ -59,7 +60,10 @@ fn the_timeout_doubles_up_to_its_maximum_and_gives_up_at_r2() {
     }
     assert_eq!(host.events(), [Event::Trouble]);
     host.expect_silence(secs(120));
-    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::TimedOut)));
+    assert_eq!(
+        (host.connection.state(), host.connection.error()),
+        (State::Closed, Some(Error::TimedOut))
+    );
     assert!(host.now.since(start) >= secs(900));
     assert_eq!(host.events(), [Event::Closed]);
 }
@@ -125,7 +129,8 @@ fn what_was_sent_twice_measures_no_round_trip() {
 #[test]
 fn a_timestamp_measures_even_what_was_sent_twice() {
     for offers in ["", " sackOK"] {
-        let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 100 1{offers}"));
+        let mut host =
+            Script::established(&Config::modern(), &format!("{SYN_ACK} ts 100 1{offers}"));
         host.write(500);
         host.take_sent();
         host.expect_after(ms(200), "P. 1:501(500) ack 1");
@@ -135,7 +140,10 @@ fn a_timestamp_measures_even_what_was_sent_twice() {
         assert_eq!(host.connection.information().smoothed_round_trip, before);
         host.send(". 1:1(0) ack 501");
         let round_trip = host.connection.information().smoothed_round_trip.unwrap();
-        assert!(round_trip >= ms(5) && round_trip < ms(40), "one of 40 ms after one of 0: {round_trip}");
+        assert!(
+            round_trip >= ms(5) && round_trip < ms(40),
+            "one of 40 ms after one of 0: {round_trip}"
+        );
         assert_eq!(host.connection.information().retransmission_timeout, ms(200));
     }
 }
@@ -146,7 +154,8 @@ fn a_timestamp_measures_even_what_was_sent_twice() {
 #[test]
 fn a_wait_for_our_own_timer_measures_no_round_trip() {
     for offers in ["", " sackOK"] {
-        let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 100 1{offers}"));
+        let mut host =
+            Script::established(&Config::modern(), &format!("{SYN_ACK} ts 100 1{offers}"));
         let clock = host.stamp_at(host.now);
         let before = host.connection.information().smoothed_round_trip;
         host.write(3_000);
@@ -261,7 +270,11 @@ fn each_further_duplicate_makes_room_for_a_segment() {
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, 1_001, 1);
     let mut window = host.connection.information().congestion_window;
-    assert_eq!(window, 5_500 + 3_000, "half of what was in flight, and the three that have arrived");
+    assert_eq!(
+        window,
+        5_500 + 3_000,
+        "half of what was in flight, and the three that have arrived"
+    );
     let mut next = 12_001;
     for _ in 0..6 {
         host.send(". 1:1(0) ack 1001");
@@ -289,7 +302,11 @@ fn a_long_recovery_ends_in_a_timeout() {
     host.pass_time(ms(150));
     host.send(". 1:1(0) ack 3001");
     host.take_sent();
-    assert_eq!(host.connection.statistics().retransmission_timeouts, 0, "the first has restarted it");
+    assert_eq!(
+        host.connection.statistics().retransmission_timeouts,
+        0,
+        "the first has restarted it"
+    );
     host.pass_time(ms(150));
     assert_eq!(host.connection.statistics().retransmission_timeouts, 1, "the second has not");
 }

@@ -198,8 +198,10 @@ fn what_a_report_shows_to_be_lost_is_sent_again_before_its_tail_is_probed() {
 #[test]
 fn a_probe_that_comes_due_beside_an_acknowledgement_bears_it() {
     for offers in ["sackOK", "sackOK ts 100 1"] {
-        let mut host =
-            Script::established(&new_reno(), &format!("S. 0:0(0) ack 1 win 65535 mss 1460 {offers}"));
+        let mut host = Script::established(
+            &new_reno(),
+            &format!("S. 0:0(0) ack 1 win 65535 mss 1460 {offers}"),
+        );
         host.write(3_000);
         let full = host.take_one().says.length;
         host.now += ms(10);
@@ -210,7 +212,11 @@ fn a_probe_that_comes_due_beside_an_acknowledgement_bears_it() {
         host.now += ms(300);
         host.application(Connection::handle_timeout);
         let probe = host.take_one().says;
-        assert_eq!((probe.seq, probe.length, probe.ack), (3_001 - full, full, Some(301)), "{offers}");
+        assert_eq!(
+            (probe.seq, probe.length, probe.ack),
+            (3_001 - full, full, Some(301)),
+            "{offers}"
+        );
         assert_eq!(host.connection.statistics().tail_probes, 1);
     }
 }

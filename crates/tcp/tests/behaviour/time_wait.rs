@@ -97,8 +97,8 @@ fn arriving() -> impl Strategy<Value = Arriving> {
     let near = || prop_oneof![4 => -3..4_i32, 1 => -70_000..70_000_i32, 1 => any::<i32>()];
     let timestamps = prop::option::weighted(0.8, (near(), near()));
     let after = (0..5_000_u64).prop_map(ms);
-    (after, flags, near(), near(), any::<u16>(), prop_oneof![Just(0), 0..20_usize], timestamps).prop_map(
-        |(after, flags, seq, ack, window, payload, timestamps)| Arriving {
+    (after, flags, near(), near(), any::<u16>(), prop_oneof![Just(0), 0..20_usize], timestamps)
+        .prop_map(|(after, flags, seq, ack, window, payload, timestamps)| Arriving {
             after,
             flags,
             seq,
@@ -106,12 +106,15 @@ fn arriving() -> impl Strategy<Value = Arriving> {
             window,
             payload,
             timestamps,
-        },
-    )
+        })
 }
 
 /// What a connection does when this arrives: its verdict, and all that it then sends.
-fn answers(connection: &mut Connection, now: Instant, segment: &Segment<'_>) -> (Disposition, Vec<Vec<u8>>) {
+fn answers(
+    connection: &mut Connection,
+    now: Instant,
+    segment: &Segment<'_>,
+) -> (Disposition, Vec<Vec<u8>>) {
     let mut frame = [0; 1_480];
     connection.handle_timeout(now);
     let disposition = connection.handle_segment(now, segment);

@@ -1,7 +1,9 @@
 //! The timestamps option (RFC 7323): which one is echoed, and which segments come from the past.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{AckRule, Config, Connection, Disposition, Refusal, Reset, State, judge_unconnected};
+use linerate_tcp::{
+    AckRule, Config, Connection, Disposition, Refusal, Reset, State, judge_unconnected,
+};
 use linerate_testkit::{Script, Sent};
 use linerate_wire::{Segment, SeqNum, Sum, TcpFlags, TcpHeader, Timestamps};
 
@@ -148,7 +150,8 @@ fn a_reset_of_our_own_accord_carries_the_clock_and_the_echo() {
     let stamp = host.expect("R. 1:1(0) ack 1").says.options.timestamps.unwrap();
     assert_eq!((stamp.value, stamp.echo), (host.stamp_at(host.now), 1_000));
 
-    let mut without = Script::established(&Config { timestamps: false, ..Config::modern() }, SYN_ACK);
+    let mut without =
+        Script::established(&Config { timestamps: false, ..Config::modern() }, SYN_ACK);
     without.application(Connection::abort);
     assert_eq!(without.expect("R. 1:1(0) ack 1").says.options.timestamps, None);
 }
@@ -223,7 +226,8 @@ fn a_syn_echoes_nothing_and_its_echo_is_ignored() {
 /// RFC 7323 §2.2: a scale is agreed on by SYNs, and nothing that comes later changes it.
 #[test]
 fn a_scale_behind_the_handshake_is_ignored() {
-    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1000 wscale 0");
+    let mut host =
+        Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1000 wscale 0");
     host.write(20_000);
     host.take_sent();
     host.send(". 1:1(0) ack 1001 win 500 wscale 7");

@@ -42,7 +42,11 @@ impl Application {
                 Ok(0) => self.heard_end = true,
                 Ok(count) => {
                     let expected = (self.read..self.read + count).map(pattern);
-                    assert!(part[..count].iter().copied().eq(expected), "wrong bytes after {}", self.read);
+                    assert!(
+                        part[..count].iter().copied().eq(expected),
+                        "wrong bytes after {}",
+                        self.read
+                    );
                     self.read += count;
                 }
                 Err(error) => {
@@ -92,7 +96,8 @@ impl Judge {
                 Accident::LostTwice => Fate::Lose,
             });
         }
-        let repeated = matches!(self.accident, Accident::LostTwice) && self.again == Some(segment.seq);
+        let repeated =
+            matches!(self.accident, Accident::LostTwice) && self.again == Some(segment.seq);
         let repeated = repeated && segment.sequence_length() > 0;
         if repeated {
             self.again = None;
@@ -121,7 +126,11 @@ fn transfer_with(config: &Config, ends: &[End], accident: Accident, nth: u32) ->
     assert_eq!((client.read, server.read), (BYTES, BYTES));
     pair.run_to_silence();
     for side in [End::Client, End::Server] {
-        assert_eq!((pair.end(side).state(), pair.end(side).error()), (State::Closed, None), "{side:?}");
+        assert_eq!(
+            (pair.end(side).state(), pair.end(side).error()),
+            (State::Closed, None),
+            "{side:?}"
+        );
     }
     (took, happened.get())
 }
@@ -149,8 +158,11 @@ fn survives(config: &Config, accident: Accident, patience: impl Fn(u32) -> Durat
 
 /// A profile with small buffers, and with each combination of its options.
 fn variants(profile: Profile) -> impl Iterator<Item = Config> {
-    let config =
-        Config { send_buffer: (16 << 10).into(), receive_buffer: (16 << 10).into(), ..profile.config() };
+    let config = Config {
+        send_buffer: (16 << 10).into(),
+        receive_buffer: (16 << 10).into(),
+        ..profile.config()
+    };
     let choices = [(true, true), (true, false), (false, true), (false, false)];
     let choices = choices.into_iter().map(move |(sack, stamps)| Config {
         selective_acks: config.selective_acks && sack,

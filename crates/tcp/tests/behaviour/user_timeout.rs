@@ -16,7 +16,10 @@ fn expect_end_after(host: &mut Script, span: Duration) {
     host.pass_time(span - ms(1));
     assert_ne!(host.connection.state(), State::Closed, "too early");
     host.pass_time(ms(1));
-    assert_eq!((host.connection.state(), host.connection.error()), (State::Closed, Some(Error::TimedOut)));
+    assert_eq!(
+        (host.connection.state(), host.connection.error()),
+        (State::Closed, Some(Error::TimedOut))
+    );
 }
 
 #[test]
@@ -131,7 +134,9 @@ fn who_is_given_up_by_it_is_unreachable_if_the_network_said_so() {
     host.write(100);
     host.take_sent();
     let quoted = host.number(1);
-    host.application(|connection, now| connection.handle_icmp(now, IcmpReport::SoftError { quoted }));
+    host.application(|connection, now| {
+        connection.handle_icmp(now, IcmpReport::SoftError { quoted })
+    });
     host.pass_time(secs(5));
     assert_eq!(host.connection.error(), Some(Error::Unreachable));
 }

@@ -18,7 +18,8 @@ const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 /// The same with this configuration, and a peer that offers this.
 fn closed_to(config: &Config, offers: &str) -> Script {
-    let mut host = Script::established(config, &format!("S. 0:0(0) ack 1 win 1000 mss 1460{offers}"));
+    let mut host =
+        Script::established(config, &format!("S. 0:0(0) ack 1 win 1000 mss 1460{offers}"));
     host.write(5_000);
     host.expect(". 1:1001(1000) ack 1");
     host.send(". 1:1(0) ack 1001 win 0");
@@ -51,7 +52,11 @@ fn probes_that_nobody_answers_end_the_connection() {
     let start = host.now;
     while host.connection.state() != State::Closed {
         host.pass_time(secs(10));
-        assert!(host.now.since(start) < secs(1_000), "not given up after {}", host.now.since(start));
+        assert!(
+            host.now.since(start) < secs(1_000),
+            "not given up after {}",
+            host.now.since(start)
+        );
     }
     assert!(host.now.since(start) >= secs(900), "R2 is fifteen minutes");
     assert_eq!(host.connection.error(), Some(Error::TimedOut));
@@ -68,7 +73,9 @@ fn probes_that_the_network_cannot_deliver_end_the_connection_as_unreachable() {
     host.pass_time(secs(1));
     let probe = host.take_one();
     let quoted = host.number(probe.says.seq);
-    host.application(|connection, now| connection.handle_icmp(now, IcmpReport::SoftError { quoted }));
+    host.application(|connection, now| {
+        connection.handle_icmp(now, IcmpReport::SoftError { quoted })
+    });
     host.pass_time(secs(60));
     assert_eq!(host.connection.error(), Some(Error::Unreachable));
 }
@@ -116,8 +123,10 @@ fn a_window_that_closes_again_is_probed_as_soon_as_the_first_one() {
 #[test]
 fn a_probe_of_the_last_byte_lets_nothing_else_go() {
     for offers in OFFERS {
-        let mut host =
-            Script::established(&Config::modern(), &format!("S. 0:0(0) ack 1 win 1000 mss 1460{offers}"));
+        let mut host = Script::established(
+            &Config::modern(),
+            &format!("S. 0:0(0) ack 1 win 1000 mss 1460{offers}"),
+        );
         host.write(1_001);
         host.expect(". 1:1001(1000) ack 1");
         host.send(". 1:1(0) ack 1001 win 0");
@@ -185,8 +194,10 @@ fn a_small_window_that_stays_is_used_after_a_while() {
 #[test]
 fn a_reader_of_single_bytes_offers_no_crumbs() {
     for (buffer, worth) in [(2_000, 1_000), (8_000, 1_460)] {
-        let mut host =
-            Script::established(&Config { receive_buffer: buffer.into(), ..Config::modern() }, SYN_ACK);
+        let mut host = Script::established(
+            &Config { receive_buffer: buffer.into(), ..Config::modern() },
+            SYN_ACK,
+        );
         let mut filled = 0;
         while filled < buffer {
             let length = 1_460.min(buffer - filled);
@@ -210,7 +221,8 @@ fn a_reader_of_single_bytes_offers_no_crumbs() {
 
 #[test]
 fn a_probe_is_answered_and_its_byte_taken_once_there_is_room() {
-    let mut host = Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
+    let mut host =
+        Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
     host.send(". 1:1001(1000) ack 1");
     host.expect(". 1:1(0) ack 1001 win 0");
     for _ in 0..3 {
@@ -226,7 +238,8 @@ fn a_probe_is_answered_and_its_byte_taken_once_there_is_room() {
 
 #[test]
 fn an_acknowledgement_counts_although_our_window_is_closed() {
-    let mut host = Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
+    let mut host =
+        Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
     host.send(". 1:1001(1000) ack 1");
     host.take_sent();
     host.write(100);

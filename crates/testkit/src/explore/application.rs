@@ -92,7 +92,11 @@ impl Application {
             }
             Ok(count) => {
                 let expected = (self.read..self.read + count).map(pattern);
-                assert!(part[..count].iter().copied().eq(expected), "wrong bytes after {}", self.read);
+                assert!(
+                    part[..count].iter().copied().eq(expected),
+                    "wrong bytes after {}",
+                    self.read
+                );
                 self.read += count;
                 assert!(self.read <= self.expects, "more bytes than were sent");
             }

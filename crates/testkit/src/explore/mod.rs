@@ -62,7 +62,8 @@ impl Case {
     pub fn judge(&self) -> Result<Coverage, String> {
         catch_unwind(AssertUnwindSafe(|| self.run())).map_err(|cause| {
             let text = cause.downcast_ref::<String>().cloned();
-            text.or_else(|| cause.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
+            text.or_else(|| cause.downcast_ref::<&str>().map(|&text| text.to_owned()))
+                .unwrap_or_default()
         })
     }
 

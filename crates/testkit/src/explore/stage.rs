@@ -88,7 +88,10 @@ impl End<'_> {
             Self::Connection(Some(end), now) => end.shutdown_write(*now),
             Self::Socket(pair, side, Some(handle)) => {
                 let now = pair.now;
-                assert!(pair.stack(*side).tcp_shutdown_write(now, *handle).is_ok(), "the socket is there");
+                assert!(
+                    pair.stack(*side).tcp_shutdown_write(now, *handle).is_ok(),
+                    "the socket is there"
+                );
             }
             _ => {}
         }
@@ -148,12 +151,17 @@ impl Scene {
         match self {
             Self::Connections(pair) => {
                 let now = pair.now;
-                let end = if side == Side::Left { Some(&mut pair.client) } else { pair.server.as_mut() };
+                let end =
+                    if side == Side::Left { Some(&mut pair.client) } else { pair.server.as_mut() };
                 End::Connection(end, now)
             }
             Self::Hosts(hosts) => {
                 let (left, right) = hosts.handles[index];
-                End::Socket(&mut hosts.pair, side, if side == Side::Left { Some(left) } else { right })
+                End::Socket(
+                    &mut hosts.pair,
+                    side,
+                    if side == Side::Left { Some(left) } else { right },
+                )
             }
         }
     }
@@ -195,8 +203,10 @@ impl TwoHosts {
         let listener = listen(&mut pair);
         let (now, door) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
         let mut open = || pair.stack(Side::Left).tcp_connect(now, door, &ConnectOptions::default());
-        let opened =
-            world.connections.iter().map(|_| (open().unwrap_or_else(|error| panic!("{error}")), None));
+        let opened = world
+            .connections
+            .iter()
+            .map(|_| (open().unwrap_or_else(|error| panic!("{error}")), None));
         let handles = opened.collect();
         Self { pair, listener, handles }
     }
@@ -222,14 +232,18 @@ impl Stage {
         let now = scene.now();
         let cast = |ends: &[_; 2]| {
             let [client, server]: &[super::world::Habit; 2] = ends;
-            [Application::new(*client, server.bytes, now), Application::new(*server, client.bytes, now)]
+            [
+                Application::new(*client, server.bytes, now),
+                Application::new(*server, client.bytes, now),
+            ]
         };
         let network = &world.network;
         Self {
             scene,
             applications: world.connections.iter().map(cast).collect(),
             is_broken_off: world.is_broken_off(),
-            is_bad: network.loss + network.corruption + network.marking > 0 || network.line.is_some(),
+            is_bad: network.loss + network.corruption + network.marking > 0
+                || network.line.is_some(),
         }
     }
 
@@ -251,7 +265,12 @@ impl Stage {
                 continue;
             }
             let now = self.scene.now();
-            let wakes = self.applications.iter().flatten().map(|one| one.wakes(now)).fold(end, Instant::min);
+            let wakes = self
+                .applications
+                .iter()
+                .flatten()
+                .map(|one| one.wakes(now))
+                .fold(end, Instant::min);
             let happened = self.scene.move_on(wakes);
             if !happened && wakes == end {
                 assert!(
@@ -286,7 +305,8 @@ impl Stage {
     fn is_over(&self) -> bool {
         self.applications.iter().enumerate().all(|(index, [client, server])| {
             let was_never_reached = client.failed.is_some() && !self.scene.has_server(index);
-            let is_over = |one: &Application, other: &Application| one.is_done() || other.has_given_up();
+            let is_over =
+                |one: &Application, other: &Application| one.is_done() || other.has_given_up();
             is_over(client, server) && (is_over(server, client) || was_never_reached)
         })
     }
@@ -309,7 +329,8 @@ impl Stage {
         for application in self.applications.iter().flatten() {
             match application.failed {
                 None => {}
-                Some(Error::TimedOut | Error::Unreachable) if self.is_bad || self.is_broken_off => {}
+                Some(Error::TimedOut | Error::Unreachable) if self.is_bad || self.is_broken_off => {
+                }
                 Some(Error::Reset | Error::Refused) if self.is_broken_off || self.is_bad => {}
                 Some(error) => panic!("a connection ended without a reason: {error}"),
             }
@@ -326,7 +347,8 @@ impl Stage {
                     if end == Tcp::Client || pair.server.is_some() {
                         coverage.add_connection(pair.end(end).statistics());
                         let closed = pair.end(end).state() == State::Closed;
-                        let is_alone = self.applications.iter().flatten().any(Application::has_given_up);
+                        let is_alone =
+                            self.applications.iter().flatten().any(Application::has_given_up);
                         let may_be_open = self.is_broken_off || is_alone;
                         assert!(closed || may_be_open, "{end:?} is {:?}", pair.end(end).state());
                     }

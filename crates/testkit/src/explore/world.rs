@@ -164,8 +164,11 @@ impl World {
         }
         let from = dice.below(200);
         let until = if dice.once_in_a_while(50) { u64::MAX } else { from + dice.below(300) };
-        self.network.narrow =
-            Some(Narrow { most: dice.of(&[LEAST_WIDTH, 1_114, 1_294, 1_350, 1_414, 1_450]), from, until });
+        self.network.narrow = Some(Narrow {
+            most: dice.of(&[LEAST_WIDTH, 1_114, 1_294, 1_350, 1_414, 1_450]),
+            from,
+            until,
+        });
     }
 
     /// In many worlds one end or both know accurate ECN, and routers mark more often than elsewhere. Drawn
@@ -203,8 +206,13 @@ fn draw_hosts(dice: &mut Dice) -> Hosts {
 }
 
 fn draw_config(dice: &mut Dice) -> Config {
-    let config =
-        dice.of(&[Profile::Modern, Profile::Modern, Profile::Modern, Profile::BsdTahoe, Profile::BsdReno]);
+    let config = dice.of(&[
+        Profile::Modern,
+        Profile::Modern,
+        Profile::Modern,
+        Profile::BsdTahoe,
+        Profile::BsdReno,
+    ]);
     let config = config.config();
     let keep_alive = KeepAlive {
         idle: Duration::from_millis(100 + dice.below(5_000)),
@@ -219,7 +227,11 @@ fn draw_config(dice: &mut Dice) -> Config {
         window_scaling: config.window_scaling && dice.once_in_a_while(80),
         timestamps: config.timestamps && dice.once_in_a_while(70),
         selective_acks: config.selective_acks && dice.once_in_a_while(70),
-        congestion: if dice.once_in_a_while(60) { dice.of(&CongestionName::ALL) } else { config.congestion },
+        congestion: if dice.once_in_a_while(60) {
+            dice.of(&CongestionName::ALL)
+        } else {
+            config.congestion
+        },
         ecn: dice.of(&[config.ecn, EcnRule::Request, EcnRule::Off]),
         stretch_acks: dice.once_in_a_while(60),
         limited_transmit: dice.once_in_a_while(50),
@@ -230,8 +242,10 @@ fn draw_config(dice: &mut Dice) -> Config {
 }
 
 fn draw_network(dice: &mut Dice) -> Network {
-    let line =
-        Line { rate: Rate::from_bits_per_second(100_000 << dice.below(14)), queue: 3_000 << dice.below(9) };
+    let line = Line {
+        rate: Rate::from_bits_per_second(100_000 << dice.below(14)),
+        queue: 3_000 << dice.below(9),
+    };
     Network {
         latency: Duration::from_micros(dice.magnitude(200_000) as u64),
         line: dice.once_in_a_while(50).then_some(line),

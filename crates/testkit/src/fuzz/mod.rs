@@ -17,7 +17,8 @@ use std::path::Path;
 /// # Panics
 /// If the directory cannot be read, or an invariant is broken.
 pub fn replay(corpus: &Path, target: impl Fn(&[u8])) -> usize {
-    let entries = fs::read_dir(corpus).unwrap_or_else(|error| panic!("{}: {error}", corpus.display()));
+    let entries =
+        fs::read_dir(corpus).unwrap_or_else(|error| panic!("{}: {error}", corpus.display()));
     let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     files.sort();
     for file in &files {

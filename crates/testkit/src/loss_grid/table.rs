@@ -23,9 +23,11 @@ impl LossGrid {
         let count = thread::available_parallelism().map_or(1, usize::from);
         let mut shares = thread::scope(|scope| {
             // Dealt out one by one, so that each has some of the long ones.
-            let deal = |first| cells.iter().skip(first).step_by(count).map(|cell| (*cell, cell.median()));
-            let threads: Vec<_> =
-                (0..count).map(|first| scope.spawn(move || deal(first).collect::<Vec<_>>())).collect();
+            let deal =
+                |first| cells.iter().skip(first).step_by(count).map(|cell| (*cell, cell.median()));
+            let threads: Vec<_> = (0..count)
+                .map(|first| scope.spawn(move || deal(first).collect::<Vec<_>>()))
+                .collect();
             let joined = threads.into_iter().map(|thread| match thread.join() {
                 Ok(share) => share.into_iter(),
                 Err(panic) => std::panic::resume_unwind(panic),

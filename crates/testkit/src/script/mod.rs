@@ -190,7 +190,8 @@ impl Script {
         if says.options.timestamps.is_some() {
             self.peer_stamps = true;
         } else if self.peer_stamps && !says.bare {
-            says.options.timestamps = Some(Timestamps { value: self.clock(), echo: self.heard_stamp });
+            says.options.timestamps =
+                Some(Timestamps { value: self.clock(), echo: self.heard_stamp });
         }
         self.arrive(&bytes_of(&says), ecn, joined)
     }
@@ -227,7 +228,9 @@ impl Script {
     #[track_caller]
     pub fn expect(&mut self, text: &str) -> Sent {
         self.flush();
-        let Some(sent) = self.sent.pop_front() else { panic!("nothing was sent, where {text} was expected") };
+        let Some(sent) = self.sent.pop_front() else {
+            panic!("nothing was sent, where {text} was expected")
+        };
         Notation::parse(text).assert_matches(&sent.says, text);
         sent
     }
@@ -399,7 +402,11 @@ impl Script {
         while let Some(transmit) = poll_with_twin(&mut self.connection, self.now, &mut frame) {
             self.connection.check();
             let bytes = &frame[..transmit.length];
-            assert_eq!(transmit.sum.finish(), Sum::of(bytes).finish(), "the sum is not that of the bytes");
+            assert_eq!(
+                transmit.sum.finish(),
+                Sum::of(bytes).finish(),
+                "the sum is not that of the bytes"
+            );
             let says = heard(&Segment::parse(bytes).expect("what is sent can be parsed"));
             if let Some(stamps) = says.options.timestamps {
                 self.heard_stamp = stamps.value;

@@ -2,8 +2,8 @@
 
 use core::fmt;
 use linerate_wire::{
-    EcnCounts, EcnOrder, FastOpenCookie, SackBlock, SackBlocks, SeqNum, TcpFlags, TcpOptions, Timestamps,
-    UserTimeout,
+    EcnCounts, EcnOrder, FastOpenCookie, SackBlock, SackBlocks, SeqNum, TcpFlags, TcpOptions,
+    Timestamps, UserTimeout,
 };
 
 /// What a segment says: flags, `first:last(length)`, then words in any order.
@@ -79,9 +79,13 @@ impl Notation {
             "wscale" => self.options.window_scale = Some(number(rest)),
             "sackOK" => self.options.sack_permitted = true,
             "ts" => {
-                self.options.timestamps = Some(Timestamps { value: number(rest), echo: number(rest) });
+                self.options.timestamps =
+                    Some(Timestamps { value: number(rest), echo: number(rest) });
             }
-            "uto" => self.options.user_timeout = Some(user_timeout(rest.next().expect("a number of s or m"))),
+            "uto" => {
+                self.options.user_timeout =
+                    Some(user_timeout(rest.next().expect("a number of s or m")))
+            }
             "tfo" => self.options.fast_open = Some(cookie(rest.next().expect("a cookie, or ask"))),
             "ecn0" => self.options.ecn = Some(counts(EcnOrder::Zero, rest.next().expect("counts"))),
             "ecn1" => self.options.ecn = Some(counts(EcnOrder::One, rest.next().expect("counts"))),
@@ -156,7 +160,8 @@ impl fmt::Display for Notation {
             let (e0b, e1b) = (ecn.e0b(), ecn.e1b());
             let zero = ecn.order() == EcnOrder::Zero;
             let fields = if zero { [e0b, ecn.ceb(), e1b] } else { [e1b, ecn.ceb(), e0b] };
-            let fields: Vec<_> = fields.into_iter().flatten().map(|field| field.to_string()).collect();
+            let fields: Vec<_> =
+                fields.into_iter().flatten().map(|field| field.to_string()).collect();
             write!(f, " {} ={}", if zero { "ecn0" } else { "ecn1" }, fields.join(","))?;
         }
         for block in self.options.sack.as_slice() {
@@ -211,18 +216,24 @@ fn user_timeout(text: &str) -> UserTimeout {
 /// `ask`, or the bytes of a cookie in hexadecimal.
 fn cookie(text: &str) -> FastOpenCookie {
     let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("two digits a byte");
-    let bytes = if text == "ask" { Vec::new() } else { (0..text.len()).step_by(2).map(byte).collect() };
+    let bytes =
+        if text == "ask" { Vec::new() } else { (0..text.len()).step_by(2).map(byte).collect() };
     FastOpenCookie::new(&bytes).expect("no cookie has so many bytes")
 }
 
 /// `=` and up to three counts in the order of the option: `=1001,0`.
 fn counts(order: EcnOrder, text: &str) -> EcnCounts {
-    let fields =
-        text.strip_prefix('=').expect("= before the counts").split(',').filter(|field| !field.is_empty());
+    let fields = text
+        .strip_prefix('=')
+        .expect("= before the counts")
+        .split(',')
+        .filter(|field| !field.is_empty());
     let fields: Vec<u32> = fields.map(|field| field.parse().expect("a count")).collect();
     let field = |index: usize| fields.get(index).copied().unwrap_or(0);
-    let (e0b, e1b) = if order == EcnOrder::Zero { (field(0), field(2)) } else { (field(2), field(0)) };
-    EcnCounts::new(order, e0b, field(1), e1b).cut_to(u8::try_from(fields.len()).expect("up to three"))
+    let (e0b, e1b) =
+        if order == EcnOrder::Zero { (field(0), field(2)) } else { (field(2), field(0)) };
+    EcnCounts::new(order, e0b, field(1), e1b)
+        .cut_to(u8::try_from(fields.len()).expect("up to three"))
 }
 
 fn block(text: &str) -> SackBlock {

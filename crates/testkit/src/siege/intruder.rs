@@ -3,8 +3,8 @@
 use super::{INTRUDER, INTRUDER_MAC};
 use crate::Side;
 use linerate_wire::{
-    ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, Ipv4Header, Ipv4Packet, MacAddress,
-    Protocol, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, VlanTags,
+    ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, Ipv4Header, Ipv4Packet,
+    MacAddress, Protocol, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, VlanTags,
 };
 use oorandom::Rand64;
 use std::cell::RefCell;
@@ -110,8 +110,9 @@ impl Intruder {
             return None;
         }
         let packet = Ipv4Packet::parse(frame.payload).ok()?;
-        let segment =
-            Segment::parse(packet.payload).ok().filter(|_| packet.header.protocol == Protocol::TCP)?;
+        let segment = Segment::parse(packet.payload)
+            .ok()
+            .filter(|_| packet.header.protocol == Protocol::TCP)?;
         Some(Heard {
             from: SocketAddrV4::new(packet.header.source, segment.source_port),
             to: SocketAddrV4::new(packet.header.destination, segment.destination_port),
@@ -131,7 +132,8 @@ impl Intruder {
     }
 
     fn frame(&mut self, ether_type: EtherType, destination: MacAddress, payload: &[u8]) {
-        let header = EthernetHeader { destination, source: INTRUDER_MAC, tags: VlanTags::NONE, ether_type };
+        let header =
+            EthernetHeader { destination, source: INTRUDER_MAC, tags: VlanTags::NONE, ether_type };
         let mut frame = vec![0; EthernetHeader::LENGTH];
         header.emit(&mut frame);
         frame.extend_from_slice(payload);

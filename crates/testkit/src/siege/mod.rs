@@ -124,7 +124,8 @@ impl Siege {
         });
         let door = listen(&mut pair);
         let service = SocketAddrV4::new(Side::Right.address(), SERVICE);
-        let Ok(service) = pair.stack(Side::Right).tcp_listen(service, &ListenOptions::default()) else {
+        let Ok(service) = pair.stack(Side::Right).tcp_listen(service, &ListenOptions::default())
+        else {
             panic!("the port is free")
         };
         let honest = (0..4).map(|index| {
@@ -139,7 +140,8 @@ impl Siege {
         let honest = honest.collect();
         let intruder = Intruder::new(seed, inbox);
         let guests = Vec::new();
-        let mut siege = Self { pair, intruder, overheard, honest, service, guests, guests_are_heard: true };
+        let mut siege =
+            Self { pair, intruder, overheard, honest, service, guests, guests_are_heard: true };
         siege.intruder.introduce();
         siege.run(TURN * 200, |_, _| {});
         siege
@@ -151,7 +153,11 @@ impl Siege {
     ///
     /// # Panics
     /// If an honest byte is wrong, or an honest connection ends.
-    pub fn run(&mut self, span: Duration, mut attack: impl FnMut(&mut Intruder, &[Heard])) -> usize {
+    pub fn run(
+        &mut self,
+        span: Duration,
+        mut attack: impl FnMut(&mut Intruder, &[Heard]),
+    ) -> usize {
         let before = self.moved();
         for _ in 0..span.as_nanos() / TURN.as_nanos() {
             let (honest, service, guests) = (&mut self.honest, self.service, &mut self.guests);
@@ -167,7 +173,8 @@ impl Siege {
                 }));
                 guests.iter_mut().for_each(|guest| guest.serve(pair, heard));
                 while let Some(event) = pair.stack(Side::Right).poll_event() {
-                    let told = |guest: &&mut Guest| event == Event::Tcp(guest.handle, TcpEvent::Writable);
+                    let told =
+                        |guest: &&mut Guest| event == Event::Tcp(guest.handle, TcpEvent::Writable);
                     guests.iter_mut().filter(told).for_each(|guest| guest.may_write = true);
                 }
                 while pair.stack(Side::Left).poll_event().is_some() {}
@@ -204,7 +211,8 @@ impl Siege {
     /// If it cannot even try.
     pub fn knock(&mut self) {
         let (now, service) = (self.pair.now, self.service_address());
-        let asked = self.pair.stack(Side::Left).tcp_connect(now, service, &ConnectOptions::default());
+        let asked =
+            self.pair.stack(Side::Left).tcp_connect(now, service, &ConnectOptions::default());
         assert!(asked.is_ok(), "there is no way to the service");
     }
 

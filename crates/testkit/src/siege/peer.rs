@@ -32,10 +32,21 @@ impl Peer {
     }
 
     /// The handshake, a step a turn.
-    pub(super) fn open(&mut self, intruder: &mut Intruder, heard: &[Heard], shift: u8, window: u16) {
+    pub(super) fn open(
+        &mut self,
+        intruder: &mut Intruder,
+        heard: &[Heard],
+        shift: u8,
+        window: u16,
+    ) {
         if !self.opening {
             self.opening = true;
-            let syn = TcpHeader { seq: ISS, flags: TcpFlags::SYN, window: u16::MAX, ..TcpHeader::default() };
+            let syn = TcpHeader {
+                seq: ISS,
+                flags: TcpFlags::SYN,
+                window: u16::MAX,
+                ..TcpHeader::default()
+            };
             let options = TcpOptions {
                 mss: Some(1_000),
                 window_scale: Some(shift),
@@ -79,7 +90,8 @@ impl Peer {
 
     /// Sends an acknowledgement.
     pub fn acknowledge(&self, intruder: &mut Intruder, ack: SeqNum, window: u16, sack: SackBlocks) {
-        let header = TcpHeader { seq: self.next, ack, flags: TcpFlags::ACK, window, ..TcpHeader::default() };
+        let header =
+            TcpHeader { seq: self.next, ack, flags: TcpFlags::ACK, window, ..TcpHeader::default() };
         let options = TcpOptions { sack, ..TcpOptions::default() };
         intruder.segment(self.here, self.there, header, &options, &[]);
     }

@@ -3,11 +3,11 @@
 use super::fold;
 use super::portable::sum_short;
 use core::arch::x86_64::{
-    __m256i, _mm_add_epi32, _mm_cvtsi128_si32, _mm_cvtsi128_si64, _mm_hadd_epi32, _mm_shuffle_epi32,
-    _mm_unpackhi_epi64, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256, _mm256_avg_epu16,
-    _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_loadu_si256,
-    _mm256_madd_epi16, _mm256_set1_epi16, _mm256_setzero_si256, _mm256_slli_epi32, _mm256_storeu_si256,
-    _mm256_xor_si256,
+    __m256i, _mm_add_epi32, _mm_cvtsi128_si32, _mm_cvtsi128_si64, _mm_hadd_epi32,
+    _mm_shuffle_epi32, _mm_unpackhi_epi64, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256,
+    _mm256_avg_epu16, _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_hadd_epi32,
+    _mm256_loadu_si256, _mm256_madd_epi16, _mm256_set1_epi16, _mm256_setzero_si256,
+    _mm256_slli_epi32, _mm256_storeu_si256, _mm256_xor_si256,
 };
 
 cpufeatures::new!(detected, "avx2");
@@ -157,8 +157,12 @@ impl Columns {
         for words in [a, b, c, d, e, f, g, h] {
             self.wrapped = _mm256_add_epi16(self.wrapped, words);
         }
-        let four =
-            [_mm256_avg_epu16(a, b), _mm256_avg_epu16(c, d), _mm256_avg_epu16(e, f), _mm256_avg_epu16(g, h)];
+        let four = [
+            _mm256_avg_epu16(a, b),
+            _mm256_avg_epu16(c, d),
+            _mm256_avg_epu16(e, f),
+            _mm256_avg_epu16(g, h),
+        ];
         let two = [_mm256_avg_epu16(four[0], four[1]), _mm256_avg_epu16(four[2], four[3])];
         self.eighths = _mm256_add_epi32(self.eighths, in_pairs(_mm256_avg_epu16(two[0], two[1])));
     }
@@ -208,7 +212,8 @@ impl Lanes {
     fn total(mut self, bytes: &[u8]) -> u64 {
         let taken_off = self.add_rest(bytes);
         let lanes = _mm256_add_epi32(self.even, self.odd);
-        let four = _mm_add_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256::<1>(lanes));
+        let four =
+            _mm_add_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256::<1>(lanes));
         let two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
         let one = _mm_add_epi32(two, _mm_shuffle_epi32::<1>(two));
         taken_off.wrapping_add_signed(_mm_cvtsi128_si32(one).into())
@@ -222,9 +227,11 @@ impl Lanes {
         let lanes = _mm256_add_epi32(self.even, self.odd);
         // No less than the sum, and what is left of the sum when it wraps at sixteen bits.
         let above = _mm256_add_epi32(lanes, _mm256_slli_epi32::<3>(columns.eighths));
-        let left = _mm256_add_epi32(lanes, _mm256_madd_epi16(columns.wrapped, _mm256_set1_epi16(1)));
+        let left =
+            _mm256_add_epi32(lanes, _mm256_madd_epi16(columns.wrapped, _mm256_set1_epi16(1)));
         let eight = _mm256_hadd_epi32(above, left);
-        let four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256::<1>(eight));
+        let four =
+            _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256::<1>(eight));
         let both = _mm_cvtsi128_si64(_mm_hadd_epi32(four, four));
         #[allow(clippy::cast_possible_truncation, reason = "the lower half")]
         let above = both as i32;

@@ -159,8 +159,16 @@ mod widest {
 /// and payload (RFC 9293 §3.1, RFC 768). It covers an even number of bytes.
 #[must_use]
 #[inline]
-pub fn pseudo_header_v4(source: Ipv4Addr, destination: Ipv4Addr, protocol: Protocol, length: usize) -> Sum {
-    #[allow(clippy::cast_possible_truncation, reason = "the length field of a packet has sixteen bits")]
+pub fn pseudo_header_v4(
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    protocol: Protocol,
+    length: usize,
+) -> Sum {
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the length field of a packet has sixteen bits"
+    )]
     let length = length as u32;
     Sum::of_words([source.to_bits(), destination.to_bits(), protocol.number().into(), length])
 }

@@ -18,12 +18,15 @@ fn naive(bytes: &[u8]) -> u16 {
 
 /// Bytes of any length up to 200, or around a packet's, or beyond 64 KiB; often all ones, which carries most.
 fn some_bytes() -> impl Strategy<Value = Vec<u8>> {
-    let length = prop_oneof![4 => 0..200_usize, 2 => 1_400..1_600_usize, 1 => 65_000..200_000_usize];
+    let length =
+        prop_oneof![4 => 0..200_usize, 2 => 1_400..1_600_usize, 1 => 65_000..200_000_usize];
     let byte = prop_oneof![3 => Just(None), 1 => Just(Some(0xff)), 1 => any::<u8>().prop_map(Some)];
     (length, byte, any::<u64>()).prop_map(|(length, byte, seed)| {
         let mut state = seed | 1;
         core::iter::repeat_with(|| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let [random, ..] = state.to_be_bytes();
             byte.unwrap_or(random)
         })

@@ -111,9 +111,10 @@ impl IcmpError {
             }
             (UNREACHABLE, code) => Self::Unreachable(Unreachable::read(code)?),
             (SOURCE_QUENCH, 0) => Self::SourceQuench,
-            (REDIRECT, code) => {
-                Self::Redirect { scope: Redirect::read(code)?, gateway: Ipv4Addr::from_octets(field) }
-            }
+            (REDIRECT, code) => Self::Redirect {
+                scope: Redirect::read(code)?,
+                gateway: Ipv4Addr::from_octets(field),
+            },
             (TIME_EXCEEDED, 0) => Self::TimeExceeded(TimeExceeded::Transit),
             (TIME_EXCEEDED, 1) => Self::TimeExceeded(TimeExceeded::Reassembly),
             (PARAMETER_PROBLEM, 0) => Self::ParameterProblem { pointer },
@@ -151,11 +152,15 @@ impl fmt::Display for IcmpError {
                 write!(f, "fragmentation needed, mtu {next_hop_mtu}")
             }
             Self::TimeExceeded(TimeExceeded::Transit) => f.write_str("time exceeded in transit"),
-            Self::TimeExceeded(TimeExceeded::Reassembly) => f.write_str("time exceeded in reassembly"),
+            Self::TimeExceeded(TimeExceeded::Reassembly) => {
+                f.write_str("time exceeded in reassembly")
+            }
             Self::ParameterProblem { pointer } => write!(f, "parameter problem at byte {pointer}"),
             Self::OptionMissing => f.write_str("parameter problem, option missing"),
             Self::BadLength => f.write_str("parameter problem, bad length"),
-            Self::Redirect { scope, gateway } => write!(f, "redirect {} to {gateway}", scope.name()),
+            Self::Redirect { scope, gateway } => {
+                write!(f, "redirect {} to {gateway}", scope.name())
+            }
             Self::SourceQuench => f.write_str("source quench"),
         }
     }
@@ -244,7 +249,10 @@ mod tests {
     fn the_second_word_is_an_mtu_a_pointer_or_a_router() {
         let mtu = IcmpError::FragmentationNeeded { next_hop_mtu: 0x0578 };
         assert_eq!(IcmpError::read(3, 4, [9, 9, 5, 0x78]), Some(mtu));
-        assert_eq!(IcmpError::read(12, 0, [8, 0, 0, 0]), Some(IcmpError::ParameterProblem { pointer: 8 }));
+        assert_eq!(
+            IcmpError::read(12, 0, [8, 0, 0, 0]),
+            Some(IcmpError::ParameterProblem { pointer: 8 })
+        );
         let gateway = Ipv4Addr::new(192, 0, 2, 9);
         let redirect = IcmpError::Redirect { scope: Redirect::Host, gateway };
         assert_eq!(IcmpError::read(5, 1, [192, 0, 2, 9]), Some(redirect));

@@ -78,7 +78,9 @@ impl<'a> IcmpMessage<'a> {
     #[must_use]
     pub const fn length(&self) -> usize {
         let body = match self {
-            Self::EchoRequest(echo) | Self::EchoReply(echo) => Self::HEADER_LENGTH - 4 + echo.data.len(),
+            Self::EchoRequest(echo) | Self::EchoReply(echo) => {
+                Self::HEADER_LENGTH - 4 + echo.data.len()
+            }
             Self::Error { quote, .. } => Self::HEADER_LENGTH - 4 + quote.bytes().len(),
             Self::Other { body, .. } => body.len(),
         };

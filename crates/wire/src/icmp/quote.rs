@@ -58,7 +58,8 @@ impl<'a> Quote<'a> {
     /// SEG.SEQ, if the packet was of TCP and it is quoted.
     #[must_use]
     pub fn tcp_seq(&self) -> Option<SeqNum> {
-        let [.., a, b, c, d] = self.transport::<8>().filter(|_| self.header.protocol == Protocol::TCP)?;
+        let [.., a, b, c, d] =
+            self.transport::<8>().filter(|_| self.header.protocol == Protocol::TCP)?;
         Some(SeqNum::new(u32::from_be_bytes([a, b, c, d])))
     }
 
@@ -66,7 +67,9 @@ impl<'a> Quote<'a> {
     #[must_use]
     pub fn echo_request(&self) -> Option<(u16, u16)> {
         match self.transport::<8>().filter(|_| self.header.protocol == Protocol::ICMP)? {
-            [8, 0, _, _, a, b, c, d] => Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))),
+            [8, 0, _, _, a, b, c, d] => {
+                Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
+            }
             _ => None,
         }
     }

@@ -6,8 +6,8 @@
 mod tcp;
 
 use crate::{
-    ArpOperation, ArpPacket, EtherType, EthernetFrame, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote,
-    UdpDatagram, VlanTags,
+    ArpOperation, ArpPacket, EtherType, EthernetFrame, IcmpMessage, Ipv4Header, Ipv4Packet,
+    Protocol, Quote, UdpDatagram, VlanTags,
 };
 use core::fmt;
 
@@ -88,7 +88,8 @@ fn write_arp(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
 
 /// A part of a datagram: only the first has the transport's header, and none its whole payload.
 fn write_fragment(f: &mut fmt::Formatter<'_>, packet: &Ipv4Packet<'_>) -> fmt::Result {
-    let Ipv4Header { source, destination, protocol, identification, fragment_offset, .. } = packet.header;
+    let Ipv4Header { source, destination, protocol, identification, fragment_offset, .. } =
+        packet.header;
     let end = usize::from(fragment_offset) + packet.payload.len();
     let more = if packet.header.more_fragments { "+" } else { "" };
     write!(
@@ -162,7 +163,8 @@ mod tests {
     /// The line for a frame of this type with this payload.
     fn frame(ether_type: EtherType, tags: VlanTags, payload: &[u8]) -> String {
         let mut bytes = [0; 128];
-        let header = EthernetHeader { destination: MacAddress::BROADCAST, source: MAC, tags, ether_type };
+        let header =
+            EthernetHeader { destination: MacAddress::BROADCAST, source: MAC, tags, ether_type };
         let at = header.emit(&mut bytes);
         bytes[at..at + payload.len()].copy_from_slice(payload);
         FrameLine(&bytes[..at + payload.len()]).to_string()
@@ -181,7 +183,10 @@ mod tests {
         let request = ArpPacket::request(MAC, A, B);
         let mut bytes = [0; 28];
         request.emit(&mut bytes);
-        assert_eq!(frame(EtherType::ARP, VlanTags::NONE, &bytes), "ARP who-has 192.0.2.2 tell 192.0.2.1");
+        assert_eq!(
+            frame(EtherType::ARP, VlanTags::NONE, &bytes),
+            "ARP who-has 192.0.2.2 tell 192.0.2.1"
+        );
         request.reply(MAC).emit(&mut bytes);
         let tags = VlanTags::one(VlanTag::new(3, 12).unwrap());
         assert_eq!(
@@ -206,7 +211,10 @@ mod tests {
         let header = Ipv4Header::new(A, B, Protocol::UDP);
         let (right, wrong) = ([0, 53, 0, 54, 0, 9, 0, 0, 7], [0, 53, 0, 54, 0, 9, 1, 2, 7]);
         assert_eq!(packet(&header, &right), "IP 192.0.2.1.53 > 192.0.2.2.54: UDP, length 1");
-        assert_eq!(packet(&header, &wrong), "IP 192.0.2.1.53 > 192.0.2.2.54: UDP, length 1, wrong checksum");
+        assert_eq!(
+            packet(&header, &wrong),
+            "IP 192.0.2.1.53 > 192.0.2.2.54: UDP, length 1, wrong checksum"
+        );
     }
 
     #[test]
@@ -226,15 +234,17 @@ mod tests {
     fn control_messages_show_what_they_are_about() {
         let header = Ipv4Header::new(A, B, Protocol::ICMP);
         let mut bytes = [0; 128];
-        let length =
-            IcmpMessage::EchoRequest(Echo { identifier: 5, sequence: 6, data: &[0; 4] }).emit(&mut bytes);
+        let length = IcmpMessage::EchoRequest(Echo { identifier: 5, sequence: 6, data: &[0; 4] })
+            .emit(&mut bytes);
         let line = "IP 192.0.2.1 > 192.0.2.2: ICMP echo request, id 5, seq 6, length 12";
         assert_eq!(packet(&header, &bytes[..length]), line);
 
         let mut quoted = [0; 40];
         Ipv4Header::new(B, A, Protocol::TCP).emit(20, &mut quoted);
-        TcpHeader { source_port: 9, destination_port: 19, ..TcpHeader::default() }.emit(0, &mut quoted[20..]);
-        let (error, quote) = (IcmpError::Unreachable(Unreachable::Port), Quote::of(&quoted).unwrap());
+        TcpHeader { source_port: 9, destination_port: 19, ..TcpHeader::default() }
+            .emit(0, &mut quoted[20..]);
+        let (error, quote) =
+            (IcmpError::Unreachable(Unreachable::Port), Quote::of(&quoted).unwrap());
         let length = IcmpMessage::Error { error, quote }.emit(&mut bytes);
         let line = "IP 192.0.2.1 > 192.0.2.2: ICMP port unreachable, \
                     for TCP 192.0.2.2.9 > 192.0.2.1.19 seq 0, length 48";
@@ -243,8 +253,14 @@ mod tests {
 
     #[test]
     fn what_is_malformed_says_why() {
-        assert_eq!(FrameLine(&[1; 5]).to_string(), "Ethernet header is cut short: 14 bytes needed, 5 there");
+        assert_eq!(
+            FrameLine(&[1; 5]).to_string(),
+            "Ethernet header is cut short: 14 bytes needed, 5 there"
+        );
         let line = packet(&Ipv4Header::new(A, B, Protocol::TCP), &[0; 4]);
-        assert_eq!(line, "IP 192.0.2.1 > 192.0.2.2: TCP header is cut short: 20 bytes needed, 4 there");
+        assert_eq!(
+            line,
+            "IP 192.0.2.1 > 192.0.2.2: TCP header is cut short: 20 bytes needed, 4 there"
+        );
     }
 }

@@ -133,14 +133,25 @@ mod tests {
 
     /// The line for a segment with these flags, options and bytes of payload.
     fn line(flags: TcpFlags, options: &TcpOptions, payload_length: usize) -> String {
-        let ip = Ipv4Header::new(Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2), Protocol::TCP);
+        let ip = Ipv4Header::new(
+            Ipv4Addr::new(192, 0, 2, 1),
+            Ipv4Addr::new(192, 0, 2, 2),
+            Protocol::TCP,
+        );
         let length = TcpHeader::LENGTH + options.length() + payload_length;
         let mut bytes = vec![0xee; Ipv4Header::LENGTH + length];
         let at = ip.emit(length, &mut bytes);
         let segment = &mut bytes[at..];
         let (seq, ack) = (SeqNum::new(u32::MAX), SeqNum::new(7));
-        let header =
-            TcpHeader { source_port: 19, destination_port: 9, seq, ack, flags, window: 512, urgent: 3 };
+        let header = TcpHeader {
+            source_port: 19,
+            destination_port: 9,
+            seq,
+            ack,
+            flags,
+            window: 512,
+            urgent: 3,
+        };
         header.emit(options.length(), segment);
         options.emit(&mut segment[TcpHeader::LENGTH..]);
         let sum = Sum::of(segment);
@@ -159,7 +170,10 @@ mod tests {
             "IP 192.0.2.1.19 > 192.0.2.2.9: Flags [R], seq 4294967295, win 512, length 0"
         );
         let flags = TcpFlags::URG | TcpFlags::ECE | TcpFlags::CWR;
-        assert!(line(flags, &TcpOptions::default(), 1).contains("[UEW], seq 4294967295:0, win 512, urg 3"));
+        assert!(
+            line(flags, &TcpOptions::default(), 1)
+                .contains("[UEW], seq 4294967295:0, win 512, urg 3")
+        );
         assert!(line(TcpFlags::empty(), &TcpOptions::default(), 0).contains("Flags [none]"));
     }
 
@@ -169,12 +183,15 @@ mod tests {
         let request = TcpFlags::SYN | TcpFlags::ACE;
         assert!(line(request, &plain, 0).contains("Flags [SEWe], seq 4294967295, win"));
         let (ack, five, two) = (TcpFlags::ACK, TcpFlags::of_ace(5), TcpFlags::of_ace(2));
-        assert!(line(ack | five, &plain, 0).contains("Flags [Ee.], seq 4294967295, ack 7, ace 5, win"));
+        assert!(
+            line(ack | five, &plain, 0).contains("Flags [Ee.], seq 4294967295, ack 7, ace 5, win")
+        );
         assert!(line(ack | two, &plain, 0).contains("Flags [W.], seq 4294967295, ack 7, win"));
         let counts = EcnCounts::new(EcnOrder::One, 1, 2, 3).cut_to(2);
         let options = TcpOptions { ecn: Some(counts), ..plain };
         assert!(
-            line(ack | two, &options, 0).contains("ack 7, ace 2, win 512, options [ecn e1b 3 ceb 2], length")
+            line(ack | two, &options, 0)
+                .contains("ack 7, ace 2, win 512, options [ecn e1b 3 ceb 2], length")
         );
         let empty = TcpOptions { ecn: Some(counts.cut_to(0)), ..plain };
         assert!(line(ack, &empty, 0).contains("ack 7, ace 0, win 512, options [ecn], length"));
@@ -195,7 +212,9 @@ mod tests {
         assert!(line(TcpFlags::SYN, &syn, 0).ends_with(words));
         let fast_open = FastOpenCookie::new(&[0x0b, 0xad, 0xc0, 0xde]);
         let cookie = TcpOptions { fast_open, ..TcpOptions::default() };
-        assert!(line(TcpFlags::SYN, &cookie, 1).contains("options [tfo cookie 0badc0de], length 1"));
+        assert!(
+            line(TcpFlags::SYN, &cookie, 1).contains("options [tfo cookie 0badc0de], length 1")
+        );
         let wish = TcpOptions { fast_open: Some(FastOpenCookie::REQUEST), ..TcpOptions::default() };
         assert!(line(TcpFlags::SYN, &wish, 0).contains("options [tfo cookiereq], length 0"));
         let mut sack = TcpOptions { timestamps, ..TcpOptions::default() };

@@ -1,8 +1,8 @@
 //! The end of a line that leaves out what the other one knows (RFC 1144 §3.2.3).
 
 use super::change::{
-    ACKNOWLEDGEMENT, CONNECTION, ECHOED, IDENTIFICATION, Numbers, ONE_WAY, PUSH, SEQUENCE, SPECIALS, URGENT,
-    WINDOW,
+    ACKNOWLEDGEMENT, CONNECTION, ECHOED, IDENTIFICATION, Numbers, ONE_WAY, PUSH, SEQUENCE,
+    SPECIALS, URGENT, WINDOW,
 };
 use super::saved::{Saved, Shape};
 use super::{COMPRESSED, UNCOMPRESSED, VJ_SLOTS};
@@ -50,7 +50,9 @@ impl VjCompressor {
         let difference = known.and_then(|known| difference(&known.saved, packet, shape));
         let is_another = self.last.replace(number) != Some(number);
         match difference {
-            Some(difference) => write_difference(packet, shape, &difference, is_another.then_some(number)),
+            Some(difference) => {
+                write_difference(packet, shape, &difference, is_another.then_some(number))
+            }
             None => {
                 packet[0] |= UNCOMPRESSED;
                 packet[9] = number;
@@ -62,7 +64,8 @@ impl VjCompressor {
     /// The slot of the connection, or the one that was not used for longest.
     fn slot_of(&self, saved: &Saved) -> u8 {
         let knows = |slot: &&Option<Slot>| {
-            slot.as_ref().is_some_and(|slot| is_same_connection(slot.saved.as_slice(), saved.as_slice()))
+            slot.as_ref()
+                .is_some_and(|slot| is_same_connection(slot.saved.as_slice(), saved.as_slice()))
         };
         let position = self.slots.iter().position(|slot| knows(&slot)).or_else(|| {
             (0..VJ_SLOTS).min_by_key(|&slot| self.slots[slot].as_ref().map_or(0, |slot| slot.used))
@@ -118,7 +121,11 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
     let was_urgent = before.has_flag(TcpFlags::URG);
     if mask == SEQUENCE && sequence == data && !was_urgent {
         (mask, numbers) = (ONE_WAY, Numbers::default());
-    } else if mask == SEQUENCE | ACKNOWLEDGEMENT && sequence == data && acknowledged == data && !was_urgent {
+    } else if mask == SEQUENCE | ACKNOWLEDGEMENT
+        && sequence == data
+        && acknowledged == data
+        && !was_urgent
+    {
         (mask, numbers) = (ECHOED, Numbers::default());
     } else if mask == 0 && (data > 0 || now.data() == 0) {
         // It is sent again, or asks for an answer: the other end may have missed something.
@@ -160,7 +167,8 @@ fn write_difference<'a>(
     let start = shape.headers - length;
     let line = &mut packet[start..];
     let bit = if connection.is_some() { CONNECTION } else { 0 };
-    let head = core::iter::once(COMPRESSED | difference.mask | bit).chain(connection).chain(checksum);
+    let head =
+        core::iter::once(COMPRESSED | difference.mask | bit).chain(connection).chain(checksum);
     for (place, byte) in line.iter_mut().zip(head.chain(numbers.iter().copied())) {
         *place = byte;
     }

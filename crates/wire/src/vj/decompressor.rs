@@ -1,8 +1,8 @@
 //! The end of a line that knows what was left out (RFC 1144 §3.2.4).
 
 use super::change::{
-    ACKNOWLEDGEMENT, CONNECTION, ECHOED, IDENTIFICATION, ONE_WAY, PUSH, SEQUENCE, SPECIALS, URGENT, WINDOW,
-    take_number,
+    ACKNOWLEDGEMENT, CONNECTION, ECHOED, IDENTIFICATION, ONE_WAY, PUSH, SEQUENCE, SPECIALS, URGENT,
+    WINDOW, take_number,
 };
 use super::saved::{Saved, Shape};
 use super::{COMPRESSED, UNCOMPRESSED, VJ_SLOTS};

@@ -100,5 +100,8 @@ impl FromStr for On {
 
 fn size(text: &str) -> Result<usize, String> {
     let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?.count();
-    usize::try_from(bytes).ok().filter(|&bytes| bytes <= 65_507).ok_or_else(|| "the most is 65507".to_owned())
+    usize::try_from(bytes)
+        .ok()
+        .filter(|&bytes| bytes <= 65_507)
+        .ok_or_else(|| "the most is 65507".to_owned())
 }

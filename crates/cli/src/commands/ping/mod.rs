@@ -50,7 +50,12 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     /// Asks from a host on `link`, which is called `name`, as the station that the link has, or one of its own.
-    fn on<L: Link + Readiness>(&self, name: &str, mac: Option<[u8; 6]>, link: L) -> Result<(), Failure> {
+    fn on<L: Link + Readiness>(
+        &self,
+        name: &str,
+        mac: Option<[u8; 6]>,
+        link: L,
+    ) -> Result<(), Failure> {
         let Self { args, destination, own, interrupt } = *self;
         let seed = random()?;
         let questions = questions(args, destination, &seed);
@@ -99,9 +104,9 @@ fn ask<L: Link + Readiness>(
         }
     };
     let tally = ping(host, questions, interrupt, begun, tell).map_err(|error| match error {
-        PingError::Refused(Refusal::NoRoute(address)) => {
-            Failure::input(format!("no route leads to {address}: name the way there by --gateway ADDR"))
-        }
+        PingError::Refused(Refusal::NoRoute(address)) => Failure::input(format!(
+            "no route leads to {address}: name the way there by --gateway ADDR"
+        )),
         PingError::Refused(_) => Failure::input(format!("{} cannot be asked: {error}", args.host)),
         PingError::Link(_) | PingError::Wait(_) => Failure::running(error.to_string()),
     })?;
@@ -130,6 +135,8 @@ fn stack(args: &PingArgs, own: Ipv4Cidr, mac: Option<[u8; 6]>, seed: [u8; 32]) -
 fn random() -> Result<[u8; 32], Failure> {
     let mut bytes = [0; 32];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error: io::Error| Failure::running(format!("the machine has no randomness ({error})")))?;
+    read.map_err(|error: io::Error| {
+        Failure::running(format!("the machine has no randomness ({error})"))
+    })?;
     Ok(bytes)
 }

@@ -10,8 +10,9 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 /// The first IPv4 address of `host`.
 pub(super) fn resolve(host: &str) -> Result<Ipv4Addr, Failure> {
-    let unknown =
-        |why: String| Failure::input(format!("`{host}` has no IPv4 address ({why}): see how it is spelt"));
+    let unknown = |why: String| {
+        Failure::input(format!("`{host}` has no IPv4 address ({why}): see how it is spelt"))
+    };
     let addresses = (host, 0).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
     let mut addresses = addresses.filter_map(|address| match address {
         SocketAddr::V4(address) => Some(*address.ip()),
@@ -23,16 +24,18 @@ pub(super) fn resolve(host: &str) -> Result<Ipv4Addr, Failure> {
 /// The address that linerate's host gets.
 pub(super) fn own_address(args: &PingArgs, destination: Ipv4Addr) -> Result<Ipv4Cidr, Failure> {
     match (args.address, &args.on) {
-        (Some(own), _) if own.address() == destination => {
-            Err(Failure::input(format!("--address {own} is the address of HOST itself: choose another one")))
-        }
+        (Some(own), _) if own.address() == destination => Err(Failure::input(format!(
+            "--address {own} is the address of HOST itself: choose another one"
+        ))),
         (Some(own), On::Private) if !own.contains(destination) => Err(Failure::input(format!(
             "{destination} is not on the network of --address {own}, and there is no other in a private network"
         ))),
         (Some(own), _) => Ok(own),
         (None, On::Link(link)) => Err(needs_address(link)),
         (None, On::Private) => neighbour(destination).ok_or_else(|| {
-            Failure::input(format!("{destination} is no address that a host can have: take 10.0.0.1"))
+            Failure::input(format!(
+                "{destination} is no address that a host can have: take 10.0.0.1"
+            ))
         }),
     }
 }
@@ -70,7 +73,9 @@ mod tests {
         let neighbour = |text: &str| neighbour(text.parse().unwrap()).map(|cidr| cidr.to_string());
         assert_eq!(neighbour("10.0.0.1").as_deref(), Some("10.0.0.2/24"));
         assert_eq!(neighbour("10.0.0.254").as_deref(), Some("10.0.0.253/24"));
-        for no_host in ["10.0.0.0", "10.0.0.255", "224.0.0.1", "127.0.0.1", "0.0.0.1", "255.255.255.254"] {
+        for no_host in
+            ["10.0.0.0", "10.0.0.255", "224.0.0.1", "127.0.0.1", "0.0.0.1", "255.255.255.254"]
+        {
             assert_eq!(neighbour(no_host), None, "{no_host}");
         }
     }

@@ -27,7 +27,9 @@ impl Against {
     pub(super) fn prepare(self) -> Result<(), Failure> {
         match self {
             Self::Stack => Ok(()),
-            Self::Kernel => enter_private_network().map_err(|error| Failure::input(error.to_string())),
+            Self::Kernel => {
+                enter_private_network().map_err(|error| Failure::input(error.to_string()))
+            }
         }
     }
 
@@ -39,9 +41,8 @@ impl Against {
     pub(super) fn run(self, file: &ScriptFile, options: Options) -> Result<Report, Failure> {
         match self {
             Self::Stack => Ok(run_on_stack(&file.script, &options)),
-            Self::Kernel => {
-                run_on_kernel(&file.script, &options).map_err(|error| Failure::input(error.to_string()))
-            }
+            Self::Kernel => run_on_kernel(&file.script, &options)
+                .map_err(|error| Failure::input(error.to_string())),
         }
     }
 }

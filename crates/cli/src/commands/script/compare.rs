@@ -46,7 +46,8 @@ pub(crate) struct CompareArgs {
 
 /// Runs the scripts on both.
 pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let files = ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
+    let files =
+        ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
     are_apart(args.json.as_deref(), files.iter().map(|file| Path::new(&file.name)))?;
     can_be_written(args.json.as_deref(), cannot_write)?;
     Against::Kernel.prepare()?;
@@ -72,7 +73,10 @@ pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failu
     page.show()?;
     if let Some(path) = &args.json {
         let both = rows.iter().flat_map(|(file, stack, kernel)| {
-            [Row::new(file, Against::Stack.name(), stack), Row::new(file, Against::Kernel.name(), kernel)]
+            [
+                Row::new(file, Against::Stack.name(), stack),
+                Row::new(file, Against::Kernel.name(), kernel),
+            ]
         });
         write_json(path, &both.collect::<Vec<_>>())?;
     }

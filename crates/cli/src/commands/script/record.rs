@@ -36,7 +36,8 @@ impl<'a> Row<'a> {
 pub(super) fn write_json(path: &Path, rows: &[Row<'_>]) -> Result<(), Failure> {
     let mut text = String::new();
     for row in rows {
-        let line = serde_json::to_string(row).map_err(|error| Failure::running(error.to_string()))?;
+        let line =
+            serde_json::to_string(row).map_err(|error| Failure::running(error.to_string()))?;
         text.push_str(&line);
         text.push('\n');
     }
@@ -73,8 +74,11 @@ impl Capture {
     }
 
     pub(super) fn finish(self) -> Result<(), Failure> {
-        let cannot =
-            |error| format!("the capture cannot be written ({error}): make room for it, or leave --pcap out");
+        let cannot = |error| {
+            format!(
+                "the capture cannot be written ({error}): make room for it, or leave --pcap out"
+            )
+        };
         self.writer.finish().map_err(|error| Failure::input(cannot(error)))
     }
 }

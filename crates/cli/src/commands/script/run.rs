@@ -54,7 +54,8 @@ pub(crate) struct RunArgs {
 
 /// Runs the scripts.
 pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let scripts = ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
+    let scripts =
+        ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
     let results = [&args.json, &args.pcap].map(Option::as_deref).into_iter().flatten();
     are_apart(results, scripts.iter().map(|named| Path::new(&named.name)))?;
     can_be_written(args.json.as_deref(), cannot_write)?;
@@ -85,8 +86,10 @@ pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> 
         capture.finish()?;
     }
     if let Some(path) = &args.json {
-        let rows: Vec<_> =
-            reports.iter().map(|(named, report)| Row::new(named, args.against.name(), report)).collect();
+        let rows: Vec<_> = reports
+            .iter()
+            .map(|(named, report)| Row::new(named, args.against.name(), report))
+            .collect();
         write_json(path, &rows)?;
     }
     let verdicts: Vec<_> = reports.iter().map(|(_, report)| &report.verdict).collect();
@@ -110,7 +113,11 @@ pub(super) fn tell(page: &mut Page, named: &ScriptFile, report: &Report) -> Resu
 
 /// That a script was not run, and why.
 pub(super) fn left_out(file: &ScriptFile) -> String {
-    format!("{}: left out: it takes {} of real time, see --longest", file.name, file.script.least_time())
+    format!(
+        "{}: left out: it takes {} of real time, see --longest",
+        file.name,
+        file.script.least_time()
+    )
 }
 
 /// How many scripts did what.

@@ -24,8 +24,12 @@ pub(crate) struct ControlsArgs {
 
 /// Carries them out, and reports.
 pub(crate) fn run(args: &ControlsArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let outcomes =
-        ControlOutcome::make_all(args.repeat.get(), args.bytes.get(), threads(args.threads), interrupt);
+    let outcomes = ControlOutcome::make_all(
+        args.repeat.get(),
+        args.bytes.get(),
+        threads(args.threads),
+        interrupt,
+    );
     let outcomes = outcomes.map_err(BenchError::from)?;
     let outcomes = outcomes.ok_or_else(|| Failure::interrupted("interrupted"))?;
     print(&controls_text(&outcomes))

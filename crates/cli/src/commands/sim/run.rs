@@ -5,8 +5,8 @@ use crate::output::{Failure, are_apart, can_be_written, cannot_write, print, wri
 use clap::Args;
 use linerate_lab::BenchError;
 use linerate_lab::simulation::{
-    FrameWriter, Keep, Outcome, Record, Scenario, TimelineRecord, TransferOptions, Window, beside_published,
-    describe, load, timeline_svg,
+    FrameWriter, Keep, Outcome, Record, Scenario, TimelineRecord, TransferOptions, Window,
+    beside_published, describe, load, timeline_svg,
 };
 use linerate_link::capture_file::CaptureWriter;
 use linerate_units::{Duration, Span, Tick};
@@ -76,7 +76,9 @@ impl RunArgs {
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.set).map_err(BenchError::from)?;
     let blueprint = scenario.blueprint().map_err(|error| Failure::input(error.to_string()))?;
-    if let Some(name) = args.wire.as_deref().filter(|name| !blueprint.wires().any(|wire| wire == *name)) {
+    if let Some(name) =
+        args.wire.as_deref().filter(|name| !blueprint.wires().any(|wire| wire == *name))
+    {
         let known = blueprint.wires().collect::<Vec<_>>().join(", ");
         return Err(Failure::input(format!("there is no wire `{name}`: choose one of {known}")));
     }
@@ -84,11 +86,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     are_apart([record, timeline, pcap].into_iter().flatten(), [Path::new(&args.scenario)])?;
     can_be_written([record, timeline].into_iter().flatten(), cannot_write)?;
     let mut capture = args.pcap.as_deref().map(create).transpose()?;
-    let keep = Keep { frames: capture.is_some(), timeline: args.timeline.as_ref().map(|_| args.window()) };
-    let options = TransferOptions { verify: args.check, checks: args.check, ..TransferOptions::default() };
+    let keep =
+        Keep { frames: capture.is_some(), timeline: args.timeline.as_ref().map(|_| args.window()) };
+    let options =
+        TransferOptions { verify: args.check, checks: args.check, ..TransferOptions::default() };
     let wire = args.wire.as_deref();
-    let mut capture =
-        capture.as_mut().map(|capture| FrameWriter::new(capture, &blueprint, scenario.name(), wire));
+    let mut capture = capture
+        .as_mut()
+        .map(|capture| FrameWriter::new(capture, &blueprint, scenario.name(), wire));
     let mut watch = |frame| capture.iter_mut().for_each(|capture| capture.handle_frame(&frame));
     let outcome = blueprint.run_watched(args.seed, &options, keep, &mut watch);
     print(&format!("{}\n\n{}", scenario.question(), describe(&outcome)))?;
@@ -108,7 +113,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 fn write_timeline(args: &RunArgs, scenario: &Scenario, outcome: &Outcome) -> Result<(), Failure> {
-    let (Some(path), Some(timeline)) = (args.timeline.as_deref(), &outcome.timeline) else { return Ok(()) };
+    let (Some(path), Some(timeline)) = (args.timeline.as_deref(), &outcome.timeline) else {
+        return Ok(());
+    };
     let (name, window) = (scenario.name(), args.window());
     if window.from >= outcome.time {
         let end = outcome.time.as_secs_f64();

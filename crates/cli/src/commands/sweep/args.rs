@@ -165,7 +165,11 @@ fn on(text: &str) -> Result<On, String> {
         "kernel" => BenchKind::Kernel,
         _ => {
             if let Some(scenario) = text.strip_prefix("sim:").filter(|name| !name.is_empty()) {
-                return Ok(On { kind: BenchKind::Sim, scenario: Some(scenario.to_owned()), link: None });
+                return Ok(On {
+                    kind: BenchKind::Sim,
+                    scenario: Some(scenario.to_owned()),
+                    link: None,
+                });
             }
             let link = text.parse().map_err(|error| match error {
                 ParseLinkError::NoLink => {
@@ -214,7 +218,8 @@ impl SweepArgs {
 
     /// linerate's host on an interface, if there is to be one: that of `kept`, with what was asked for.
     fn host(&self, kept: Option<&OwnHost>) -> Result<Option<OwnHost>, Failure> {
-        let link = self.on.as_ref().map_or_else(|| kept.map(|host| &host.link), |on| on.link.as_ref());
+        let link =
+            self.on.as_ref().map_or_else(|| kept.map(|host| &host.link), |on| on.link.as_ref());
         let Some(link) = link else { return self.address.need_none().map(|()| None) };
         let address = AddressArgs {
             address: self.address.address.or_else(|| kept.map(|host| host.address)),

@@ -19,7 +19,8 @@ impl<'a> Files<'a> {
     /// Finds out before the night, not after it, whether the files can be written, and would overwrite neither each
     /// other nor the scenario nor what is kept in `folder`.
     pub(super) fn open(args: &'a SweepArgs, plan: &Plan, folder: &Path) -> Result<Self, Failure> {
-        let [json, csv, svg, pcap] = [&args.json, &args.csv, &args.svg, &args.pcap].map(Option::as_deref);
+        let [json, csv, svg, pcap] =
+            [&args.json, &args.csv, &args.svg, &args.pcap].map(Option::as_deref);
         let kept = Store::files(folder);
         let kept = kept.iter().map(PathBuf::as_path).chain(plan.scenario.as_deref().map(Path::new));
         are_apart([json, csv, svg, pcap].into_iter().flatten(), kept)?;
@@ -37,7 +38,8 @@ impl<'a> Files<'a> {
 
 /// The capture that was asked for.
 pub(super) fn capture(args: &SweepArgs) -> Result<Option<CaptureWriter>, Failure> {
-    let create = |path| CaptureWriter::create(path).map_err(|error| output::cannot_write(path, error));
+    let create =
+        |path| CaptureWriter::create(path).map_err(|error| output::cannot_write(path, error));
     args.pcap.as_deref().map(create).transpose()
 }
 

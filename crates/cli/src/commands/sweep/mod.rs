@@ -9,7 +9,9 @@ pub(crate) use args::SweepArgs;
 use crate::output::{self, Failure};
 use files::Files;
 use linerate_lab::bench::{InterfaceBench, KernelBench, SimBench, StackBench, TapBench};
-use linerate_lab::{Bench, BenchError, BenchKind, Interrupt, NightError, Plan, Report, Store, make_runs};
+use linerate_lab::{
+    Bench, BenchError, BenchKind, Interrupt, NightError, Plan, Report, Store, make_runs,
+};
 use linerate_link::namespace::enter_private_network;
 use progress::Watcher;
 
@@ -82,7 +84,9 @@ fn ended_early(error: NightError, store: &Store) -> Failure {
         store.folder().display()
     );
     match error {
-        NightError::Bench(BenchError::Interrupted) => Failure::interrupted(format!("interrupted: {kept}")),
+        NightError::Bench(BenchError::Interrupted) => {
+            Failure::interrupted(format!("interrupted: {kept}"))
+        }
         NightError::Bench(error) => Failure::from(error).and(&kept),
         NightError::Store(error) => Failure::from(error).and(&kept),
         error @ NightError::OtherConditions(_) => Failure::input(error.to_string()),

@@ -73,7 +73,11 @@ impl Watcher {
             text.push_str(&format!(", {} left", span(left)));
         }
         if let Some((cell, rate)) = progress.best {
-            text.push_str(&format!(", best {}: {} KB/s", figures::cell(cell), figures::kilobytes(rate)));
+            text.push_str(&format!(
+                ", best {}: {} KB/s",
+                figures::cell(cell),
+                figures::kilobytes(rate)
+            ));
         }
         text
     }

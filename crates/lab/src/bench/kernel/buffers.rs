@@ -33,21 +33,27 @@ type Notes = BTreeMap<String, String>;
 /// The plan's send buffers, tried on a socket of this machine.
 pub(in crate::bench) fn sender(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     let socket = trial_socket()?;
-    let grant =
-        |bytes| socket::grant_send(&socket, bytes).map_err(|error| failed("asking for a buffer", error));
+    let grant = |bytes| {
+        socket::grant_send(&socket, bytes).map_err(|error| failed("asking for a buffer", error))
+    };
     settle(SEND, "", &plan.send_buffers, payload, grant)
 }
 
 /// The plan's receive buffers, tried on a socket of this machine.
 pub(in crate::bench) fn receiver(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     let socket = trial_socket()?;
-    let grant =
-        |bytes| socket::grant_receive(&socket, bytes).map_err(|error| failed("asking for a buffer", error));
+    let grant = |bytes| {
+        socket::grant_receive(&socket, bytes).map_err(|error| failed("asking for a buffer", error))
+    };
     settle(RECEIVE, "", &plan.receive_buffers, payload, grant)
 }
 
 /// The plan's receive buffers, tried by the sink at the far end.
-pub(in crate::bench) fn receiver_at(far: &mut Far, plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
+pub(in crate::bench) fn receiver_at(
+    far: &mut Far,
+    plan: &Plan,
+    payload: u32,
+) -> Result<Notes, BenchError> {
     let Far { remote, peer, .. } = far;
     let there = format!(" on {}", peer.host);
     let which = Which { tcp: remote.description().tcp, ..RECEIVE };
@@ -72,7 +78,12 @@ fn settle(
             SinkTcp::Kernel => socket::remedy_for_buffer(most, which.limit, there),
             SinkTcp::Linerate => "a window reaches no farther; ask for less".to_owned(),
         };
-        return Err(BenchError::BufferTooLarge { which: which.name, requested: most, granted, remedy });
+        return Err(BenchError::BufferTooLarge {
+            which: which.name,
+            requested: most,
+            granted,
+            remedy,
+        });
     }
     let granted = grant(least)?;
     let mut notes = Notes::new();

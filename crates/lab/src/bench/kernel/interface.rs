@@ -30,7 +30,11 @@ impl Interface {
             return None;
         }
         // -1 is a driver that does not know.
-        self.attribute("speed")?.parse::<u64>().ok().filter(|&rate| rate > 0).map(|rate| rate * 1_000_000)
+        self.attribute("speed")?
+            .parse::<u64>()
+            .ok()
+            .filter(|&rate| rate > 0)
+            .map(|rate| rate * 1_000_000)
     }
 
     /// Is there a device behind it?
@@ -131,6 +135,9 @@ mod tests {
     #[test]
     fn an_interface_that_is_not_there_says_nothing() {
         let none = Interface { name: "no such interface".into() };
-        assert_eq!((none.bits_per_second(), none.is_ethernet(), none.is_half_duplex()), (None, false, false));
+        assert_eq!(
+            (none.bits_per_second(), none.is_ethernet(), none.is_half_duplex()),
+            (None, false, false)
+        );
     }
 }

@@ -30,7 +30,8 @@ pub(super) fn run(
         max_segment: sender.max_segment,
         ..Options::default()
     };
-    let (near, far) = connected(&sender, &receiver).map_err(|error| failed("opening a connection", error))?;
+    let (near, far) =
+        connected(&sender, &receiver).map_err(|error| failed("opening a connection", error))?;
     let carried = carry(&near, &far, request, interrupt)?;
     Ok(RunOutcome {
         bytes: carried.taken.bytes,
@@ -84,7 +85,8 @@ pub(super) fn carry(
         let late = |began, now: Instant| now.saturating_duration_since(began) >= max_time;
         let source = scope.spawn(move || {
             Seat::Source.take();
-            let given = outflow.give(near, |began, now| over.load(Ordering::Relaxed) || late(began, now));
+            let given =
+                outflow.give(near, |began, now| over.load(Ordering::Relaxed) || late(began, now));
             if given.error.is_some() {
                 // The sink then finds the end of the stream, and need not wait for its time to be up.
                 let _ = near.shutdown(std::net::Shutdown::Both);

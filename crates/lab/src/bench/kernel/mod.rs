@@ -82,7 +82,11 @@ impl Bench for KernelBench {
         self.facts.clone()
     }
 
-    fn floor(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<Option<Floor>, BenchError> {
+    fn floor(
+        &mut self,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Floor>, BenchError> {
         match self.to {
             To::Loopback => floor::measure(request, interrupt).map(Some),
             // Nothing but a protocol brings bytes across a network.
@@ -90,7 +94,11 @@ impl Bench for KernelBench {
         }
     }
 
-    fn run(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<RunOutcome, BenchError> {
+    fn run(
+        &mut self,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<RunOutcome, BenchError> {
         match &mut self.to {
             To::Loopback => loopback::run(&self.pins, request, interrupt),
             To::Sink(far) => {

@@ -19,7 +19,8 @@ fn plan(change: impl FnOnce(&mut Draft)) -> Plan {
 }
 
 fn request(send_packets: u32, receive_packets: u32, bytes: u64) -> RunRequest {
-    let buffer = |packets: u32| BufferRequest { packets: Some(packets), bytes: u64::from(packets) * 1_448 };
+    let buffer =
+        |packets: u32| BufferRequest { packets: Some(packets), bytes: u64::from(packets) * 1_448 };
     RunRequest {
         send_buffer: buffer(send_packets),
         receive_buffer: buffer(receive_packets),
@@ -39,7 +40,10 @@ fn bytes_cross_the_loopback_intact_in_packets_of_the_plan() {
     assert!(bench.facts().segment_payload <= 1_460);
     for (send, receive) in [(1, 1), (1, 17), (17, 1), (8, 8)] {
         let outcome = bench.run(&request(send, receive, 500_000), &Interrupt::default()).unwrap();
-        assert_eq!((outcome.bytes, outcome.complete, outcome.verified), (500_000, true, Some(true)));
+        assert_eq!(
+            (outcome.bytes, outcome.complete, outcome.verified),
+            (500_000, true, Some(true))
+        );
         assert!(outcome.time > Duration::ZERO);
         assert!(outcome.send_granted >= 2 * u64::from(send) * 1_448);
         assert!(outcome.receive_granted >= 2 * u64::from(receive) * 1_448);
@@ -90,7 +94,8 @@ fn by_word_of(ended: Ended, bytes: u64, wrong_at: Option<u64>) -> Result<RunOutc
     let mut counters = EndCounters::default();
     counters.set("\x1b[2J", 5);
     counters.fast_path = Some(FastPath { hits: 1, misses: [("\x07".to_owned(), 1)].into() });
-    let (peer, sink) = false_sink(Report { ended, bytes, span_nanos: u64::MAX, wrong_at, counters });
+    let (peer, sink) =
+        false_sink(Report { ended, bytes, span_nanos: u64::MAX, wrong_at, counters });
     let mut bench = KernelBench::new(&plan(|draft| draft.peer = Some(peer))).unwrap();
     let outcome = bench.run(&request(17, 17, 100_000), &Interrupt::default());
     drop(bench);
@@ -100,7 +105,9 @@ fn by_word_of(ended: Ended, bytes: u64, wrong_at: Option<u64>) -> Result<RunOutc
 
 #[test]
 fn what_a_sink_cannot_have_read_is_no_measurement() {
-    for (ended, bytes) in [(Ended::Complete, 99_999), (Ended::Complete, u64::MAX), (Ended::TimeUp, 100_001)] {
+    for (ended, bytes) in
+        [(Ended::Complete, 99_999), (Ended::Complete, u64::MAX), (Ended::TimeUp, 100_001)]
+    {
         let error = by_word_of(ended, bytes, None).unwrap_err();
         assert!(matches!(error, BenchError::PeerFailed { .. }), "{error}");
     }
@@ -138,7 +145,8 @@ struct Far {
 impl Far {
     fn start() -> Self {
         let sink =
-            Sink::bind(&Network::Kernel, ListenAt::Address(loopback::ANYWHERE), Limits::default()).unwrap();
+            Sink::bind(&Network::Kernel, ListenAt::Address(loopback::ANYWHERE), Limits::default())
+                .unwrap();
         let address = sink.local_addr().unwrap();
         let peer = Peer { host: address.ip().to_string(), port: address.port() };
         let interrupt = Interrupt::default();
@@ -159,7 +167,10 @@ fn bytes_reach_a_sink_that_sets_the_buffer_of_the_plan() {
     assert_eq!(bench.floor(&request(1, 1, 1), &Interrupt::default()).unwrap(), None);
     for (send, receive) in [(17, 3), (3, 17)] {
         let outcome = bench.run(&request(send, receive, 300_000), &Interrupt::default()).unwrap();
-        assert_eq!((outcome.bytes, outcome.complete, outcome.verified), (300_000, true, Some(true)));
+        assert_eq!(
+            (outcome.bytes, outcome.complete, outcome.verified),
+            (300_000, true, Some(true))
+        );
         assert_eq!(outcome.receive_granted, u64::from(receive) * 2 * 1_448);
         let at_most = outcome.counters.sender.get("time_at_most_nanos").unwrap();
         let at_least = outcome.counters.receiver.get("time_at_least_nanos").unwrap();

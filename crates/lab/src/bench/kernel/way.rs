@@ -24,7 +24,8 @@ pub(super) struct Way {
 impl Way {
     /// Over this machine's loopback. A trial connection tells how much a segment carries.
     pub(super) fn loopback(pins: &Pins) -> Result<Self, BenchError> {
-        let payload = trial(pins).map_err(|error| failed("a trial connection over the loopback", error))?;
+        let payload =
+            trial(pins).map_err(|error| failed("a trial connection over the loopback", error))?;
         let options = options_length(pins, loopback::ANYWHERE, payload);
         Ok(Self {
             description: "the kernel's TCP at both ends, over this machine's loopback".to_owned(),
@@ -38,8 +39,9 @@ impl Way {
     /// To the sink at the far end.
     pub(super) fn to(far: &Far, pins: &Pins) -> Result<Self, BenchError> {
         let remote = &far.remote;
-        let payload =
-            remote.segment_payload().map_err(|error| failed("asking for the segment size", error))?;
+        let payload = remote
+            .segment_payload()
+            .map_err(|error| failed("asking for the segment size", error))?;
         let address = remote.address();
         let options = options_length(pins, address, payload);
         let is_here = remote.local_address().ip() == address.ip();
@@ -49,7 +51,9 @@ impl Way {
         settings.insert("sink".to_owned(), far.describe());
         settings.insert("interface".to_owned(), rate_in_words(name, interface.as_ref()));
         Ok(Self {
-            description: format!("the kernel's TCP at both ends, through {name} to a sink at {address}"),
+            description: format!(
+                "the kernel's TCP at both ends, through {name} to a sink at {address}"
+            ),
             payload,
             framing: framing(interface.as_ref(), options),
             line_rate: interface.as_ref().and_then(line_rate),
@@ -111,15 +115,16 @@ pub(in crate::bench) fn rate_in_words(name: &str, interface: Option<&Interface>)
         (Some(rate), _) => format!("{name}, {} by its driver's word", rate.rate()),
         (None, true) => format!("{name}, whose driver tells no bit rate: give --line-rate"),
         (None, false) => {
-            format!("{name}, virtual: it has no bit rate of its own; --line-rate tells that of the way")
+            format!(
+                "{name}, virtual: it has no bit rate of its own; --line-rate tells that of the way"
+            )
         }
     }
 }
 
 fn settings(pins: &Pins) -> BTreeMap<String, String> {
     let congestion = pins.congestion.clone().unwrap_or_else(|| "unknown".to_owned());
-    let granted =
-        "the kernel counts its own overhead against a buffer, and so grants twice what is asked for";
+    let granted = "the kernel counts its own overhead against a buffer, and so grants twice what is asked for";
     BTreeMap::from([
         ("congestion control".to_owned(), congestion),
         ("granted buffers".to_owned(), granted.to_owned()),

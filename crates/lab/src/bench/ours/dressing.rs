@@ -92,11 +92,19 @@ macro_rules! each {
 }
 
 impl<L: Link> Link for Dressed<L> {
-    fn receive(&mut self, budget: usize, on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
         each!(self, link => link.receive(budget, on_frame))
     }
 
-    fn receive_into(&mut self, budget: usize, sink: &mut impl FrameSink) -> Result<usize, LinkError> {
+    fn receive_into(
+        &mut self,
+        budget: usize,
+        sink: &mut impl FrameSink,
+    ) -> Result<usize, LinkError> {
         each!(self, link => link.receive_into(budget, sink))
     }
 
@@ -108,7 +116,11 @@ impl<L: Link> Link for Dressed<L> {
         each!(self, link => link.transmit(budget, fill))
     }
 
-    fn transmit_from(&mut self, budget: usize, source: &mut impl FrameSource) -> Result<usize, LinkError> {
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
         each!(self, link => link.transmit_from(budget, source))
     }
 

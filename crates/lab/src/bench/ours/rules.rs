@@ -133,7 +133,8 @@ fn unknown(what: &'static str, name: &str, known: &[impl ToString]) -> BenchErro
 
 fn unknown_congestion(name: &str) -> BenchError {
     let fixed = "fixed:SEGMENTS".to_owned();
-    let known = CongestionName::ALL.iter().map(ToString::to_string).chain([fixed]).collect::<Vec<_>>();
+    let known =
+        CongestionName::ALL.iter().map(ToString::to_string).chain([fixed]).collect::<Vec<_>>();
     unknown("congestion control", name, &known)
 }
 

@@ -184,10 +184,13 @@ impl<'a> Sink<'a> {
             let now = End::<L>::now();
             self.read(end, handle, now)?;
             if self.is_at_end && !is_closed {
-                end.stack().tcp_shutdown_write(now, handle).map_err(|error| self.lost(&error.to_string()))?;
+                end.stack()
+                    .tcp_shutdown_write(now, handle)
+                    .map_err(|error| self.lost(&error.to_string()))?;
                 is_closed = true;
             }
-            let state = end.stack().tcp(handle).map_or(State::Closed, |connection| connection.state());
+            let state =
+                end.stack().tcp(handle).map_or(State::Closed, |connection| connection.state());
             if state == State::Closed || now > patience || self.transfer.is_over() {
                 return Ok(());
             }
@@ -196,7 +199,11 @@ impl<'a> Sink<'a> {
     }
 
     /// Tells the source by a reset that nobody reads any more.
-    fn break_off<L: Link + Readiness>(&self, end: &mut End<L>, handle: TcpHandle) -> Result<(), BenchError> {
+    fn break_off<L: Link + Readiness>(
+        &self,
+        end: &mut End<L>,
+        handle: TcpHandle,
+    ) -> Result<(), BenchError> {
         self.transfer.end();
         let now = End::<L>::now();
         end.stack().tcp_abort(now, handle).map_err(|error| self.lost(&error.to_string()))?;

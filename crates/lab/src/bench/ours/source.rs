@@ -169,7 +169,11 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    fn state<L: Link + Readiness>(&self, end: &mut End<L>, handle: TcpHandle) -> Result<State, BenchError> {
+    fn state<L: Link + Readiness>(
+        &self,
+        end: &mut End<L>,
+        handle: TcpHandle,
+    ) -> Result<State, BenchError> {
         let connection = end.stack().tcp(handle).ok_or_else(|| self.lost(Error::Closed))?;
         match connection.error() {
             Some(error) if !self.transfer.is_over() => Err(self.lost(error.into())),

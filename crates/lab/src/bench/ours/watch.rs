@@ -75,5 +75,8 @@ pub(in crate::bench) fn most_looks() -> u32 {
 }
 
 fn failed(errno: i32) -> BenchError {
-    BenchError::Io { what: "waiting for a link".to_owned(), source: io::Error::from_raw_os_error(errno) }
+    BenchError::Io {
+        what: "waiting for a link".to_owned(),
+        source: io::Error::from_raw_os_error(errno),
+    }
 }

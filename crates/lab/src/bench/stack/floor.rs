@@ -97,7 +97,14 @@ impl<'a> Writer<'a> {
         let mut block = vec![0; request.write_size];
         pattern.fill(0, &mut block);
         let room = buffer_size(request.send_buffer.bytes, payload);
-        Ok(Self { patient: Patient::new(link)?, request, pattern, block, buffer: vec![0; room], payload })
+        Ok(Self {
+            patient: Patient::new(link)?,
+            request,
+            pattern,
+            block,
+            buffer: vec![0; room],
+            payload,
+        })
     }
 
     /// Says when it began.
@@ -128,7 +135,8 @@ impl<'a> Writer<'a> {
                 self.pattern.fill(at, &mut self.block);
             }
             let length = (self.block.len() - offset).min(count - filled);
-            self.buffer[filled..filled + length].copy_from_slice(&self.block[offset..offset + length]);
+            self.buffer[filled..filled + length]
+                .copy_from_slice(&self.block[offset..offset + length]);
             filled += length;
         }
     }
@@ -143,7 +151,10 @@ impl<'a> Writer<'a> {
                 if length == 0 {
                     return None;
                 }
-                let sum = copy_and_sum(&buffer[sent..sent + length], &mut frame[HEADERS..HEADERS + length]);
+                let sum = copy_and_sum(
+                    &buffer[sent..sent + length],
+                    &mut frame[HEADERS..HEADERS + length],
+                );
                 frame[..2].copy_from_slice(&sum.finish().to_be_bytes());
                 sent += length;
                 Some(TxFrame::whole(HEADERS + length))
@@ -171,7 +182,14 @@ impl<'a> Reader<'a> {
         let room = buffer_size(request.receive_buffer.bytes, payload).max(BUDGET * payload);
         let pattern = Pattern::new(request.seed);
         let block = vec![0; request.read_size];
-        Ok(Self { patient: Patient::new(link)?, request, pattern, buffer: vec![0; room], block, read: 0 })
+        Ok(Self {
+            patient: Patient::new(link)?,
+            request,
+            pattern,
+            buffer: vec![0; room],
+            block,
+            read: 0,
+        })
     }
 
     /// Says when it had read the last byte.

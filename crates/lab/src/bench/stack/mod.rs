@@ -58,11 +58,15 @@ impl StackBench {
 impl Bench for StackBench {
     fn facts(&self) -> BenchFacts {
         let mut settings = self.rules.settings();
-        settings.insert("link.frames_each_way".to_owned(), MemoryConfig::default().capacity.to_string());
+        settings.insert(
+            "link.frames_each_way".to_owned(),
+            MemoryConfig::default().capacity.to_string(),
+        );
         settings.insert("link.looks_before_sleep".to_owned(), most_looks().to_string());
         settings.insert("threads.place".to_owned(), Seat::describe());
         BenchFacts {
-            description: "linerate's TCP at both ends, a thread for each, over a link in memory".to_owned(),
+            description: "linerate's TCP at both ends, a thread for each, over a link in memory"
+                .to_owned(),
             segment_payload: self.rules.payload(),
             framing: self.rules.framing(),
             line_rate: None,
@@ -70,12 +74,20 @@ impl Bench for StackBench {
         }
     }
 
-    fn floor(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<Option<Floor>, BenchError> {
+    fn floor(
+        &mut self,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Floor>, BenchError> {
         let (near, far) = self.link()?;
         floor::measure(near, far, self.rules.payload(), request, interrupt).map(Some)
     }
 
-    fn run(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<RunOutcome, BenchError> {
+    fn run(
+        &mut self,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<RunOutcome, BenchError> {
         let (near, far) = self.link()?;
         let near = self.dressing.put_on(near, request.seed);
         let (outcome, near) = self.rules.carry(near, far, request, interrupt)?;
@@ -138,7 +150,9 @@ fn outcome<N>(
             };
             Ok((outcome, link))
         }
-        (Err(BenchError::Interrupted), _) | (_, Err(BenchError::Interrupted)) => Err(BenchError::Interrupted),
+        (Err(BenchError::Interrupted), _) | (_, Err(BenchError::Interrupted)) => {
+            Err(BenchError::Interrupted)
+        }
         (Err(error), _) | (Ok(_), Err(error)) => Err(error),
     }
 }

@@ -47,7 +47,10 @@ fn every_byte_arrives_whatever_the_buffers() {
 #[test]
 fn every_profile_and_mtu_carries_the_bytes() {
     for profile in ["modern", "bsd_tahoe", "bsd_reno"] {
-        run(&mut bench(|draft| draft.profile = Some(profile.to_owned())), &request(11_680, 11_680, 500_000));
+        run(
+            &mut bench(|draft| draft.profile = Some(profile.to_owned())),
+            &request(11_680, 11_680, 500_000),
+        );
     }
     for mtu in [128, 576, 9_000, 65_535] {
         run(&mut bench(|draft| draft.mtu = mtu), &request(65_000, 65_000, 500_000));
@@ -60,7 +63,8 @@ fn a_clean_bulk_transfer_takes_the_fast_path_at_both_ends_and_no_timer_goes_off(
     for end in [&outcome.counters.sender, &outcome.counters.receiver] {
         let share = end.fast_path.as_ref().unwrap().share().unwrap();
         assert!(share >= 0.95, "{share}: {end:?}");
-        for counter in [names::RETRANSMISSION_TIMEOUTS, names::BAD_CHECKSUMS, names::DROPPED_FRAMES] {
+        for counter in [names::RETRANSMISSION_TIMEOUTS, names::BAD_CHECKSUMS, names::DROPPED_FRAMES]
+        {
             assert_eq!(end.get(counter), Some(0), "{counter}");
         }
     }
@@ -77,7 +81,8 @@ fn every_byte_arrives_in_spite_of_impairments() {
 
 #[test]
 fn a_run_is_cut_short_by_its_time() {
-    let late = RunRequest { max_time: Duration::from_millis(20), ..request(1_448, 1_448, u64::MAX) };
+    let late =
+        RunRequest { max_time: Duration::from_millis(20), ..request(1_448, 1_448, u64::MAX) };
     let outcome = bench(|_| ()).run(&late, &Interrupt::default()).unwrap();
     assert!(!outcome.complete && outcome.time >= late.max_time, "{outcome:?}");
     assert_eq!(outcome.verified, Some(true));

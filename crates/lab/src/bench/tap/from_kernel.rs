@@ -75,13 +75,20 @@ struct Sent {
 }
 
 /// Connects to linerate, writes everything, and waits for linerate's end of the connection.
-fn send(address: SocketAddrV4, options: &Options, transfer: &Transfer<'_>) -> Result<Sent, BenchError> {
+fn send(
+    address: SocketAddrV4,
+    options: &Options,
+    transfer: &Transfer<'_>,
+) -> Result<Sent, BenchError> {
     let stream = socket::connect(SocketAddr::V4(address), options, PATIENCE)
         .map_err(|error| failed("connecting to linerate", error))?;
     let stream = Stream::from(stream);
     transfer.begin(MonotonicClock.now());
-    let stop =
-        || transfer.is_over() || transfer.interrupt.is_raised() || transfer.is_late(MonotonicClock.now());
+    let stop = || {
+        transfer.is_over()
+            || transfer.interrupt.is_raised()
+            || transfer.is_late(MonotonicClock.now())
+    };
     let given = outflow(transfer.request).give(&stream, |_, _| stop());
     // Where the sink has had enough, there is nobody to shut anything down for.
     let _ = stream.shutdown(Shutdown::Write);

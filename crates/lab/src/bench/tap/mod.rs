@@ -64,7 +64,15 @@ impl TapBench {
         settings.insert("threads.place".to_owned(), Seat::describe());
         settings.insert("link.offloads".to_owned(), if offloads { "on" } else { "off" }.to_owned());
         settings.insert("link.queue_of_the_kernel".to_owned(), place::QUEUE.to_string());
-        Ok(Self { rules, offloads, direction, kernel_congestion, settings, tap: Some(tap), dressing })
+        Ok(Self {
+            rules,
+            offloads,
+            direction,
+            kernel_congestion,
+            settings,
+            tap: Some(tap),
+            dressing,
+        })
     }
 
     fn carry(
@@ -77,9 +85,13 @@ impl TapBench {
         let config = self.rules.config(request)?;
         let (mut outcome, link) = match self.direction {
             Direction::ToKernel => to_kernel::carry(link, &config, request, interrupt)?,
-            Direction::FromKernel => {
-                from_kernel::carry(link, &config, self.kernel_congestion.as_deref(), request, interrupt)?
-            }
+            Direction::FromKernel => from_kernel::carry(
+                link,
+                &config,
+                self.kernel_congestion.as_deref(),
+                request,
+                interrupt,
+            )?,
         };
         let kernel = match self.direction {
             Direction::ToKernel => &mut outcome.counters.receiver,
@@ -101,8 +113,12 @@ impl TapBench {
 impl Bench for TapBench {
     fn facts(&self) -> BenchFacts {
         let description = match self.direction {
-            Direction::ToKernel => "linerate's TCP sends, the kernel's receives, across a TAP device",
-            Direction::FromKernel => "the kernel's TCP sends, linerate's receives, across a TAP device",
+            Direction::ToKernel => {
+                "linerate's TCP sends, the kernel's receives, across a TAP device"
+            }
+            Direction::FromKernel => {
+                "the kernel's TCP sends, linerate's receives, across a TAP device"
+            }
         };
         BenchFacts {
             description: description.to_owned(),
@@ -113,18 +129,27 @@ impl Bench for TapBench {
         }
     }
 
-    fn floor(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<Option<Floor>, BenchError> {
+    fn floor(
+        &mut self,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Floor>, BenchError> {
         if self.offloads {
             // Datagrams, one a frame, are no floor to super-frames.
             return Ok(None);
         }
         let tap = self.take_device()?;
-        let (floor, tap) = floor::measure(tap, self.direction, self.rules.payload(), request, interrupt)?;
+        let (floor, tap) =
+            floor::measure(tap, self.direction, self.rules.payload(), request, interrupt)?;
         self.tap = Some(tap);
         Ok(Some(floor))
     }
 
-    fn run(&mut self, request: &RunRequest, interrupt: &Interrupt) -> Result<RunOutcome, BenchError> {
+    fn run(
+        &mut self,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<RunOutcome, BenchError> {
         if interrupt.is_raised() {
             return Err(BenchError::Interrupted);
         }

@@ -41,7 +41,8 @@ fn request(send: u64, receive: u64, bytes: u64) -> RunRequest {
 /// Frames that the kernel has got from the device `name`.
 fn packets_of_device(name: &str) -> u64 {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
-    let row = table.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
+    let row =
+        table.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
     row.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -58,7 +59,8 @@ fn carries(direction: Direction) {
             assert_eq!(end.get("bad_segments"), Some(0));
         }
     }
-    let floor = bench.floor(&request(24_616, 24_616, 1_000_003), &Interrupt::default()).unwrap().unwrap();
+    let floor =
+        bench.floor(&request(24_616, 24_616, 1_000_003), &Interrupt::default()).unwrap().unwrap();
     assert!(floor.bytes == 1_000_003 && floor.time > Duration::ZERO);
     bench.run(&request(24_616, 24_616, 50_000), &Interrupt::default()).unwrap();
 }
@@ -100,12 +102,20 @@ fn runs_are_cut_short_and_interrupted_in_both_directions() {
     isolated_test(|| {
         for direction in [Direction::ToKernel, Direction::FromKernel] {
             let Some(mut endless) = bench(direction) else { return };
-            let late = RunRequest { max_time: Duration::from_millis(30), ..request(5_792, 5_792, u64::MAX) };
+            let late = RunRequest {
+                max_time: Duration::from_millis(30),
+                ..request(5_792, 5_792, u64::MAX)
+            };
             let outcome = endless.run(&late, &Interrupt::default()).unwrap();
             assert!(!outcome.complete && outcome.time >= late.max_time, "{direction}: {outcome:?}");
             assert_eq!(outcome.verified, Some(true));
             // The next run does not suffer from it.
-            assert!(endless.run(&request(5_792, 5_792, 20_000), &Interrupt::default()).unwrap().complete);
+            assert!(
+                endless
+                    .run(&request(5_792, 5_792, 20_000), &Interrupt::default())
+                    .unwrap()
+                    .complete
+            );
             let raised = Interrupt::default();
             raised.raise();
             let result = endless.run(&request(5_792, 5_792, u64::MAX), &raised);

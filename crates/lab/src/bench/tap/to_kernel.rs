@@ -25,7 +25,8 @@ pub(super) fn carry<L: Link + Readiness + Send>(
     request: &RunRequest,
     interrupt: &Interrupt,
 ) -> Result<(RunOutcome, L), BenchError> {
-    let options = Options { receive_buffer: Some(request.receive_buffer.bytes), ..Options::default() };
+    let options =
+        Options { receive_buffer: Some(request.receive_buffer.bytes), ..Options::default() };
     let anywhere = SocketAddr::from((KERNEL, 0));
     let listening = socket::listen(anywhere, &options).and_then(|listener| {
         listener.set_nonblocking(true)?;
@@ -99,7 +100,10 @@ fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, 
         transfer.listen_to_interrupt()?;
         if transfer.is_over() {
             // Whatever happened to the source is its own to tell.
-            return Err(BenchError::ConnectionLost { bytes: 0, what: "there was no connection".to_owned() });
+            return Err(BenchError::ConnectionLost {
+                bytes: 0,
+                what: "there was no connection".to_owned(),
+            });
         }
         wait(listener)?;
     }

@@ -88,9 +88,12 @@ impl XdpSocket {
         let bytes = shape.frame_size as usize * 2 * shape.frames as usize;
         let memory = Mapping::anonymous(bytes).map_err(failed("have memory for frames"))?;
         setup::register(&socket, &memory, shape).map_err(failed("share memory for frames"))?;
-        for ring in
-            [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING]
-        {
+        for ring in [
+            libc::XDP_UMEM_FILL_RING,
+            libc::XDP_UMEM_COMPLETION_RING,
+            libc::XDP_RX_RING,
+            libc::XDP_TX_RING,
+        ] {
             socket_option::set_integer(&socket, libc::SOL_XDP, ring, shape.frames.cast_signed())
                 .map_err(failed("have a ring"))?;
         }
@@ -99,7 +102,9 @@ impl XdpSocket {
         let mapped = failed("map a ring");
         let mut opened = Self {
             receive: Incoming(Ring::map(&socket, 0, receive, shape.frames).map_err(&mapped)?),
-            transmit: Outgoing(Ring::map(&socket, 0x8000_0000, transmit, shape.frames).map_err(&mapped)?),
+            transmit: Outgoing(
+                Ring::map(&socket, 0x8000_0000, transmit, shape.frames).map_err(&mapped)?,
+            ),
             fill: Outgoing(Ring::map(&socket, 0x1_0000_0000, fill, shape.frames).map_err(&mapped)?),
             completion: Incoming(
                 Ring::map(&socket, 0x1_8000_0000, completion, shape.frames).map_err(&mapped)?,
@@ -117,7 +122,8 @@ impl XdpSocket {
         if let Some(microseconds) = busy_poll {
             setup::prefer_busy_poll(&opened.socket, microseconds).map_err(failed("poll busily"))?;
         }
-        setup::bind(&opened.socket, interface, queue, zero_copy).map_err(failed("bind to the queue"))?;
+        setup::bind(&opened.socket, interface, queue, zero_copy)
+            .map_err(failed("bind to the queue"))?;
         Ok(opened)
     }
 
@@ -200,7 +206,14 @@ impl XdpSocket {
             }
             // SAFETY: no memory is passed.
             let result = unsafe {
-                libc::sendto(self.socket.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0)
+                libc::sendto(
+                    self.socket.as_raw_fd(),
+                    ptr::null(),
+                    0,
+                    libc::MSG_DONTWAIT,
+                    ptr::null(),
+                    0,
+                )
             };
             if result < 0 {
                 let error = io::Error::last_os_error();
@@ -231,7 +244,10 @@ impl XdpSocket {
         socket_option::get(&self.socket, libc::SOL_XDP, libc::XDP_STATISTICS, &mut bytes)?;
         let (words, _) = bytes.as_chunks();
         let mut numbers = [0; 6];
-        numbers.iter_mut().zip(words).for_each(|(number, word)| *number = u64::from_ne_bytes(*word));
+        numbers
+            .iter_mut()
+            .zip(words)
+            .for_each(|(number, word)| *number = u64::from_ne_bytes(*word));
         Ok(numbers)
     }
 }

@@ -41,9 +41,11 @@ pub(super) fn register(socket: &OwnedFd, memory: &Mapping, shape: Shape) -> io::
 }
 
 pub(super) fn prefer_busy_poll(socket: &OwnedFd, microseconds: i32) -> io::Result<()> {
-    for (name, value) in
-        [(libc::SO_PREFER_BUSY_POLL, 1), (libc::SO_BUSY_POLL, microseconds), (libc::SO_BUSY_POLL_BUDGET, 64)]
-    {
+    for (name, value) in [
+        (libc::SO_PREFER_BUSY_POLL, 1),
+        (libc::SO_BUSY_POLL, microseconds),
+        (libc::SO_BUSY_POLL_BUDGET, 64),
+    ] {
         socket_option::set_integer(socket, libc::SOL_SOCKET, name, value)?;
     }
     Ok(())
@@ -51,11 +53,18 @@ pub(super) fn prefer_busy_poll(socket: &OwnedFd, microseconds: i32) -> io::Resul
 
 /// Binds to a queue. The kernel takes a queue from a socket that was closed a moment later, and tells nobody when:
 /// one that is taken is tried again for a while.
-pub(super) fn bind(socket: &OwnedFd, interface: u32, queue: u32, zero_copy: bool) -> io::Result<()> {
+pub(super) fn bind(
+    socket: &OwnedFd,
+    interface: u32,
+    queue: u32,
+    zero_copy: bool,
+) -> io::Result<()> {
     let flags = USE_NEED_WAKEUP | if zero_copy { ZERO_COPY } else { COPY };
     for _ in 0..RELEASE_STEPS {
         match try_to_bind(socket, interface, queue, flags) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(RELEASE_STEP),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                std::thread::sleep(RELEASE_STEP)
+            }
             outcome => return outcome,
         }
     }
@@ -82,7 +91,8 @@ pub(super) type Places = [usize; 4];
 /// The places of the rings to receive, transmit, fill and complete.
 pub(super) fn offsets(socket: &OwnedFd) -> io::Result<[Places; 4]> {
     let mut bytes = [0; 128];
-    if socket_option::get(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut bytes)? < bytes.len() {
+    if socket_option::get(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut bytes)? < bytes.len()
+    {
         // Kernels before 5.4 have no flags, and no way to be woken only when they want it.
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }

@@ -102,7 +102,8 @@ fn what_was_sent_is_taken_back_and_what_was_not_is_not() {
 }
 
 #[test]
-fn what_the_kernel_has_not_taken_leaves_when_it_is_called_again_and_it_is_known_when_it_has_to_be() {
+fn what_the_kernel_has_not_taken_leaves_when_it_is_called_again_and_it_is_known_when_it_has_to_be()
+{
     let (ours, kernel) = UnixDatagram::pair().unwrap();
     kernel.set_nonblocking(true).unwrap();
     let calls = || std::iter::from_fn(|| kernel.recv(&mut [0]).ok()).count();

@@ -64,7 +64,8 @@ impl Wire {
     /// A cable with stations so far from its end, or a star with arms that long.
     fn new(places: &[Span], repeater: Option<Span>, seed: u64) -> Self {
         let (rate, metre) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(4_330));
-        let parameters = BusParameters { rate, bit: BIT, gap: GAP, metre, collisions: true, repeater };
+        let parameters =
+            BusParameters { rate, bit: BIT, gap: GAP, metre, collisions: true, repeater };
         Self {
             bus: Bus::new(parameters, places, seed),
             queue: Queue::new(),
@@ -111,20 +112,31 @@ impl Wire {
     /// Who has sent until now does not any more.
     fn note_ends(&mut self) {
         for port in 0..self.sends.len() {
-            let Some(start) = self.sends[port].take_if(|_| !self.bus.sending.contains(&port)) else {
+            let Some(start) = self.sends[port].take_if(|_| !self.bus.sending.contains(&port))
+            else {
                 continue;
             };
             let Some(want) = self.wants[port] else { continue };
             let Want { length, to, met, since: wanted, held } = want;
             let whole = start + time_on_wire(BIT, length);
-            let sent = self
-                .actions
-                .iter()
-                .any(|action| matches!(action, MediumAction::Sent { port: which, .. } if *which == port));
+            let sent = self.actions.iter().any(
+                |action| matches!(action, MediumAction::Sent { port: which, .. } if *which == port),
+            );
             assert!(!sent || self.now == whole, "a frame takes its time");
             let end = self.now;
-            self.done.push(Transmission { port, length, to, met, wanted, held, start, end, collided: !sent });
-            self.wants[port] = (!sent).then_some(Want { met: met + 1, since: end, held: Tick::ZERO, ..want });
+            self.done.push(Transmission {
+                port,
+                length,
+                to,
+                met,
+                wanted,
+                held,
+                start,
+                end,
+                collided: !sent,
+            });
+            self.wants[port] =
+                (!sent).then_some(Want { met: met + 1, since: end, held: Tick::ZERO, ..want });
         }
     }
 
@@ -142,8 +154,8 @@ impl Wire {
     fn cut_now_and_then(&mut self, port: Port) {
         let Some(want) = &mut self.wants[port] else { return };
         if self.cuts.below(4) == 0 {
-            want.length =
-                SHORTEST + usize::try_from(self.cuts.below((want.length - SHORTEST) as u64 + 1)).unwrap();
+            want.length = SHORTEST
+                + usize::try_from(self.cuts.below((want.length - SHORTEST) as u64 + 1)).unwrap();
             self.bus.handle_cut(port, want.length, &mut self.actions);
         }
     }
@@ -166,7 +178,11 @@ impl Wire {
                 MediumAction::GivenUp { port, frame } => {
                     self.given_up += 1;
                     let met = self.wants[port].take().map(|want| want.met);
-                    assert_eq!(met, Some(u64::from(ATTEMPT_LIMIT)), "nobody gives up sooner or later");
+                    assert_eq!(
+                        met,
+                        Some(u64::from(ATTEMPT_LIMIT)),
+                        "nobody gives up sooner or later"
+                    );
                     self.frames.release(frame);
                 }
                 MediumAction::Arriving { at, .. }
@@ -200,7 +216,11 @@ impl Wire {
         if let Some(met) = met {
             let jammed = met.max(one.start).max(preamble) + BIT * 32;
             let whole = one.start + time_on_wire(BIT, one.length);
-            assert_eq!(one.end, jammed.min(whole), "{one:?}: its preamble, then its jam of 32 bits");
+            assert_eq!(
+                one.end,
+                jammed.min(whole),
+                "{one:?}: its preamble, then its jam of 32 bits"
+            );
         }
         self.judge_hearing(one);
     }
@@ -210,13 +230,17 @@ impl Wire {
     fn judge_beginning(&self, one: &Transmission) {
         let own = self.done.iter().filter(|other| other.port == one.port && other.end <= one.start);
         let gaps = own.map(|own| own.end + GAP);
-        let mut gaps = gaps.chain(self.others(one).map(|other| self.heard_by(one.port, other).1 + GAP));
+        let mut gaps =
+            gaps.chain(self.others(one).map(|other| self.heard_by(one.port, other).1 + GAP));
         let waited_for_gap = gaps.any(|gap| gap == one.start);
         let deaf = if waited_for_gap { GAP / 3 } else { Span::ZERO };
         for other in self.others(one) {
             let (begins, ends) = self.heard_by(one.port, other);
             let allowed = one.start < begins + deaf || one.start >= ends + GAP;
-            assert!(allowed, "{one:?} begins although {other:?} is heard from {begins:?} to {ends:?}");
+            assert!(
+                allowed,
+                "{one:?} begins although {other:?} is heard from {begins:?} to {ends:?}"
+            );
         }
         let waited = one.start.since(one.wanted).as_picos();
         let (slots, rest) = (waited / SLOT.as_picos(), waited % SLOT.as_picos());
@@ -236,18 +260,25 @@ impl Wire {
         for listener in listeners {
             let (begins, ends) = self.heard_by(listener, one);
             let hears = |at: Tick, what: fn(&MediumAction) -> Option<Port>| {
-                self.heard.iter().any(|(when, action)| *when == at && what(action) == Some(listener))
+                self.heard
+                    .iter()
+                    .any(|(when, action)| *when == at && what(action) == Some(listener))
             };
-            let begin: fn(&MediumAction) -> Option<Port> =
-                |action| if let MediumAction::Arriving { port, .. } = action { Some(*port) } else { None };
-            let fragment: fn(&MediumAction) -> Option<Port> =
-                |action| if let MediumAction::Fragment { port, .. } = action { Some(*port) } else { None };
+            let begin: fn(&MediumAction) -> Option<Port> = |action| {
+                if let MediumAction::Arriving { port, .. } = action { Some(*port) } else { None }
+            };
+            let fragment: fn(&MediumAction) -> Option<Port> = |action| {
+                if let MediumAction::Fragment { port, .. } = action { Some(*port) } else { None }
+            };
             let frame: fn(&MediumAction) -> Option<Port> = |action| match action {
                 MediumAction::Arrived { port, intact: true, .. } => Some(*port),
                 _ => None,
             };
             assert!(hears(begins + BIT * PREAMBLE_BITS, begin), "{listener} hears {one:?} begin");
-            assert!(hears(ends, if one.collided { fragment } else { frame }), "{listener} hears {one:?} end");
+            assert!(
+                hears(ends, if one.collided { fragment } else { frame }),
+                "{listener} hears {one:?} end"
+            );
         }
     }
 
@@ -269,18 +300,23 @@ impl Wire {
         }
         assert_eq!(counted.backoffs.iter().sum::<u64>(), counted.collisions - counted.given_up);
         let bounds = (0..).zip(&counted.backoffs).fold((0, 0), |(least, most), (class, &count)| {
-            let (from, to) = if class == 0 { (0, 0) } else { (1_u64 << (class - 1), (1 << class) - 1) };
+            let (from, to) =
+                if class == 0 { (0, 0) } else { (1_u64 << (class - 1), (1 << class) - 1) };
             (least + from * count, most + to * count)
         });
         let slots = counted.backoff.as_picos() / SLOT.as_picos();
-        assert!((bounds.0..=bounds.1).contains(&slots), "{slots} slots of backoff are not within {bounds:?}");
+        assert!(
+            (bounds.0..=bounds.1).contains(&slots),
+            "{slots} slots of backoff are not within {bounds:?}"
+        );
     }
 }
 
 /// A random world of so many stations, over so long a cable, of which everybody often has a frame.
 fn live(seed: u64, stations: u64, length: u64, repeater: Option<Span>) -> Wire {
     let mut random = Stream::new(seed, 99);
-    let places: Vec<Span> = (0..stations).map(|_| Span::from_picos(random.below(length * MICRO))).collect();
+    let places: Vec<Span> =
+        (0..stations).map(|_| Span::from_picos(random.below(length * MICRO))).collect();
     let mut wire = Wire::new(&places, repeater, seed);
     let mut now = Tick::ZERO;
     for turn in 0..150 {
@@ -293,8 +329,11 @@ fn live(seed: u64, stations: u64, length: u64, repeater: Option<Span>) -> Wire {
             1 if other != port => Audience::One(other),
             _ => Audience::All,
         };
-        let length =
-            if random.below(2) == 0 { SHORTEST } else { 64 + usize::try_from(random.below(1_455)).unwrap() };
+        let length = if random.below(2) == 0 {
+            SHORTEST
+        } else {
+            64 + usize::try_from(random.below(1_455)).unwrap()
+        };
         wire.request(now, port, length, to);
         if turn % 5 == 0 {
             let held = usize::try_from(random.below(stations)).unwrap();
@@ -344,7 +383,8 @@ fn who_hears_the_end_of_a_frame_late_keeps_his_gap_behind_it_although_another_ha
     }
     wire.pass_time(Tick::NEVER);
     wire.judge_all();
-    let first = |port: Port| wire.done.iter().filter(|one| one.port == port).map(|one| one.start).min();
+    let first =
+        |port: Port| wire.done.iter().filter(|one| one.port == port).map(|one| one.start).min();
     // The first frame is over after 57.6 us; the third station hears that after 77.6.
     assert_eq!(
         (first(1), first(2)),
@@ -384,5 +424,8 @@ fn in_the_control_without_collisions_whoever_is_first_has_the_cable() {
     let mut ends = wire.done.iter().map(|one| (one.start, one.end)).collect::<Vec<_>>();
     ends.sort_unstable();
     assert_eq!((wire.sent, wire.bus.statistics().collisions), (60, 0));
-    assert!(ends.windows(2).all(|two| two[0].1 + GAP <= two[1].0), "one at a time, a gap between them");
+    assert!(
+        ends.windows(2).all(|two| two[0].1 + GAP <= two[1].0),
+        "one at a time, a gap between them"
+    );
 }

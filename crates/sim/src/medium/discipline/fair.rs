@@ -37,8 +37,12 @@ pub(super) struct Fair {
 
 impl Fair {
     pub(super) fn new(parameters: FairParameters) -> Self {
-        let flow =
-            |_| Flow { line: Line::default(), codel: CoDel::new(parameters.codel), credit: 0, listed: false };
+        let flow = |_| Flow {
+            line: Line::default(),
+            codel: CoDel::new(parameters.codel),
+            credit: 0,
+            listed: false,
+        };
         Self {
             flows: (0..parameters.queues).map(flow).collect(),
             quantum: i64::try_from(parameters.quantum).unwrap_or(i64::MAX),

@@ -101,7 +101,9 @@ impl Queue {
     /// How many wait.
     pub(crate) fn len(&self) -> usize {
         match &self.law {
-            Discipline::TailDrop(line) | Discipline::Red(line, _) | Discipline::CoDel(line, _) => line.len(),
+            Discipline::TailDrop(line) | Discipline::Red(line, _) | Discipline::CoDel(line, _) => {
+                line.len()
+            }
             Discipline::Fair(fair) => fair.len(),
         }
     }
@@ -170,9 +172,19 @@ pub(super) mod tests {
     }
 
     /// So many frames of 1,000 bytes, of one flow, that come at that time.
-    pub(super) fn frames(frames: &mut Frames, count: usize, flow: u64, millis: u64) -> Vec<Waiting> {
-        let mut one =
-            || Waiting { frame: frames.take(), length: 1_000, flow, markable: false, since: at(millis) };
+    pub(super) fn frames(
+        frames: &mut Frames,
+        count: usize,
+        flow: u64,
+        millis: u64,
+    ) -> Vec<Waiting> {
+        let mut one = || Waiting {
+            frame: frames.take(),
+            length: 1_000,
+            flow,
+            markable: false,
+            since: at(millis),
+        };
         (0..count).map(|_| one()).collect()
     }
 
@@ -195,8 +207,12 @@ pub(super) mod tests {
         come.iter().for_each(|&frame| queue.handle_frame(at(0), frame, &mut verdicts));
         queue.check();
         assert_eq!(verdicts, [Verdict::Drop(come[2].frame)]);
-        let next = |queue: &mut Queue| queue.poll(at(1), &mut Vec::new()).map(|waiting| waiting.frame);
-        assert_eq!((next(&mut queue), next(&mut queue)), (Some(come[0].frame), Some(come[1].frame)));
+        let next =
+            |queue: &mut Queue| queue.poll(at(1), &mut Vec::new()).map(|waiting| waiting.frame);
+        assert_eq!(
+            (next(&mut queue), next(&mut queue)),
+            (Some(come[0].frame), Some(come[1].frame))
+        );
         assert_eq!((next(&mut queue), queue.len()), (None, 0));
     }
 }

@@ -29,8 +29,12 @@ pub(super) enum Law {
 
 impl QueueParameters {
     pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
-        let codel =
-            || Ok(CoDelParameters { target: section.span("target")?, interval: section.span("interval")? });
+        let codel = || {
+            Ok(CoDelParameters {
+                target: section.span("target")?,
+                interval: section.span("interval")?,
+            })
+        };
         let law = match section.word("discipline")? {
             "tail-drop" => Law::TailDrop,
             "red" => Law::Red(read_red(section)?),

@@ -60,12 +60,16 @@ impl Red {
         chosen
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "a number of frames in a bounded queue, or a time")]
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "a number of frames in a bounded queue, or a time"
+    )]
     fn update(&mut self, now: Tick, length: usize) {
         let weight = self.parameters.weight;
         match self.empty_since.take() {
             Some(since) => {
-                let frames = now.since(since).as_secs_f64() / self.parameters.frame.as_secs_f64().max(1e-12);
+                let frames =
+                    now.since(since).as_secs_f64() / self.parameters.frame.as_secs_f64().max(1e-12);
                 self.average *= (1.0 - weight).powf(frames);
             }
             None => self.average += weight * (length as f64 - self.average),
@@ -117,6 +121,9 @@ mod tests {
         let before = red.average;
         red.handle_empty(Tick::ZERO);
         red.chooses(Tick::from_picos(1_000_000_000_000), 0);
-        assert!(red.average < before / 5.0, "1,000 frames' time later the queue is known to be short");
+        assert!(
+            red.average < before / 5.0,
+            "1,000 frames' time later the queue is known to be short"
+        );
     }
 }

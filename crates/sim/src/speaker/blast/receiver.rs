@@ -19,7 +19,12 @@ pub(crate) struct BlastReceiver {
 }
 
 impl BlastReceiver {
-    pub(crate) const fn new(parameters: BlastParameters, name: String, number: usize, from: usize) -> Self {
+    pub(crate) const fn new(
+        parameters: BlastParameters,
+        name: String,
+        number: usize,
+        from: usize,
+    ) -> Self {
         Self { parameters, name, number, from, blast: 0, here: 0, acknowledges: None }
     }
 }
@@ -28,7 +33,10 @@ impl Speaker for BlastReceiver {
     fn handle_time(&mut self, _: Tick) {}
 
     fn handle_frame(&mut self, _: Tick, frame: &[u8]) {
-        let Some(Header { numbers: [blast, index, count, _], .. }) = read(frame, self.number) else { return };
+        let Some(Header { numbers: [blast, index, count, _], .. }) = read(frame, self.number)
+        else {
+            return;
+        };
         if u64::from(count) > MOST_FRAMES || index >= count || blast > self.blast {
             return;
         }

@@ -21,8 +21,23 @@ pub(crate) struct BlastSender {
 }
 
 impl BlastSender {
-    pub(crate) const fn new(parameters: BlastParameters, name: String, number: usize, to: usize) -> Self {
-        Self { parameters, name, number, to, blast: 0, made: 0, again: Tick::NEVER, repeated: 0, ended: None }
+    pub(crate) const fn new(
+        parameters: BlastParameters,
+        name: String,
+        number: usize,
+        to: usize,
+    ) -> Self {
+        Self {
+            parameters,
+            name,
+            number,
+            to,
+            blast: 0,
+            made: 0,
+            again: Tick::NEVER,
+            repeated: 0,
+            ended: None,
+        }
     }
 }
 

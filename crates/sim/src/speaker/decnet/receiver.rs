@@ -48,7 +48,8 @@ impl Speaker for DecnetReceiver {
 
     fn poll_transmit(&mut self, _: Tick, room: &mut [u8]) -> Option<usize> {
         let number = self.waiting.pop_front()?;
-        let header = Header { to: self.sender, from: self.number, kind: KIND, numbers: [number, 0, 0, 0] };
+        let header =
+            Header { to: self.sender, from: self.number, kind: KIND, numbers: [number, 0, 0, 0] };
         Some(header.write(room, Header::SHORTEST))
     }
 

@@ -65,7 +65,12 @@ struct Counted {
 
 impl DecnetSender {
     /// A connection with each of these, the first messages spread over an interval.
-    pub(crate) fn new(parameters: DecnetParameters, name: String, number: usize, peers: &[usize]) -> Self {
+    pub(crate) fn new(
+        parameters: DecnetParameters,
+        name: String,
+        number: usize,
+        peers: &[usize],
+    ) -> Self {
         let count = peers.len().max(1) as u64;
         let connections = (0..).zip(peers).map(|(place, &peer)| Connection {
             peer,
@@ -144,7 +149,9 @@ impl Speaker for DecnetSender {
 
     fn handle_frame(&mut self, _: Tick, frame: &[u8]) {
         let Some(Header { from, numbers, .. }) = read(frame, self.number) else { return };
-        let Some(connection) = self.connections.iter_mut().find(|connection| connection.peer == from) else {
+        let Some(connection) =
+            self.connections.iter_mut().find(|connection| connection.peer == from)
+        else {
             return;
         };
         let acknowledged = connection.open.iter().position(|message| message.number == numbers[0]);
@@ -173,7 +180,8 @@ impl Speaker for DecnetSender {
 
     fn poll_timeout(&self) -> Tick {
         let due = |connection: &Connection| {
-            let again = connection.open.iter().map(|message| message.again).min().unwrap_or(Tick::NEVER);
+            let again =
+                connection.open.iter().map(|message| message.again).min().unwrap_or(Tick::NEVER);
             again.min(connection.next)
         };
         self.connections.iter().map(due).min().unwrap_or(Tick::NEVER)
@@ -261,7 +269,11 @@ mod tests {
         assert_eq!((repeated, refused, queued), (3, 3, 3), "the message has the fourth buffer");
         let mut room = [0; 1_514];
         let sent = std::iter::from_fn(|| sender.poll_transmit(seconds(30), &mut room)).count();
-        assert_eq!((sent, sender.taken), (4, 500), "the message keeps its buffer until it is acknowledged");
+        assert_eq!(
+            (sent, sender.taken),
+            (4, 500),
+            "the message keeps its buffer until it is acknowledged"
+        );
         let header = Header { to: 0, from: 1, kind: KIND, numbers: [0; 4] };
         let length = header.write(&mut room, 60);
         sender.handle_frame(seconds(31), &room[..length]);

@@ -36,7 +36,8 @@ impl NfsClientParameters {
             transfer: section.size_within("transfer", 1..=MOST_DATA)?,
             read_ahead: section.size_within("read_ahead", 0..=MOST_AHEAD)?,
             timeout: section.pause("timeout")?,
-            tries: u32::try_from(section.count_within("tries", 1..=u64::from(u32::MAX))?).unwrap_or(u32::MAX),
+            tries: u32::try_from(section.count_within("tries", 1..=u64::from(u32::MAX))?)
+                .unwrap_or(u32::MAX),
         })
     }
 }
@@ -130,7 +131,8 @@ impl Speaker for NfsClient {
     }
 
     fn handle_frame(&mut self, now: Tick, frame: &[u8]) {
-        let Some(Header { numbers: [number, index, count, answer], .. }) = Header::read(frame) else {
+        let Some(Header { numbers: [number, index, count, answer], .. }) = Header::read(frame)
+        else {
             return;
         };
         let Some(place) = self.calls.iter().position(|call| call.number == number) else { return };

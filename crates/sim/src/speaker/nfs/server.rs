@@ -66,7 +66,8 @@ impl Speaker for NfsServer {
     }
 
     fn handle_frame(&mut self, now: Tick, frame: &[u8]) {
-        let Some(Header { from, numbers: [number, attempt, _, data], .. }) = Header::read(frame) else {
+        let Some(Header { from, numbers: [number, attempt, _, data], .. }) = Header::read(frame)
+        else {
             return;
         };
         if self.requests.len() == MOST_REQUESTS {
@@ -97,7 +98,8 @@ impl Speaker for NfsServer {
             self.requests.pop_front();
             self.sent = 0;
             self.answered += 1;
-            self.ready = if self.requests.is_empty() { Tick::NEVER } else { now + self.parameters.service };
+            self.ready =
+                if self.requests.is_empty() { Tick::NEVER } else { now + self.parameters.service };
         }
         Some(header.write(room, fragment_length(data, index)))
     }

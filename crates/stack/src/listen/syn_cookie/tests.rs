@@ -35,8 +35,9 @@ fn ack<'a>(kept: &Kept, cookie: SeqNum, now: Instant, field: &'a mut [u8; 40]) -
 }
 
 fn kept() -> impl Strategy<Value = Kept> {
-    let extras = (prop::option::of(0_u8..15), any::<bool>(), any::<bool>())
-        .prop_map(|(window_scale, sack_permitted, ecn)| Extras { window_scale, sack_permitted, ecn });
+    let extras = (prop::option::of(0_u8..15), any::<bool>(), any::<bool>()).prop_map(
+        |(window_scale, sack_permitted, ecn)| Extras { window_scale, sack_permitted, ecn },
+    );
     (any::<u32>(), 0_u8..8, prop::option::of(extras)).prop_map(|(irs, size, extras)| Kept {
         irs: SeqNum::new(irs),
         size,
@@ -125,13 +126,20 @@ fn options_that_the_echo_does_not_bring_back_unchanged_spoil_the_cookie() {
 
 #[test]
 fn the_size_that_is_kept_never_exceeds_the_peers() {
-    for (said, kept) in
-        [(None, 536), (Some(20), 48), (Some(1_459), 1_440), (Some(1_460), 1_460), (Some(65_000), 8_960)]
-    {
+    for (said, kept) in [
+        (None, 536),
+        (Some(20), 48),
+        (Some(1_459), 1_440),
+        (Some(1_460), 1_460),
+        (Some(65_000), 8_960),
+    ] {
         let mut field = [0; 40];
         let length = TcpOptions { mss: said, ..TcpOptions::default() }.emit(&mut field);
         let mut unused = [0; 40];
-        let syn = Segment { options: &field[..length], ..ack(&PLAIN, SeqNum::new(0), after(0), &mut unused) };
+        let syn = Segment {
+            options: &field[..length],
+            ..ack(&PLAIN, SeqNum::new(0), after(0), &mut unused)
+        };
         assert_eq!(SIZES[usize::from(Kept::of(&syn, true, false).size)], kept);
     }
 }

@@ -123,7 +123,11 @@ impl Bbr {
     }
 
     /// `HandleInflightTooHigh`: once a probe.
-    pub(super) fn on_inflight_too_high(&mut self, in_flight_at_send: u32, application_limited: bool) {
+    pub(super) fn on_inflight_too_high(
+        &mut self,
+        in_flight_at_send: u32,
+        application_limited: bool,
+    ) {
         self.probe.too_high = true;
         self.probe.is_sample = false;
         if !application_limited {
@@ -174,9 +178,12 @@ impl Bbr {
         self.full_pipe.reset(Rate::default());
         let before = core::mem::take(&mut self.undo);
         // None is infinity, so the looser bound is none if either is.
-        self.bounds.bandwidth = self.bounds.bandwidth.zip(before.bounds.bandwidth).map(|(a, b)| a.max(b));
-        self.bounds.inflight = self.bounds.inflight.zip(before.bounds.inflight).map(|(a, b)| a.max(b));
-        self.bounds.longterm = self.bounds.longterm.zip(before.bounds.longterm).map(|(a, b)| a.max(b));
+        self.bounds.bandwidth =
+            self.bounds.bandwidth.zip(before.bounds.bandwidth).map(|(a, b)| a.max(b));
+        self.bounds.inflight =
+            self.bounds.inflight.zip(before.bounds.inflight).map(|(a, b)| a.max(b));
+        self.bounds.longterm =
+            self.bounds.longterm.zip(before.bounds.longterm).map(|(a, b)| a.max(b));
         match before.phase {
             Some(Phase::Startup) if self.phase != Phase::Startup => {
                 self.full_pipe.reached = false;
@@ -276,9 +283,11 @@ mod tests {
         assert_eq!((best, bbr.bounds), (Rate::from_bits_per_second(20_000_000), Bounds::default()));
         let of = |percent| (best.percent(percent), share(cwnd, percent));
         let half = best.percent(50);
-        for expected in
-            [of(70), (half, share(share(cwnd, 70), 70)), (half, share(share(share(cwnd, 70), 70), 70))]
-        {
+        for expected in [
+            of(70),
+            (half, share(share(cwnd, 70), 70)),
+            (half, share(share(share(cwnd, 70), 70), 70)),
+        ] {
             bbr.on_lost(&lost(1_000));
             bbr.on_lost(&lost(2_000));
             round(&mut bbr, 50_000, 2_000);
@@ -315,7 +324,11 @@ mod tests {
     fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
         let mut bbr = steady(Phase::Up);
         bbr.on_lost(&lost(2_000));
-        assert_eq!((bbr.phase, bbr.bounds.longterm), (Phase::Up, None), "two of a hundred may be lost");
+        assert_eq!(
+            (bbr.phase, bbr.bounds.longterm),
+            (Phase::Up, None),
+            "two of a hundred may be lost"
+        );
         bbr.on_lost(&lost(2_001));
         let most = inflight_at_loss(&lost(2_001));
         assert_eq!((bbr.phase, bbr.bounds.longterm), (Phase::Down, Some(most)));
@@ -457,8 +470,12 @@ mod tests {
     /// 100 segments in flight, of which the last three were lost: two of a hundred would have been fine.
     #[test]
     fn the_part_of_a_burst_that_did_no_harm_counts() {
-        let lost =
-            Lost { bytes: 3_000, in_flight_at_send: 100_000, since_sent: 3_000, application_limited: false };
+        let lost = Lost {
+            bytes: 3_000,
+            in_flight_at_send: 100_000,
+            since_sent: 3_000,
+            application_limited: false,
+        };
         assert_eq!(inflight_at_loss(&lost), 97_000 + 1_979);
         let earlier = Lost { since_sent: 6_000, ..lost };
         assert_eq!(inflight_at_loss(&earlier), 97_000, "too much was lost before");

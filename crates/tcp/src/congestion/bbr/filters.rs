@@ -179,7 +179,8 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_that_is_not_seen_again_is_looked_for_after_five_seconds_and_forgotten_after_ten() {
+    fn a_round_trip_that_is_not_seen_again_is_looked_for_after_five_seconds_and_forgotten_after_ten()
+     {
         let ms = Duration::from_millis;
         let mut filter = ShortestRoundTrip::new(at(0));
         assert!(!filter.take(at(10), Some(ms(50))));

@@ -97,8 +97,9 @@ struct Step<'a> {
 impl Step<'_> {
     /// `RS.delivered`.
     fn delivered(&self) -> u32 {
-        self.sample
-            .map_or(0, |sample| u32::try_from(sample.delivered - sample.prior_delivered).unwrap_or(u32::MAX))
+        self.sample.map_or(0, |sample| {
+            u32::try_from(sample.delivered - sample.prior_delivered).unwrap_or(u32::MAX)
+        })
     }
 }
 
@@ -348,9 +349,9 @@ impl Controller for Bbr {
         let counted = self.delivered + u64::from(ack.bytes);
         self.delivered = ack.sample.map_or(counted, |sample| sample.delivered);
         let rate = ack.sample.map_or_else(Rate::default, RateSample::rate);
-        let application_limited = ack
-            .sample
-            .is_some_and(|sample| sample.application_limited || sample.prior_delivered < self.limited_until);
+        let application_limited = ack.sample.is_some_and(|sample| {
+            sample.application_limited || sample.prior_delivered < self.limited_until
+        });
         let step = Step { ack, sample: ack.sample, rate, application_limited };
         self.note_window_use(ack);
         self.update_model(&step);

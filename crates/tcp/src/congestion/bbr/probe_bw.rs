@@ -154,7 +154,8 @@ impl Bbr {
 
     fn is_time_to_cruise(&self, step: &Step<'_>) -> bool {
         let in_flight = step.ack.in_flight;
-        in_flight <= self.inflight_with_headroom() && in_flight <= self.inflight(self.bandwidth.best(), 100)
+        in_flight <= self.inflight_with_headroom()
+            && in_flight <= self.inflight(self.bandwidth.best(), 100)
     }
 
     /// `IsTimeToGoDown`.
@@ -190,7 +191,9 @@ impl Bbr {
                 return true;
             }
         }
-        let (Some(longterm), Some(sample)) = (self.bounds.longterm, step.sample) else { return false };
+        let (Some(longterm), Some(sample)) = (self.bounds.longterm, step.sample) else {
+            return false;
+        };
         if bounds::is_too_much(sample.lost, sample.in_flight_at_send) {
             return false;
         }
@@ -211,7 +214,8 @@ impl Bbr {
         let steps = self.probe.acked / self.probe.acked_per_step;
         self.probe.acked -= steps * self.probe.acked_per_step;
         let steps = u32::try_from(steps).unwrap_or(u32::MAX);
-        self.bounds.longterm = Some(longterm.saturating_add(steps.saturating_mul(self.window.mss())));
+        self.bounds.longterm =
+            Some(longterm.saturating_add(steps.saturating_mul(self.window.mss())));
         if self.rounds.started {
             self.raise_slope();
         }

@@ -86,7 +86,8 @@ impl Bbr {
     pub(super) fn save_window(&mut self) {
         let cwnd = self.window.cwnd();
         let is_disturbed = self.undo.is_kept || self.recovering || self.phase == Phase::ProbeRtt;
-        self.pause.window_before = if is_disturbed { self.pause.window_before.max(cwnd) } else { cwnd };
+        self.pause.window_before =
+            if is_disturbed { self.pause.window_before.max(cwnd) } else { cwnd };
     }
 
     /// `RestoreCwnd`.

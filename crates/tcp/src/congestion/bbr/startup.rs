@@ -72,8 +72,9 @@ impl Bbr {
             return;
         }
         let stretches = core::mem::take(&mut self.latest.stretches);
-        let too_much =
-            step.sample.is_some_and(|sample| bounds::is_too_much(sample.lost, sample.in_flight_at_send));
+        let too_much = step
+            .sample
+            .is_some_and(|sample| bounds::is_too_much(sample.lost, sample.in_flight_at_send));
         let in_startup = self.phase == Phase::Startup && !self.full_pipe.reached;
         if in_startup && self.recovering && stretches >= LOST_STRETCHES && too_much {
             self.undo.phase = Some(Phase::Startup);

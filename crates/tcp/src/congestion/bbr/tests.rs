@@ -225,7 +225,8 @@ impl Path {
     fn share(&self, flow: usize, span: Duration) -> u64 {
         let since = self.now - span;
         let flow = &self.flows[flow];
-        let before = flow.history.iter().rev().find(|(at, _)| *at < since).map_or(0, |(_, bytes)| *bytes);
+        let before =
+            flow.history.iter().rev().find(|(at, _)| *at < since).map_or(0, |(_, bytes)| *bytes);
         (flow.delivered - before) * 100 / self.rate.bytes_in(span).count()
     }
 
@@ -298,8 +299,10 @@ fn a_path_that_becomes_wider_or_narrower_is_found_again() {
     assert!(wider >= 85, "wider: {wider} %");
     path.rate = Rate::from_bits_per_second(10_000_000);
     path.run(Duration::from_secs(30));
-    let (narrower, round_trip) =
-        (path.share(0, Duration::from_secs(10)), path.median_round_trip(0, Duration::from_secs(10)));
+    let (narrower, round_trip) = (
+        path.share(0, Duration::from_secs(10)),
+        path.median_round_trip(0, Duration::from_secs(10)),
+    );
     assert!(narrower >= 85, "narrower: {narrower} %");
     assert!(round_trip < ms(100), "{round_trip}");
 }

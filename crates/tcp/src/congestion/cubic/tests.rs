@@ -112,7 +112,8 @@ impl Model {
         if self.w_cubic(cwnd_epoch, self.t) < self.w_est {
             self.cwnd = self.cwnd.max(self.w_est);
         } else {
-            let target = self.w_cubic(cwnd_epoch, self.t + round_trip).clamp(self.cwnd, 1.5 * self.cwnd);
+            let target =
+                self.w_cubic(cwnd_epoch, self.t + round_trip).clamp(self.cwnd, 1.5 * self.cwnd);
             self.cwnd += (target - self.cwnd) / self.cwnd * segments;
         }
     }
@@ -126,14 +127,21 @@ fn follow_the_model(segments: u32, round_trip: Duration, span: Duration, per_ack
     path.cubic.on_acknowledged(&path.ack(MSS));
     let (start, cwnd_epoch) = (path.now, path.segments());
     let prior = f64::from(segments);
-    let mut model = Model { cwnd: cwnd_epoch, w_max: prior, w_est: cwnd_epoch, cwnd_prior: prior, t: 0.0 };
+    let mut model =
+        Model { cwnd: cwnd_epoch, w_max: prior, w_est: cwnd_epoch, cwnd_prior: prior, t: 0.0 };
     let tick = |path: &Path| path.round_trip / u64::from((path.cwnd() / path.per_ack).max(1));
     while path.now.since(start) < span {
         model.t = path.now.since(start).as_secs_f64();
         model.acknowledge(cwnd_epoch, f64::from(per_ack), round_trip.as_secs_f64());
         path.cubic.on_acknowledged(&path.ack(path.per_ack));
         let off = (path.segments() - model.cwnd).abs();
-        assert!(off < 0.01 + 1e-3 * model.cwnd, "{} for {} at {}", path.segments(), model.cwnd, model.t);
+        assert!(
+            off < 0.01 + 1e-3 * model.cwnd,
+            "{} for {} at {}",
+            path.segments(),
+            model.cwnd,
+            model.t
+        );
         path.now += tick(&path);
     }
 }
@@ -157,7 +165,11 @@ fn the_plateau_is_reached_after_k_whatever_the_round_trip() {
     for millis in [50, 100, 200] {
         let mut path = Path::after_loss(1_000, ms(millis));
         path.run(k);
-        assert!((path.segments() - 1_000.0).abs() < 2.0, "{} after K at {millis} ms", path.segments());
+        assert!(
+            (path.segments() - 1_000.0).abs() < 2.0,
+            "{} after K at {millis} ms",
+            path.segments()
+        );
         path.run(k);
         let twice = path.segments();
         assert!((twice - 1_300.0).abs() < 30.0, "{twice} after 2·K at {millis} ms");
@@ -268,7 +280,10 @@ fn after_hystart_the_curve_begins_flat() {
         number += window;
         path.now += round_trip;
     }
-    assert!((8..=9).contains(&rounds), "three to learn from, and five that were slow, not {rounds}");
+    assert!(
+        (8..=9).contains(&rounds),
+        "three to learn from, and five that were slow, not {rounds}"
+    );
     let cwnd = path.cwnd();
     assert_eq!((path.cubic.window.ssthresh(), path.cubic.cwnd_prior), (cwnd, cwnd));
     path.run(ms(200));

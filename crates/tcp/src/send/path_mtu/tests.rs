@@ -173,7 +173,11 @@ fn what_a_search_has_found_is_where_a_full_stop_begins() {
 fn a_full_stop_of_small_segments_skips_what_would_not_make_them_smaller() {
     for (data, size) in [(1_025, Some(1_064)), (1_024, Some(576)), (537, Some(576)), (536, None)] {
         let mut path = path(PathSearch::WhenNarrow, ETHERNET);
-        assert_eq!(path.on_full_stop(data, &ETHERNET, NOW).then_some(path.effective()), size, "{data}");
+        assert_eq!(
+            path.on_full_stop(data, &ETHERNET, NOW).then_some(path.effective()),
+            size,
+            "{data}"
+        );
     }
 }
 
@@ -196,7 +200,11 @@ fn a_report_is_believed_at_once_only_while_nothing_of_that_size_has_arrived() {
     assert_eq!(path.judge_report(seq(0), 1_400, seq(0)), Belief::Now);
     assert_eq!(path.judge_report(seq(1_460), 1_400, seq(1_460)), Belief::Later);
     path.note_full(seq(1 << 31), seq(1_460));
-    assert_eq!(path.judge_report(seq(0), 1_400, seq(3 << 30)), Belief::Later, "half the circle later, too");
+    assert_eq!(
+        path.judge_report(seq(0), 1_400, seq(3 << 30)),
+        Belief::Later,
+        "half the circle later, too"
+    );
     path.hold(seq(1_460), 1_400);
     assert!(path.is_awake());
     path.watch(NOW, seq(1_461));
@@ -241,7 +249,11 @@ fn a_raised_size_that_brings_many_losses_is_taken_back() {
         assert_eq!(path.effective(), if is_withdrawn { 1_064 } else { 1_280 });
         path.check();
         path.watch(NOW + timeout * 4, seq(0));
-        assert_eq!(path.ready(), Some(if is_withdrawn { 1_172 } else { 1_400 }), "it is not tried again");
+        assert_eq!(
+            path.ready(),
+            Some(if is_withdrawn { 1_172 } else { 1_400 }),
+            "it is not tried again"
+        );
         // What was kept is judged again, by what is lost from then on.
         let later = |lost| Tally { delivered: tally.delivered + 900, lost: tally.lost + lost };
         assert!(!path.verify(NOW + timeout * 8, timeout, later(100)));
@@ -324,7 +336,8 @@ fn what_a_router_has_said_of_the_syn_lets_no_probe_be_larger_than_the_peer_takes
         path.believe(1_300, NOW);
         path.begin(rule, &Bounds { limit: 1_200, ..ETHERNET }, false, true, NOW);
         path.check();
-        let tried = if rule == PathSearch::Always { search(&mut path, 9_000, NOW) } else { Vec::new() };
+        let tried =
+            if rule == PathSearch::Always { search(&mut path, 9_000, NOW) } else { Vec::new() };
         assert!(tried.iter().all(|&size| size <= 1_200), "{rule:?} {tried:?}");
     }
 }
@@ -395,7 +408,10 @@ fn a_probe_that_is_missing_is_not_missed_again() {
     path.depart(seq(100), seq(1_340));
     path.miss_probe(seq(5_000));
     assert!(!path.is_probe(seq(100), seq(1_340)));
-    assert!(!path.on_timeout(seq(100), NOW, PAUSE), "its loss says nothing while others may be lost");
+    assert!(
+        !path.on_timeout(seq(100), NOW, PAUSE),
+        "its loss says nothing while others may be lost"
+    );
 }
 
 #[test]
@@ -418,7 +434,11 @@ fn a_report_is_about_the_probe_only_while_that_is_under_way() {
     path.watch(NOW, seq(0));
     path.depart(seq(7), seq(1_247));
     assert_eq!(path.judge_report(seq(7), 1_064, seq(0)), Belief::OfProbe);
-    assert_eq!(path.judge_report(seq(7), 1_063, seq(0)), Belief::Now, "it says that less than ever passes");
+    assert_eq!(
+        path.judge_report(seq(7), 1_063, seq(0)),
+        Belief::Now,
+        "it says that less than ever passes"
+    );
     assert_eq!(path.judge_report(seq(1_247), 1_200, seq(0)), Belief::None);
     path.miss_probe(seq(5_000));
     assert_eq!(path.judge_report(seq(7), 1_200, seq(0)), Belief::None);

@@ -8,7 +8,12 @@ use proptest::prelude::*;
 const START: SeqNum = SeqNum::new(u32::MAX - 1_000);
 
 fn at(nanos: u64) -> Departure {
-    DeliveryAccount::new(Instant::ZERO).depart(Instant::ZERO + Duration::from_nanos(nanos), false, false, 0)
+    DeliveryAccount::new(Instant::ZERO).depart(
+        Instant::ZERO + Duration::from_nanos(nanos),
+        false,
+        false,
+        0,
+    )
 }
 
 fn again(nanos: u64) -> Departure {

@@ -24,7 +24,8 @@ impl Story<'_> {
     }
 
     pub(super) fn use_connection(&mut self) {
-        let (kind, index, count) = (self.choices.byte(), self.choices.byte(), self.choices.half() >> 2);
+        let (kind, index, count) =
+            (self.choices.byte(), self.choices.byte(), self.choices.half() >> 2);
         let (now, stack) = (self.now, self.host.stack_mut());
         if kind.is_multiple_of(8) {
             let Some(&listener) = self.listeners.first() else { return };

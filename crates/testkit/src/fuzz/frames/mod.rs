@@ -8,13 +8,13 @@ use super::choices::Choices;
 use crate::pair::Side;
 use crate::test_link::TestLink;
 use linerate_stack::{
-    Capabilities, Host, ListenHandle, ListenOptions, Medium, PartialChecksum, RxChecksum, Stack, TcpHandle,
-    UdpHandle,
+    Capabilities, Host, ListenHandle, ListenOptions, Medium, PartialChecksum, RxChecksum, Stack,
+    TcpHandle, UdpHandle,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{
-    ArpPacket, EtherType, EthernetFrame, IcmpMessage, Ipv4Packet, Protocol, Segment, SeqNum, TcpHeader,
-    UdpDatagram,
+    ArpPacket, EtherType, EthernetFrame, IcmpMessage, Ipv4Packet, Protocol, Segment, SeqNum,
+    TcpHeader, UdpDatagram,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::num::NonZeroU16;
@@ -84,7 +84,8 @@ impl<'a> Story<'a> {
         let link = TestLink::new(capabilities, choices.of(&[256, 1]));
         let mut host = Host::new(Stack::new(config, [7; 32]), link);
         let options = ListenOptions { backlog: 2, syn_backlog: 3, ..ListenOptions::default() };
-        let listener = host.stack_mut().tcp_listen(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9), &options);
+        let listener =
+            host.stack_mut().tcp_listen(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9), &options);
         let now = Instant::ZERO + Duration::from_secs(1_000);
         let mut story = Self {
             choices,
@@ -159,7 +160,9 @@ impl<'a> Story<'a> {
         assert!(ethernet.payload.len() <= MTU, "longer than the link's MTU");
         let pseudo = packet.header.pseudo_header(packet.payload.len());
         match packet.header.protocol {
-            Protocol::TCP => TcpHeader::verify_checksum(packet.payload, pseudo).expect("a right checksum"),
+            Protocol::TCP => {
+                TcpHeader::verify_checksum(packet.payload, pseudo).expect("a right checksum")
+            }
             Protocol::UDP => {
                 let datagram = UdpDatagram::parse(packet.payload).expect("UDP");
                 datagram.verify_checksum(pseudo).expect("a right checksum");
@@ -187,8 +190,11 @@ impl<'a> Story<'a> {
     /// A link may say anything of the next frame.
     fn link_s_word(&mut self) -> Said {
         let place = PartialChecksum { start: self.choices.half(), offset: self.choices.half() };
-        let checksum =
-            self.choices.of(&[RxChecksum::Partial(place), RxChecksum::Verified, RxChecksum::Unverified]);
+        let checksum = self.choices.of(&[
+            RxChecksum::Partial(place),
+            RxChecksum::Verified,
+            RxChecksum::Unverified,
+        ]);
         let size = self.choices.of(&[1_400, 100, 1, u16::MAX, 0]);
         Said { checksum, segment: NonZeroU16::new(size) }
     }

@@ -3,8 +3,8 @@
 use super::{HOST, PEER, Said, Story};
 use crate::hostile::mend_checksums;
 use linerate_wire::{
-    ArpPacket, EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, SeqNum, TcpFlags, TcpHeader,
-    TcpOptions, VlanTags,
+    ArpPacket, EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, SeqNum, TcpFlags,
+    TcpHeader, TcpOptions, VlanTags,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -32,7 +32,14 @@ impl Story<'_> {
         self.segment(source, port, TcpFlags::SYN, seq, SeqNum::new(0));
     }
 
-    fn segment(&mut self, source: SocketAddrV4, port: u16, flags: TcpFlags, seq: SeqNum, ack: SeqNum) {
+    fn segment(
+        &mut self,
+        source: SocketAddrV4,
+        port: u16,
+        flags: TcpFlags,
+        seq: SeqNum,
+        ack: SeqNum,
+    ) {
         let header = TcpHeader {
             source_port: source.port(),
             destination_port: port,
@@ -107,7 +114,8 @@ impl Story<'_> {
     /// An ICMP message: any bytes, or an error that quotes a conversation.
     pub(super) fn icmp(&mut self) {
         let source = self.neighbor();
-        let mut bytes = vec![self.choices.of(&[8, 3, 11, 0, 5, 12, 4]), self.choices.byte() % 20, 0, 0];
+        let mut bytes =
+            vec![self.choices.of(&[8, 3, 11, 0, 5, 12, 4]), self.choices.byte() % 20, 0, 0];
         let value = self.choices.word();
         bytes.extend_from_slice(&value.to_be_bytes());
         let index = usize::from(self.choices.byte());
@@ -130,7 +138,8 @@ impl Story<'_> {
     /// Any bytes as a packet, with any protocol.
     pub(super) fn nearly_ip(&mut self) {
         let source = Ipv4Addr::from(self.choices.near(u32::from(PEER.address())));
-        let protocol = self.choices.of(&[Protocol::TCP, Protocol::UDP, Protocol::ICMP, Protocol::new(2)]);
+        let protocol =
+            self.choices.of(&[Protocol::TCP, Protocol::UDP, Protocol::ICMP, Protocol::new(2)]);
         let payload = self.choices.bytes();
         self.packet(source, protocol, payload);
     }

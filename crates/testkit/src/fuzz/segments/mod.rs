@@ -11,8 +11,8 @@ mod peer;
 use super::choices::Choices;
 use crate::script::pattern;
 use linerate_tcp::{
-    Config, CongestionName, Connection, EcnRule, FastOpenOffer, ListenVerdict, PacingRule, Path, Profile,
-    Seeds, judge_listen,
+    Config, CongestionName, Connection, EcnRule, FastOpenOffer, ListenVerdict, PacingRule, Path,
+    Profile, Seeds, judge_listen,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{FastOpenCookie, Segment, SeqNum, Sum, TcpFlags};
@@ -60,7 +60,8 @@ impl<'a> Story<'a> {
         let now = Instant::ZERO + Duration::from_secs(u64::from(choices.byte()) * 1_000);
         let iss = SeqNum::new(choices.of(&[0, 1_000, u32::MAX - 2_000, u32::MAX >> 1]));
         let irs = SeqNum::new(choices.of(&[0, 5_000, u32::MAX - 3_000, u32::MAX >> 1]));
-        let seeds = Seeds { initial_sequence: iss, timestamp_offset: choices.of(&[0, u32::MAX - 500]) };
+        let seeds =
+            Seeds { initial_sequence: iss, timestamp_offset: choices.of(&[0, u32::MAX - 500]) };
         let connection = if choices.yes() {
             let mut connection = Connection::connect(config, PATH, seeds, now);
             // The numbers say whether it opens fast, so that stories that were kept still mean what they
@@ -74,9 +75,13 @@ impl<'a> Story<'a> {
             connection
         } else {
             let mut bytes = [0; 100];
-            let length = write(TcpFlags::SYN, irs, SeqNum::new(0), &mut choices, &syn_options(), &mut bytes);
+            let length =
+                write(TcpFlags::SYN, irs, SeqNum::new(0), &mut choices, &syn_options(), &mut bytes);
             let at = length - Segment::parse(&bytes[..length]).ok()?.payload.len();
-            bytes[at..length].iter_mut().enumerate().for_each(|(index, byte)| *byte = pattern(index));
+            bytes[at..length]
+                .iter_mut()
+                .enumerate()
+                .for_each(|(index, byte)| *byte = pattern(index));
             let syn = Segment::parse(&bytes[..length]).ok()?;
             if judge_listen(&syn) != ListenVerdict::Open {
                 return None;
@@ -137,7 +142,10 @@ impl<'a> Story<'a> {
     }
 
     /// The same to both, with the same answer.
-    fn both<T: PartialEq + core::fmt::Debug>(&mut self, act: impl Fn(&mut Connection, Instant) -> T) -> T {
+    fn both<T: PartialEq + core::fmt::Debug>(
+        &mut self,
+        act: impl Fn(&mut Connection, Instant) -> T,
+    ) -> T {
         let answer = act(&mut self.connection, self.now);
         assert_eq!(answer, act(&mut self.twin, self.now));
         answer
@@ -148,8 +156,10 @@ impl<'a> Story<'a> {
         let (mut frame, mut twin_frame) = ([0; 1_480], [0; 1_480]);
         for count in 0.. {
             assert!(count < MOST_SEGMENTS, "never silent");
-            let sent =
-                self.connection.poll_transmit(self.now, &mut frame).map(|sent| (sent.length, sent.sum));
+            let sent = self
+                .connection
+                .poll_transmit(self.now, &mut frame)
+                .map(|sent| (sent.length, sent.sum));
             let twin = self.twin.poll_transmit(self.now, &mut twin_frame);
             assert_eq!(sent.map(|sent| sent.0), twin.map(|sent| sent.length));
             let Some((length, sum)) = sent else { break };
@@ -166,7 +176,10 @@ impl<'a> Story<'a> {
         for (index, &byte) in segment.payload.iter().enumerate() {
             assert_eq!(byte, pattern(first + index), "byte {} was sent wrong", first + index);
         }
-        assert!(segment.payload.is_empty() || first + segment.payload.len() <= self.written, "never written");
+        assert!(
+            segment.payload.is_empty() || first + segment.payload.len() <= self.written,
+            "never written"
+        );
         if flags.contains(TcpFlags::RST) {
             return;
         }

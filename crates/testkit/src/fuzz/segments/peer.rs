@@ -5,7 +5,8 @@ use crate::fuzz::choices::Choices;
 use crate::script::pattern;
 use linerate_tcp::{Disposition, IcmpReport, State};
 use linerate_wire::{
-    Ecn, EcnCounts, EcnOrder, SackBlock, Segment, SeqNum, TcpFlags, TcpHeader, TcpOptions, Timestamps,
+    Ecn, EcnCounts, EcnOrder, SackBlock, Segment, SeqNum, TcpFlags, TcpHeader, TcpOptions,
+    Timestamps,
 };
 
 impl Story<'_> {
@@ -52,7 +53,13 @@ impl Story<'_> {
 
     /// A peer of a connection that takes part in accurate ECN: its counter, and any counts of bytes. What they
     /// are follows from the numbers, so that stories that were kept still mean what they meant.
-    fn count_marks(&self, flags: TcpFlags, options: &mut TcpOptions, seq: SeqNum, ack: SeqNum) -> TcpFlags {
+    fn count_marks(
+        &self,
+        flags: TcpFlags,
+        options: &mut TcpOptions,
+        seq: SeqNum,
+        ack: SeqNum,
+    ) -> TcpFlags {
         if self.connection.information().accurate_ecn.is_none() || flags.contains(TcpFlags::SYN) {
             return flags;
         }
@@ -66,7 +73,8 @@ impl Story<'_> {
     }
 
     fn choose_options(&mut self, flags: TcpFlags) -> TcpOptions {
-        let mut options = if flags.contains(TcpFlags::SYN) { syn_options() } else { TcpOptions::default() };
+        let mut options =
+            if flags.contains(TcpFlags::SYN) { syn_options() } else { TcpOptions::default() };
         match self.choices.byte() {
             0..=7 => self.stamps = !self.stamps,
             8..=15 => options.window_scale = Some(self.choices.byte()),
@@ -90,7 +98,8 @@ impl Story<'_> {
     fn fill(&self, bytes: &mut [u8]) {
         let Ok(segment) = Segment::parse(bytes) else { return };
         // In SYN-SENT nobody knows yet where the stream begins: a SYN says it.
-        let opens = self.connection.state() == State::SynSent && segment.flags().contains(TcpFlags::SYN);
+        let opens =
+            self.connection.state() == State::SynSent && segment.flags().contains(TcpFlags::SYN);
         let irs = if opens { segment.seq } else { self.irs };
         let first = first_position(segment.flags(), segment.seq - irs);
         let at = bytes.len() - segment.payload.len();
@@ -122,7 +131,8 @@ impl Story<'_> {
             (_, 3) => Ecn::Ect1,
             _ => Ecn::NotEct,
         };
-        let disposition = self.both(|connection, now| connection.handle_segment_bearing(now, &segment, ecn));
+        let disposition =
+            self.both(|connection, now| connection.handle_segment_bearing(now, &segment, ecn));
         if opening && self.connection.state() != State::SynSent {
             self.irs = segment.seq;
         }

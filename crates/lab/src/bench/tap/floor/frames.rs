@@ -9,7 +9,9 @@ use linerate_link::Tap;
 use linerate_stack::{Link, LinkError, TxFrame};
 use linerate_units::Instant;
 use linerate_wire::checksum::copy_and_sum;
-use linerate_wire::{EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, UdpHeader, VlanTags};
+use linerate_wire::{
+    EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, UdpHeader, VlanTags,
+};
 
 /// Our port: discard (RFC 863).
 pub(super) const PORT: u16 = 9;
@@ -69,7 +71,8 @@ impl<'a> Frames<'a> {
 
     /// The application's write: the first copy, of a segment's worth.
     fn next_write(&mut self, position: u64) -> usize {
-        let left = usize::try_from(self.request.bytes.saturating_sub(position)).unwrap_or(usize::MAX);
+        let left =
+            usize::try_from(self.request.bytes.saturating_sub(position)).unwrap_or(usize::MAX);
         // Datagrams that were dropped are made up for by more of the same.
         let length = self.payload.min(self.block.len()).min(left.max(1));
         if self.request.verify {
@@ -162,5 +165,8 @@ fn data(frame: &[u8]) -> Option<&[u8]> {
 }
 
 fn broken(error: LinkError) -> BenchError {
-    BenchError::ConnectionLost { bytes: 0, what: format!("the floor met a link that is broken: {error}") }
+    BenchError::ConnectionLost {
+        bytes: 0,
+        what: format!("the floor met a link that is broken: {error}"),
+    }
 }

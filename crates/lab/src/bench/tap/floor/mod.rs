@@ -36,7 +36,8 @@ pub(super) fn measure(
     interrupt: &Interrupt,
 ) -> Result<(Floor, Tap), BenchError> {
     let tap = acquainted(tap, interrupt)?;
-    let socket = UdpSocket::bind((KERNEL, 0)).map_err(|error| failed("opening a UDP socket", error))?;
+    let socket =
+        UdpSocket::bind((KERNEL, 0)).map_err(|error| failed("opening a UDP socket", error))?;
     let headers = headers(&tap, &socket)?;
     let pace = Pace::new(request, interrupt, u64::from(payload));
     let frames = Frames::new(tap, headers, payload as usize, request)?;
@@ -94,6 +95,8 @@ fn acquainted(tap: Tap, interrupt: &Interrupt) -> Result<Tap, BenchError> {
 fn headers(tap: &Tap, socket: &UdpSocket) -> Result<Headers, BenchError> {
     let mac = tap.interface().state()?.mac.unwrap_or_default();
     let address = socket.local_addr().map_err(|error| failed("asking for a port", error))?;
-    socket.connect((OURS, frames::PORT)).map_err(|error| failed("connecting a UDP socket", error))?;
+    socket
+        .connect((OURS, frames::PORT))
+        .map_err(|error| failed("connecting a UDP socket", error))?;
     Ok(Headers { kernel: MacAddress::new(mac), port: address.port() })
 }

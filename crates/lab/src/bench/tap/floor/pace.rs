@@ -75,7 +75,10 @@ impl<'a> Pace<'a> {
         let late = began > 0 && MonotonicClock.now() > Instant::from_nanos(began) + self.max_time;
         if late {
             let what = "the time was up while the floor was measured".to_owned();
-            return Err(BenchError::ConnectionLost { bytes: self.delivered.load(Ordering::Relaxed), what });
+            return Err(BenchError::ConnectionLost {
+                bytes: self.delivered.load(Ordering::Relaxed),
+                what,
+            });
         }
         Ok(())
     }
